@@ -1,7 +1,7 @@
-//! Which routes the token of one application may use, and the capability that each of them needs.
+//! The routes that application tokens may use, and the capability that each route needs.
 //!
-//! One table for all routes, asked when the caller is authenticated. A route that is not in the table refuses such tokens, so
-//! that a new route is closed to them until somebody decides otherwise. Keys and tokens of an environment are not restricted here.
+//! Authentication looks every route up in one table. Routes that are missing from the table refuse application tokens,
+//! so that a new route is closed to them by default. Keys and tokens of an environment are not restricted here.
 
 use axum::extract::MatchedPath;
 use everhook_core::capability::Capability::{
@@ -12,35 +12,42 @@ use http::request::Parts;
 use crate::auth::Rights;
 use crate::error::ApiError;
 
-const NEEDS: [(&str, &str, Capability); 25] = [
+const NEEDS: &[(&str, &str, Capability)] = &[
     ("GET", "/api/v1/app/{app_id}", ViewBase),
     ("GET", "/api/v1/app/{app_id}/attempt/endpoint/{endpoint_id}", ViewBase),
     ("GET", "/api/v1/app/{app_id}/attempt/msg/{msg_id}", ViewBase),
+    ("GET", "/api/v1/app/{app_id}/delivery", ViewBase),
     ("GET", "/api/v1/app/{app_id}/endpoint", ViewBase),
     ("POST", "/api/v1/app/{app_id}/endpoint", ManageEndpoint),
     ("GET", "/api/v1/app/{app_id}/endpoint/{endpoint_id}", ViewBase),
     ("PUT", "/api/v1/app/{app_id}/endpoint/{endpoint_id}", ManageEndpoint),
     ("PATCH", "/api/v1/app/{app_id}/endpoint/{endpoint_id}", ManageEndpoint),
     ("DELETE", "/api/v1/app/{app_id}/endpoint/{endpoint_id}", ManageEndpoint),
+    ("GET", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/attempt-stats", ViewBase),
     ("GET", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/headers", ViewBase),
     ("PUT", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/headers", ManageEndpoint),
     ("PATCH", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/headers", ManageEndpoint),
+    ("GET", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/msg", ViewBase),
     ("POST", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/redrive", CreateAttempts),
     ("GET", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/secret", ViewEndpointSecret),
     ("POST", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/secret/rotate", ManageEndpointSecret),
+    ("POST", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/send-example", CreateAttempts),
+    ("GET", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/stats", ViewBase),
     ("GET", "/api/v1/app/{app_id}/msg", ViewBase),
     ("GET", "/api/v1/app/{app_id}/msg/{msg_id}", ViewBase),
     ("GET", "/api/v1/app/{app_id}/msg/{msg_id}/attempt", ViewBase),
     ("GET", "/api/v1/app/{app_id}/msg/{msg_id}/attempt/{attempt_id}", ViewBase),
     ("GET", "/api/v1/app/{app_id}/msg/{msg_id}/endpoint", ViewBase),
+    ("GET", "/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}", ViewBase),
     ("GET", "/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/attempt", ViewBase),
     ("POST", "/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/redrive", CreateAttempts),
     ("POST", "/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/resend", CreateAttempts),
+    ("POST", "/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/retry-now", CreateAttempts),
     ("GET", "/api/v1/event-type", ViewBase),
     ("GET", "/api/v1/event-type/{event_type_name}", ViewBase),
 ];
 
-/// The capability that an application token needs on a route; none if such tokens are refused there.
+/// Returns the capability that an application token needs on a route, or none if the route refuses such tokens.
 pub(crate) fn needed(method: &str, path: &str) -> Option<Capability> {
     // HEAD needs the same capability as GET.
     let method = if method == "HEAD" { "GET" } else { method };
@@ -48,7 +55,7 @@ pub(crate) fn needed(method: &str, path: &str) -> Option<Capability> {
     NEEDS.iter().find(|need| (need.0, need.1) == (method, path)).map(|need| need.2)
 }
 
-/// Refuses a caller who may not use the route of this request.
+/// Refuses an application token without the capability that the route needs.
 pub(crate) fn check(rights: &Rights, parts: &Parts) -> Result<(), ApiError> {
     let Rights::Application { capabilities, .. } = rights else { return Ok(()) };
     let path = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
@@ -67,8 +74,8 @@ mod tests {
     #[test]
     fn every_entry_of_the_table_is_a_route() {
         let paths = routes::all().paths.paths;
-        for (method, path, _) in NEEDS {
-            let item = paths.get(path).unwrap_or_else(|| panic!("there is no route {path}"));
+        for (method, path, _) in NEEDS.iter().copied() {
+            let item = paths.get(path).unwrap_or_else(|| panic!("no route {path}"));
             let operation = match method {
                 "GET" => &item.get,
                 "POST" => &item.post,

@@ -1,22 +1,23 @@
-//! How many connections each client address has, so that none takes them all.
+//! Limits the connections of each client address, so that one client cannot use up all connections.
 //!
-//! Behind a proxy every connection has the proxy's address: the bound is a setting.
+//! Behind a proxy, all connections have the proxy's address. Therefore the limit is configurable.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// The bits of an IPv6 address that name a network. One client has a whole network of addresses.
+/// The network part of an IPv6 address. Addresses of one /64 network count as one client, because a client usually has
+/// the whole network.
 const NETWORK: u128 = !(u64::MAX as u128);
 
-/// The connections of every address.
+/// Counts the open connections of every client address.
 #[derive(Debug)]
 pub(crate) struct Addresses {
     max: usize,
     open: Mutex<HashMap<IpAddr, usize>>,
 }
 
-/// A connection's place among those of its address; free again when dropped.
+/// One counted connection of an address. Dropping it frees the place.
 #[derive(Debug)]
 pub(crate) struct ConnectionPlace {
     addresses: Arc<Addresses>,
@@ -24,12 +25,12 @@ pub(crate) struct ConnectionPlace {
 }
 
 impl Addresses {
-    /// At most `max` for each address.
+    /// Allows `max` connections for each address.
     pub(crate) fn new(max: usize) -> Arc<Addresses> {
         Arc::new(Addresses { max, open: Mutex::default() })
     }
 
-    /// A place for one more connection from `address`, if the address has one left.
+    /// Reserves a place for a connection from `address`, or returns none if the address is at its limit.
     pub(crate) fn take(addresses: &Arc<Addresses>, address: IpAddr) -> Option<ConnectionPlace> {
         let client = client(address);
         let mut open = addresses.lock();

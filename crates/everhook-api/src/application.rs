@@ -29,24 +29,24 @@ use crate::routes::Routes;
 use crate::scope::{self, ApplicationPath, InApplication, InEnvironment, PathParams};
 use crate::state::Api;
 
-/// An application to create, or to put in the place of another.
+/// An application to create, or the new content of an existing application.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ApplicationIn {
-    /// A name for people.
+    /// The display name.
     #[schema(min_length = 1)]
     name: String,
-    /// The user's own id for it, unique in the environment.
+    /// Your own id for the application, unique in the environment.
     #[serde(default, deserialize_with = "input::present")]
     #[schema(value_type = Option<String>, max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$")]
     pub(crate) uid: Option<Option<String>>,
-    /// Messages per second. Stored and shown; deliveries are not slowed down yet.
+    /// Messages per second. The value is stored and returned, but does not limit deliveries yet.
     #[schema(minimum = 1)]
     throttle_rate: Option<u16>,
-    /// The same as `throttleRate`, under an older name.
+    /// The older name of `throttleRate`.
     #[schema(minimum = 1, deprecated)]
     rate_limit: Option<u16>,
-    /// Never interpreted.
+    /// Your own data. Everhook does not interpret it.
     #[schema(value_type = Option<BTreeMap<String, String>>)]
     metadata: Option<Metadata>,
 }
@@ -61,7 +61,7 @@ pub(crate) struct ApplicationOut {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     uid: Option<Name>,
-    /// Messages per second. Deliveries are not slowed down yet.
+    /// Messages per second. The value does not limit deliveries yet.
     throttle_rate: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(deprecated)]
@@ -74,25 +74,23 @@ pub(crate) struct ApplicationOut {
     updated_at: Timestamp,
 }
 
-/// How to create.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct CreateParams {
-    /// Answer the application that has the uid, if there is one.
+    /// If an application with the uid exists, return it instead of a conflict.
     #[serde(deserialize_with = "crate::query::one")]
     get_if_exists: Option<bool>,
 }
 
-/// Which applications a list has.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ExcludeParams {
-    /// Leave out those without endpoints.
+    /// Exclude applications without endpoints.
     #[serde(deserialize_with = "crate::query::one")]
     exclude_apps_with_no_endpoints: Option<bool>,
-    /// Leave out those whose endpoints are all disabled.
+    /// Exclude applications whose endpoints are all disabled.
     #[serde(deserialize_with = "crate::query::one")]
     exclude_apps_with_disabled_endpoints: Option<bool>,
 }
@@ -133,7 +131,7 @@ async fn list(
     params(CreateParams), request_body = ApplicationIn,
     responses(
         (status = 201, body = ApplicationOut),
-        (status = 200, body = ApplicationOut, description = "It was there already."),
+        (status = 200, body = ApplicationOut, description = "The application already exists."),
     )
 )]
 async fn create(
@@ -158,13 +156,13 @@ async fn get(InApplication { application, .. }: InApplication) -> Json<Applicati
     Json(application.into())
 }
 
-/// Put an application in the place of what has this id or uid, or create it under this uid.
+/// Replace the application with this id or uid, or create an application with this uid.
 #[utoipa::path(
     put, path = "/api/v1/app/{app_id}", operation_id = "v1.application.update", tag = "Application",
     params(ApplicationPath), request_body = ApplicationIn,
     responses(
         (status = 200, body = ApplicationOut),
-        (status = 201, body = ApplicationOut, description = "It is new."),
+        (status = 201, body = ApplicationOut, description = "The application was created."),
     )
 )]
 async fn put(
@@ -176,7 +174,7 @@ async fn put(
     let locator = scope::application(&app_id)?;
     let mut wanted = input.json::<ApplicationIn>()?;
     if let (Locator::Uid(uid), None) = (&locator, &wanted.uid) {
-        // Without this, the same request again would create another one.
+        // Without the uid of the path, a repeated request would create a second application.
         wanted.uid = Some(Some(uid.as_str().to_owned()));
     }
     let change = |old: Application| Ok(wanted.clone().check(&api, Some(old))?);
@@ -190,7 +188,7 @@ async fn put(
     Ok((StatusCode::CREATED, Json(new.into())))
 }
 
-/// Change an application: what is absent stays.
+/// Change an application. Absent members keep their values.
 #[utoipa::path(
     patch, path = "/api/v1/app/{app_id}", operation_id = "v1.application.patch", tag = "Application",
     params(ApplicationPath), request_body(content = ref("#/components/schemas/ApplicationPatch")),
@@ -211,7 +209,7 @@ async fn patch(
     changed.map(|changed| Json(changed.into())).ok_or_else(|| scope::no_application(&app_id))
 }
 
-/// Delete an application with its endpoints; open deliveries are cancelled.
+/// Delete an application with its endpoints. Its open deliveries are cancelled.
 #[utoipa::path(
     delete, path = "/api/v1/app/{app_id}", operation_id = "v1.application.delete", tag = "Application",
     params(ApplicationPath), responses((status = 204))
@@ -225,7 +223,7 @@ async fn delete(
     if deleted { Ok(StatusCode::NO_CONTENT) } else { Err(scope::no_application(&application.id.to_string())) }
 }
 
-/// Finds the application of a slot; where there is none, creates `wanted`, which has to have the slot's uid.
+/// Finds the application at `locator`. If there is none, creates `wanted`, whose uid must be the uid of the locator.
 pub(crate) async fn find_or_create(
     api: &Api,
     environment: EnvironmentId,
@@ -240,11 +238,11 @@ pub(crate) async fn find_or_create(
     }
     let (Some(wanted), Locator::Uid(_)) = (wanted, locator) else { return Err(scope::missing("application", locator)) };
     let wanted = wanted.check(api, None)?;
-    // Another request has created the application meanwhile: it is the wanted one.
+    // If another request has created the application meanwhile, both requests use that application.
     Ok(resource::create(api, environment, wanted, None).await?.any())
 }
 
-/// An application that comes along with something is the one of the path.
+/// Checks that an application in the body of another request has the uid of the path.
 pub(crate) fn check_uid(wanted: Option<&ApplicationIn>, locator: &Locator<ApplicationId>) -> Result<(), ApiError> {
     let (Some(wanted), Locator::Uid(uid)) = (wanted, locator) else { return Ok(()) };
     let loc = ["body", "application", "uid"];
@@ -259,7 +257,7 @@ impl ExcludeParams {
     fn having(&self) -> Having {
         match (self.exclude_apps_with_disabled_endpoints, self.exclude_apps_with_no_endpoints) {
             (Some(true), Some(true)) => Having::EnabledEndpoints,
-            // One without endpoints has none that is disabled.
+            // This filter also excludes applications without endpoints.
             (Some(true), _) => Having::NotOnlyDisabledEndpoints,
             (_, Some(true)) => Having::Endpoints,
             (_, _) => Having::Anything,
@@ -284,7 +282,7 @@ impl Form for ApplicationIn {
 }
 
 impl ApplicationIn {
-    /// The application that is wanted: a new one, or one in the place of `old`.
+    /// Builds a new application, or the replacement of `old`.
     fn check(self, api: &Api, old: Option<Application>) -> Result<Application, Violation> {
         let uid = input::uid(self.uid.flatten(), ApplicationId::PREFIX)?;
         let name = input::some_text("name", self.name, TITLE_CHARS_MAX)?;

@@ -1,4 +1,4 @@
-//! Attempts: every try of a delivery, as it was.
+//! Attempts of deliveries: lists, single attempts, and the removal of stored replies.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -34,7 +34,7 @@ use crate::scope::{
 };
 use crate::state::Api;
 
-/// One try of a delivery.
+/// One attempt to deliver a message to an endpoint.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct MessageAttemptOut {
@@ -44,63 +44,60 @@ pub(crate) struct MessageAttemptOut {
     msg_id: MessageId,
     #[schema(value_type = String)]
     endpoint_id: EndpointId,
-    /// Where it was sent.
+    /// The URL of the request.
     url: String,
-    /// What is kept of the reply as text, in base64 if it is none; without a reply, what went wrong.
+    /// The stored part of the reply body, in base64 if it is not text. Without a reply, the error.
     response: String,
-    /// 0 if no reply came.
+    /// The HTTP status of the reply, or 0 without a reply.
     response_status_code: u16,
-    /// How long it took; of an abandoned one, until it was taken over.
+    /// Duration of the attempt in milliseconds. An abandoned attempt lasts until another node takes over its task.
     response_duration_ms: u64,
-    /// 0 success, 2 fail, 4 canceled.
+    /// 0 = success, 2 = fail, 4 = canceled.
     status: u8,
     #[schema(value_type = String)]
     status_text: &'static str,
-    /// 0 scheduled, 1 manual.
+    /// 0 = scheduled, 1 = manual.
     trigger_type: u8,
-    /// How it ended: success, status, throttled, gone, dns, connect, tls, timeout, reset, blocked, abandoned,
-    /// interrupted, cancelled, internal.
+    /// The outcome: success, status, throttled, gone, dns, connect, tls, timeout, reset, blocked, abandoned,
+    /// interrupted, cancelled or internal.
     class: String,
-    /// When it began; of an abandoned one, when it was leased.
+    /// Start of the attempt. For an abandoned attempt, the time of its lease.
     #[schema(value_type = String, format = DateTime)]
     timestamp: Timestamp,
-    /// The message, without its payload; only with `with_msg`.
+    /// The message without its payload. Present only with `with_msg`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<MessageOut>)]
     msg: Option<Value>,
 }
 
-/// Which attempts a list has.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct AttemptParams {
-    /// 0 success, 2 fail; nothing else is an attempt's.
+    /// Only attempts with this status: 0 = success, 2 = fail. The values 1, 3 and 4 match no attempt.
     #[serde(deserialize_with = "crate::query::one")]
     #[param(minimum = 0, maximum = 4)]
     status: Option<u8>,
-    /// With a status from this on, below this plus 100; 0 means no reply.
+    /// Only attempts with an HTTP status in this class: 100, 200, 300, 400 or 500. 0 means no reply.
     #[serde(deserialize_with = "crate::query::one")]
     status_code_class: Option<u16>,
-    /// Whether the client knows status 4, canceled; else it is shown as 2.
+    /// Whether the client supports status 4 (canceled). Otherwise cancelled attempts have status 2.
     #[serde(deserialize_with = "crate::query::one")]
     expanded_statuses: Option<bool>,
-    /// With the message of each attempt, but for its payload.
+    /// Include the message of each attempt, without its payload.
     #[serde(deserialize_with = "crate::query::one")]
     with_msg: Option<bool>,
 }
 
-/// To which endpoint.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ToEndpointParams {
-    /// To this endpoint, by id or uid.
+    /// Only attempts to the endpoint with this id or uid.
     #[serde(deserialize_with = "crate::query::one")]
     endpoint_id: Option<String>,
 }
 
-/// The slot of an attempt.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct AttemptPath {
@@ -156,7 +153,7 @@ async fn list_by_message(
     asked.list(&api, scope, AttemptsOf::Message(of.message.id, endpoint)).await
 }
 
-/// List the attempts of a message, under an older path.
+/// List the attempts of a message. This is the older path of the operation.
 #[deprecated]
 #[utoipa::path(
     get, path = "/api/v1/app/{app_id}/msg/{msg_id}/attempt",
@@ -173,7 +170,7 @@ async fn list_by_message_deprecated(
     list_by_message(state, of, to, asked).await
 }
 
-/// List the attempts of a message to an endpoint, under an older path.
+/// List the attempts of a message to an endpoint. This is the older path of the operation.
 #[deprecated]
 #[utoipa::path(
     get, path = "/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/attempt",
@@ -204,7 +201,7 @@ async fn get(
     Ok(Json(MessageAttemptOut::new(found, &params, &ContentParams::default())))
 }
 
-/// Remove what is kept of an attempt's reply.
+/// Remove the stored reply of an attempt.
 #[utoipa::path(
     delete, path = "/api/v1/app/{app_id}/msg/{msg_id}/attempt/{attempt_id}/content",
     operation_id = "v1.message-attempt.expunge-content", tag = "Message Attempt",
@@ -221,7 +218,7 @@ async fn expunge(
     if found { Ok(StatusCode::NO_CONTENT) } else { Err(path.not_found()) }
 }
 
-/// What every list of attempts may be asked.
+/// The parameters that all lists of attempts have in common.
 struct Asked {
     page: PageParams,
     params: AttemptParams,
@@ -276,7 +273,7 @@ impl Asked {
     }
 }
 
-/// Adds the message of each attempt; one that was forgotten since is left out.
+/// Adds the message of each attempt. Messages that have been pruned since are left out.
 async fn add_messages(
     api: &Api,
     (environment, application): (EnvironmentId, ApplicationId),
@@ -299,7 +296,7 @@ async fn add_messages(
 }
 
 impl AttemptParams {
-    /// The result that is asked for, if any; none at all where no attempt can have it.
+    /// Returns the result to filter by, `Some(None)` without a filter, or `None` for a status that no attempt has.
     fn result(&self) -> Result<Option<Option<AttemptResult>>, ApiError> {
         match self.status {
             None => Ok(Some(None)),
@@ -359,7 +356,7 @@ impl MessageAttemptOut {
 fn reply_text(reply: &[u8]) -> String {
     match std::str::from_utf8(reply) {
         Ok(text) => text.to_owned(),
-        // Only the end may be cut within a character: that is still text.
+        // The stored reply may end in the middle of a character. Such a reply is still text.
         Err(error) if error.error_len().is_none() => {
             String::from_utf8_lossy(&reply[..error.valid_up_to()]).into_owned()
         }

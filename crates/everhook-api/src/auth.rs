@@ -1,6 +1,7 @@
-//! Who calls: an API key, or a token signed with the server's secret.
+//! Authentication of callers by an API key, or by a token signed with the server's secret.
 //!
-//! Neither is ever logged. Which routes a caller may use is in `scope`; which of them the token of an application, in `access`.
+//! Keys and tokens are never logged. The extractors of `scope` decide which routes a caller may use; `access` lists the
+//! routes for application tokens.
 
 use std::sync::Arc;
 
@@ -22,29 +23,27 @@ pub(crate) mod environments;
 pub(crate) mod keys;
 pub(crate) mod token;
 
-/// Which environment an admin key means; its name or its `org_` id.
+/// The environment that a request with an admin key is for: its name or its `org_` id.
 const ENVIRONMENT_HEADER: &str = "everhook-environment";
 
-/// Who calls, and what they may do.
+/// The environment and the rights of an authenticated request.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     pub(crate) environment: EnvironmentId,
     pub(crate) rights: Rights,
 }
 
-/// What a caller may do.
 #[derive(Clone, Debug)]
 pub(crate) enum Rights {
-    /// Everything in the environment, and what spans environments.
+    /// All operations in the environment, and the operations that span environments.
     Admin,
-    /// Everything in the environment.
+    /// All operations in the environment.
     Environment,
-    /// What concerns one application.
+    /// The operations on one application that `capabilities` allows.
     Application {
         id: ApplicationId,
-        /// The event types behind these flags are shown.
+        /// The feature flags whose event types the caller sees.
         flags: Arc<[Name]>,
-        /// Of what concerns it, only this.
         capabilities: Capabilities,
     },
 }
@@ -53,7 +52,7 @@ impl FromRequestParts<Arc<Api>> for Caller {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Caller, ApiError> {
-        // Several extractors of one handler ask; one answer serves them all.
+        // A handler can have several extractors that need the caller. The first one stores it for the others.
         if let Some(caller) = parts.extensions.get::<Caller>() {
             return Ok(caller.clone());
         }
@@ -93,7 +92,7 @@ async fn by_key(api: &Api, key: &ApiKey, headers: &HeaderMap) -> Result<Caller, 
     }
 }
 
-/// The environment that an admin key means in this request.
+/// Finds the environment that the header of a request with an admin key names, or the default environment.
 async fn chosen_environment(api: &Api, header: Option<&HeaderValue>) -> Result<EnvironmentId, ApiError> {
     let Some(header) = header else { return api.environments.default_one(&api.node).await };
     let found = match header.to_str() {
@@ -101,7 +100,7 @@ async fn chosen_environment(api: &Api, header: Option<&HeaderValue>) -> Result<E
         Err(_) => None,
     };
     found.ok_or_else(|| {
-        let detail = "There is no environment of the name or id that the everhook-environment header has.";
+        let detail = "No environment has the name or id of the everhook-environment header.";
         ApiError::new(StatusCode::NOT_FOUND, "not_found", detail)
     })
 }

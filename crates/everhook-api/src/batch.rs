@@ -1,7 +1,7 @@
-//! Batches: sets of jobs whose outcome is announced, as messages of an application, once per phase.
+//! Batches: sets of jobs whose outcome is announced once per phase, as messages of an application.
 //!
-//! A batch is open while jobs are added, then sealed. The announcements are the store's, in the transactions that end the jobs; here
-//! batches are created, filled, sealed and shown, and dead jobs of them retried or skipped.
+//! A batch is open while jobs are added, and then sealed. This file creates, fills, seals and shows batches, and
+//! retries or skips their dead jobs. The store writes the announcements, in the transactions that end the jobs.
 
 use std::sync::Arc;
 
@@ -38,15 +38,15 @@ use crate::state::Api;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct BatchIn {
-    /// A text for people.
+    /// The display name.
     #[schema(min_length = 1, max_length = 256, example = "import of 4 May")]
     name: String,
-    /// The application whose messages the announcements are, by id or uid.
+    /// The id or uid of the application that gets the announcements as messages.
     application: String,
-    /// The announcements are messages of the types `<prefix>.failed` and `<prefix>.completed`.
+    /// The prefix of the announcements' event types: `<prefix>.failed` and `<prefix>.completed`.
     #[schema(max_length = 246, pattern = "^[a-zA-Z0-9\\-_.]+$", example = "import")]
     prefix: String,
-    /// Never interpreted; the announcements carry it.
+    /// Your own data. Everhook does not interpret it; the announcements contain it.
     #[schema(value_type = Option<BTreeMap<String, String>>)]
     metadata: Option<Metadata>,
 }
@@ -58,16 +58,16 @@ pub(crate) struct BatchOut {
     #[schema(value_type = String, example = "batch_1srOrx2ZWZBpBUvZwXKQmoEYga2")]
     id: BatchId,
     name: String,
-    /// `open`: jobs can be added; `sealed`: all are there.
+    /// `open`: jobs can be added. `sealed`: no more jobs can be added.
     #[schema(value_type = String)]
     state: &'static str,
     #[schema(value_type = String)]
     application: ApplicationId,
     #[schema(value_type = String)]
     prefix: Name,
-    /// Counted from 1; another one begins when dead jobs are retried or skipped.
+    /// The current phase, from 1. Retrying or skipping dead jobs begins a new phase.
     phase: u32,
-    /// What this phase has announced: `failed`, `completed` or nothing yet.
+    /// The announcement of this phase: `failed` or `completed`, or null before the announcement.
     #[schema(value_type = Option<String>)]
     announced: Option<&'static str>,
     counts: CountsOut,
@@ -77,16 +77,16 @@ pub(crate) struct BatchOut {
     created_at: Timestamp,
 }
 
-/// The jobs of a batch by what became of them.
+/// The number of jobs in each state.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct CountsOut {
-    /// Waiting or running.
+    /// Jobs that wait or run.
     pending: u32,
     succeeded: u32,
-    /// Given up, waiting for someone to retry or to skip them.
+    /// Jobs that ran out of attempts and can be retried or skipped.
     dead: u32,
     cancelled: u32,
-    /// Given up, and left at that.
+    /// Dead jobs that were skipped.
     skipped: u32,
 }
 
@@ -94,7 +94,7 @@ pub(crate) struct CountsOut {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SelectionIn {
-    /// Their ids.
+    /// The ids of dead jobs of the batch.
     #[schema(min_items = 1, max_items = 1000)]
     jobs: Vec<String>,
 }
@@ -111,13 +111,12 @@ pub(crate) enum BatchJobsIn<'a> {
     Many(JobsIn<'a>),
 }
 
-/// Which form a body has.
+/// Distinguishes the two forms of a body.
 #[derive(Deserialize)]
 struct JobOrJobs {
     jobs: Option<IgnoredAny>,
 }
 
-/// The slot of a batch.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct BatchPath {
@@ -152,7 +151,7 @@ async fn list(
     Ok(Json(cursor.page(rows, |row| row.id, BatchOut::from)))
 }
 
-/// Create a batch, without jobs yet.
+/// Create a batch without jobs.
 #[utoipa::path(
     post, path = "/api/v1/batch", operation_id = "v1.batch.create", tag = "Batch", request_body = BatchIn,
     responses((status = 201, body = BatchOut))
@@ -178,7 +177,7 @@ async fn create(
     }
 }
 
-/// Get a batch. Its dead jobs are in the list of jobs, by `batch` and `state`.
+/// Get a batch. To find its dead jobs, list jobs with the parameters `batch` and `state`.
 #[utoipa::path(
     get, path = "/api/v1/batch/{batch_id}", operation_id = "v1.batch.get", tag = "Batch",
     params(BatchPath), responses((status = 200, body = BatchOut))
@@ -192,11 +191,11 @@ async fn get(
     found.map(|found| Json(found.into())).ok_or_else(|| path.not_found())
 }
 
-/// Add a job to a batch, or up to 1,000 under `jobs` in one transaction.
+/// Add a job to a batch, or up to 1,000 jobs in one transaction, as a list in `jobs`.
 #[utoipa::path(
     post, path = "/api/v1/batch/{batch_id}/job", operation_id = "v1.batch.create-job", tag = "Batch",
     params(BatchPath), request_body = BatchJobsIn,
-    responses((status = 202, body = job::response::JobOut, description = "With `jobs`, an entry for each of them."))
+    responses((status = 202, body = job::response::JobOut, description = "The job. For a list in `jobs`, a list with one entry per job."))
 )]
 async fn add_jobs(
     State(api): State<Arc<Api>>,
@@ -212,14 +211,14 @@ async fn add_jobs(
     }
     let JobsIn { jobs } = input.json()?;
     let data = job::enqueue_all(&api, environment, jobs, Some(id), input.key.as_ref()).await?;
-    // A request that is repeated after the seal is told what it was told before it.
+    // Jobs that were added before the seal get their first answer again, so that a repeated request still succeeds.
     if data.iter().all(EnqueuedOut::came_too_late) {
         return Err(job::batch_sealed());
     }
     Ok((StatusCode::ACCEPTED, Json(EnqueuedListOut { data })).into_response())
 }
 
-/// Seal a batch: all its jobs are there. One without jobs completes. Saying it again is harmless.
+/// Seal a batch: no more jobs can be added. A batch without jobs completes. Repeated calls have no effect.
 #[utoipa::path(
     post, path = "/api/v1/batch/{batch_id}/seal", operation_id = "v1.batch.seal", tag = "Batch",
     params(BatchPath), responses((status = 200, body = BatchOut))
@@ -233,7 +232,7 @@ async fn seal(
     Ok(Json(sealed.ok_or_else(|| path.not_found())?.into()))
 }
 
-/// Retry dead jobs of a batch, with fresh tries; a new phase begins, whose outcome is announced again.
+/// Retry dead jobs of a batch with a fresh set of attempts. A new phase begins, whose outcome is announced again.
 #[utoipa::path(
     post, path = "/api/v1/batch/{batch_id}/retry", operation_id = "v1.batch.retry", tag = "Batch",
     params(BatchPath), request_body = SelectionIn, responses((status = 200, body = BatchOut))
@@ -247,7 +246,7 @@ async fn retry(
     resolve(&api, environment, &path, &input, Resolution::Retried).await
 }
 
-/// Go on without dead jobs of a batch; a new phase begins, whose outcome is announced again.
+/// Skip dead jobs of a batch. A new phase begins, whose outcome is announced again.
 #[utoipa::path(
     post, path = "/api/v1/batch/{batch_id}/skip", operation_id = "v1.batch.skip", tag = "Batch",
     params(BatchPath), request_body = SelectionIn, responses((status = 200, body = BatchOut))
@@ -283,7 +282,7 @@ async fn resolve(
     }
 }
 
-/// The application that a body names by id or uid, if there is one.
+/// Finds the application whose id or uid is a value in a body.
 pub(crate) async fn find_application(
     api: &Api,
     environment: EnvironmentId,
@@ -294,7 +293,7 @@ pub(crate) async fn find_application(
 }
 
 pub(crate) fn no_application() -> Violation {
-    at("application").breaks("there is no application of this id or uid")
+    at("application").breaks("no application has this id or uid")
 }
 
 impl From<BatchRecord> for BatchOut {
@@ -328,7 +327,7 @@ impl From<BatchCounts> for CountsOut {
 }
 
 impl BatchPath {
-    /// What is no id names nothing.
+    /// Parses the id. A malformed id is not found.
     fn id(&self) -> Result<BatchId, ApiError> {
         self.batch_id.parse().map_err(|_| self.not_found())
     }

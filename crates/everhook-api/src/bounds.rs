@@ -1,7 +1,8 @@
-//! The bounds of texts, lists and maps in requests, as the OpenAPI document shows them.
+//! The bounds of texts, lists and maps in requests, for the OpenAPI document.
 //!
-//! The handlers enforce them, each with its own rule; a test sends one more than every bound of the document. Names and ids are
-//! bounded here by default, so that only other texts are listed. What workers say is in no list: it is cut, never refused.
+//! The handlers enforce the bounds, and a test exceeds every bound of the document by one. Texts have the bound of
+//! names and ids by default, so the tables contain only other texts. Texts of workers have no bound: the server
+//! truncates them and never refuses them.
 
 use everhook_core::limits::{
     BODY_BYTES_MAX, DESCRIPTION_CHARS_MAX, ENDPOINT_CHANNELS_MAX, ENDPOINT_EVENT_TYPES_MAX, FEATURE_FLAGS_MAX,
@@ -14,7 +15,7 @@ use utoipa::openapi::{KnownFormat, RefOr};
 
 use crate::limits::{EVENT_TYPES_MOVED_MAX, IDEMPOTENCY_KEY_CHARS_MAX, WORKER_HELD_MAX};
 
-/// Texts that are no names, by field, or by schema and field.
+/// Bounds of texts other than names. The key is a field, or a schema and a field.
 const TEXTS: [(&str, usize); 11] = [
     ("name", TITLE_CHARS_MAX),
     ("environment", TITLE_CHARS_MAX),
@@ -29,10 +30,10 @@ const TEXTS: [(&str, usize); 11] = [
     ("idempotency-key", IDEMPOTENCY_KEY_CHARS_MAX),
 ];
 
-/// An iterator is a name with a sign before it.
+/// An iterator is a name, which may follow a sign.
 const ITERATOR_CHARS_MAX: usize = NAME_CHARS_MAX + 1;
 
-/// Lists whose field says nothing of it.
+/// Bounds of lists that are not declared at the field.
 const LISTS: [(&str, usize); 9] = [
     ("eventTypes", ENDPOINT_EVENT_TYPES_MAX),
     ("EnvironmentIn.eventTypes", EVENT_TYPES_MOVED_MAX),
@@ -45,13 +46,13 @@ const LISTS: [(&str, usize); 9] = [
     ("held", WORKER_HELD_MAX),
 ];
 
-/// Texts and lists of workers: kept up to a length, and never refused, because their job has ended all the same.
+/// Texts and lists of workers. The server truncates them instead of refusing them, because the job has ended anyway.
 const CUT: [&str; 3] = ["log", "FailIn.error", "text"];
 
 /// The shortest entry of a map as JSON: `"":"",`.
 const ENTRY_BYTES_MIN: usize = 6;
 
-/// Adds the bounds to the schema of a request; those of answers are left as they are.
+/// Adds the bounds to the schema of a request. Schemas of responses have no bounds.
 pub(crate) fn add(name: &str, schema: &mut RefOr<Schema>) {
     if name.contains("Out") {
         return;
@@ -63,7 +64,6 @@ pub(crate) fn add(name: &str, schema: &mut RefOr<Schema>) {
     }
 }
 
-/// Adds the bounds to the parameters of a route.
 pub(crate) fn add_to_parameters(operation: &mut Operation) {
     for parameter in operation.parameters.iter_mut().flatten() {
         if let RefOr::T(Parameter { name, schema: Some(schema), .. }) = parameter {
@@ -131,7 +131,7 @@ fn bound_text(object: &mut Object, max: usize) {
     }
 }
 
-/// The bound of a field: the entry for this schema, else the entry for the field in any schema.
+/// Returns the bound of a field: the entry for this schema, or else the entry for the field in any schema.
 fn look_up(table: &[(&str, usize)], schema: &str, field: &str) -> Option<usize> {
     let named = |name: &str| table.iter().find(|(known, _)| *known == name).map(|(_, max)| *max);
     named(&format!("{schema}.{field}")).or_else(|| named(field))

@@ -1,4 +1,4 @@
-//! Where a message stands with each of its endpoints, and one more attempt on request.
+//! The deliveries of a message: the state for each endpoint, and the resend of a message.
 
 use std::sync::Arc;
 
@@ -23,24 +23,24 @@ use crate::routes::Routes;
 use crate::scope::{ApplicationPath, AtEndpoint, EndpointPath, MessagePath, OfMessage};
 use crate::state::Api;
 
-/// Where a message stands with one endpoint.
+/// An endpoint with the state of a message's delivery to it.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct MessageEndpointOut {
     #[serde(flatten)]
     endpoint: EndpointCommonOut,
-    /// 0 success, 1 pending, 2 fail, 3 sending, 4 canceled.
+    /// 0 = success, 1 = pending, 2 = fail, 3 = sending, 4 = canceled.
     status: u8,
     #[schema(value_type = String)]
     status_text: &'static str,
-    /// When it is tried next.
+    /// Time of the next attempt.
     #[schema(value_type = Option<String>, format = DateTime)]
     next_attempt: Option<Timestamp>,
-    /// Whether it waits because the endpoint is disabled.
+    /// Whether the delivery waits because the endpoint is disabled.
     held: bool,
 }
 
-/// Nothing.
+/// An empty object.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct EmptyResponse {}
 
@@ -48,7 +48,7 @@ pub(crate) fn routes() -> Routes {
     Routes::default().add(list, __path_list).add(resend, __path_resend)
 }
 
-/// List the endpoints a message goes to, and where it stands with each.
+/// List the endpoints of a message, with the state of each delivery.
 #[utoipa::path(
     get, path = "/api/v1/app/{app_id}/msg/{msg_id}/endpoint",
     operation_id = "v1.message-attempt.list-attempted-destinations", tag = "Message Attempt",
@@ -68,7 +68,7 @@ async fn list(
     Ok(Json(cursor.page(rows, |row| row.endpoint.id, MessageEndpointOut::from)))
 }
 
-/// Send a message to an endpoint once more. One attempt, without retries.
+/// Resend a message to an endpoint. The resend is one attempt without retries.
 #[utoipa::path(
     post, path = "/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/resend",
     operation_id = "v1.message-attempt.resend", tag = "Message Attempt",

@@ -1,4 +1,4 @@
-//! The OpenAPI document, and the page that leads to it.
+//! The OpenAPI document, and the page at `/docs` that links to it.
 
 use everhook_core::capability::Capability;
 use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn};
@@ -16,7 +16,7 @@ mod patch;
 /// The name of the security scheme in the document.
 const BEARER: &str = "HTTPBearer";
 
-/// What people see at `/docs`.
+/// The page at `/docs`.
 pub(crate) const PAGE: &str = r#"<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -27,13 +27,13 @@ pub(crate) const PAGE: &str = r#"<!doctype html>
 <p>The API is under <code>/api/v1</code>. It speaks the wire format of the Svix API: existing client libraries work.</p>
 <ul>
 <li><a href="/api/v1/openapi.json">The OpenAPI document</a></li>
-<li><a href="/api/v1/health/ready">Whether this server is ready</a></li>
+<li><a href="/api/v1/health/ready">The readiness of this server</a></li>
 </ul>
 <p>Create a key with <code>everhook key create</code> and send it as <code>Authorization: Bearer &lt;key&gt;</code>.</p>
 </html>
 "#;
 
-/// The OpenAPI document of every route, as JSON. The same for the same binary.
+/// Returns the OpenAPI document of every route as JSON. A binary always returns the same text.
 pub fn openapi() -> String {
     let mut routes = routes::all();
     patch::add_schemas(&mut routes.schemas);
@@ -69,17 +69,17 @@ pub fn openapi() -> String {
     text
 }
 
-/// The failures that every route with a caller has.
+/// Adds the failures of every route that needs a caller.
 pub(crate) fn add_failures(operation: &mut Operation) {
     let failures = [
-        ("400", "The request cannot be read.", ProblemOut::name()),
-        ("401", "No valid key or token.", ProblemOut::name()),
-        ("403", "The key or token may not do this.", ProblemOut::name()),
-        ("404", "Not found, or not the caller's.", ProblemOut::name()),
-        ("409", "A conflict with what is there.", ProblemOut::name()),
+        ("400", "The request is malformed.", ProblemOut::name()),
+        ("401", "A valid key or token is required.", ProblemOut::name()),
+        ("403", "The key or token does not allow this operation.", ProblemOut::name()),
+        ("404", "The object does not exist, or the caller has no access to it.", ProblemOut::name()),
+        ("409", "The request conflicts with the current state.", ProblemOut::name()),
         ("413", "The body is too large.", ProblemOut::name()),
         ("422", "A value breaks a rule.", InvalidOut::name()),
-        ("503", "Try again, with the same idempotency key.", ProblemOut::name()),
+        ("503", "The server is temporarily unavailable. Retry with the same idempotency key.", ProblemOut::name()),
     ];
     for (status, description, schema) in failures {
         let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(schema))).build();
@@ -88,9 +88,9 @@ pub(crate) fn add_failures(operation: &mut Operation) {
     }
 }
 
-/// Every POST may carry a key that makes it safe to repeat.
+/// Adds the header that makes a POST safe to repeat.
 pub(crate) fn add_idempotency_key(operation: &mut Operation) {
-    let text = "The same request with the same key is done once, and answered the same way for 12 hours.";
+    let text = "A repeated request with the same key has no further effect and gets the same response, for 12 hours.";
     let parameter = ParameterBuilder::new()
         .name("idempotency-key")
         .parameter_in(ParameterIn::Header)
@@ -101,32 +101,32 @@ pub(crate) fn add_idempotency_key(operation: &mut Operation) {
     operation.parameters.get_or_insert_default().push(RefOr::T(parameter));
 }
 
-/// A change needs a body. A schema that is named by its reference does not say so.
+/// Marks the body as required, which utoipa does not do for a schema that is given by reference.
 pub(crate) fn require_body(operation: &mut Operation) {
     if let Some(RefOr::T(body)) = &mut operation.request_body {
         body.required = Some(Required::True);
     }
 }
 
-/// The capability that the token of an application needs here; without it in the document, such tokens are refused.
+/// Adds the capability that an application token needs. Routes without this entry refuse application tokens.
 pub(crate) fn add_capability(operation: &mut Operation, needed: Option<Capability>) {
     if let Some(capability) = needed {
         operation.extensions.get_or_insert_default().insert("x-capability".to_owned(), capability.name().into());
     }
 }
 
-/// The document's format wants a word for every response.
+/// Describes responses without a description, because OpenAPI requires one.
 pub(crate) fn describe_responses(operation: &mut Operation) {
     for response in operation.responses.responses.values_mut() {
         if let RefOr::T(response) = response
             && response.description.is_empty()
         {
-            "Done.".clone_into(&mut response.description);
+            "Success.".clone_into(&mut response.description);
         }
     }
 }
 
-/// Routes that anyone may use say so.
+/// Marks a route as open to everyone.
 pub(crate) fn without_security(operation: &mut Operation) {
     operation.security = Some(Vec::new());
 }

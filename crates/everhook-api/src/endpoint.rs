@@ -1,4 +1,4 @@
-//! Endpoints: where an application's deliveries go.
+//! Endpoints: the URLs that get an application's messages.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,49 +36,50 @@ use crate::routes::Routes;
 use crate::scope::{self, ApplicationPath, AtEndpoint, EndpointPath, InApplication, PathParams};
 use crate::state::Api;
 
-/// An endpoint to create, or to put in the place of another. Absent headers stay, and a secret must be the one it has: it is rotated
-/// on a route of its own.
+/// An endpoint to create, or the new content of an existing endpoint. An existing endpoint keeps its headers if they
+/// are absent. Its secret cannot be changed here: use the route that rotates it.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct EndpointIn {
-    /// Where deliveries go.
+    /// The URL that deliveries are sent to.
     #[schema(format = "uri")]
     pub(crate) url: String,
-    /// A text for people.
+    /// A description for display.
     pub(crate) description: Option<String>,
-    /// Whether it gets nothing: open deliveries wait until it is enabled, and messages accepted meanwhile are not delivered to it.
+    /// Whether deliveries are stopped. Open deliveries wait until the endpoint is enabled. Messages that are accepted
+    /// while it is disabled are not delivered to it.
     pub(crate) disabled: Option<bool>,
-    /// The event types it wants; none means all.
+    /// The event types that the endpoint gets. Without a list it gets all types.
     pub(crate) event_types: Option<Vec<String>>,
-    /// The same as `eventTypes`, under an older name.
+    /// The older name of `eventTypes`.
     #[schema(deprecated)]
     pub(crate) filter_types: Option<Vec<String>>,
-    /// The channels it listens to; none means all.
+    /// The channels that the endpoint listens to. Without a list it listens to all channels.
     #[schema(min_items = 1, max_items = 10)]
     pub(crate) channels: Option<Vec<String>>,
-    /// What deliveries are signed with; random where none is given.
+    /// The secret that deliveries are signed with. Default: a random secret.
     #[schema(example = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD")]
     pub(crate) secret: Option<String>,
-    /// The user's own id for it, unique in the application.
+    /// Your own id for the endpoint, unique in the application.
     #[serde(default, deserialize_with = "input::present")]
     #[schema(value_type = Option<String>, max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$")]
     pub(crate) uid: Option<Option<String>>,
-    /// Deliveries per second. Stored and shown; deliveries are not slowed down yet.
+    /// Deliveries per second. The value is stored and returned, but does not limit deliveries yet.
     #[schema(minimum = 1)]
     pub(crate) throttle_rate: Option<u16>,
-    /// The same as `throttleRate`, under an older name.
+    /// The older name of `throttleRate`.
     #[schema(minimum = 1, deprecated)]
     pub(crate) rate_limit: Option<u16>,
-    /// Never interpreted.
+    /// Your own data. Everhook does not interpret it.
     #[schema(value_type = Option<BTreeMap<String, String>>)]
     pub(crate) metadata: Option<Metadata>,
-    /// Sent along with every delivery.
+    /// Headers to add to every delivery.
     pub(crate) headers: Option<BTreeMap<String, String>>,
-    /// A number of the user's.
+    /// Your own version number. Everhook does not interpret it.
     pub(crate) version: Option<u16>,
 }
 
-/// An endpoint. Its secret and headers have routes of their own.
+/// An endpoint. Separate routes return its secret and its headers.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct EndpointOut {
@@ -88,7 +89,7 @@ pub(crate) struct EndpointOut {
     metadata: Metadata,
 }
 
-/// What is shown of an endpoint everywhere.
+/// The members that every representation of an endpoint has.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct EndpointCommonOut {
@@ -99,7 +100,7 @@ pub(crate) struct EndpointCommonOut {
     disabled: bool,
     #[schema(value_type = Option<String>)]
     uid: Option<Name>,
-    /// Deliveries per second. Deliveries are not slowed down yet.
+    /// Deliveries per second. The value does not limit deliveries yet.
     throttle_rate: Option<u16>,
     #[schema(deprecated)]
     rate_limit: Option<u16>,
@@ -171,13 +172,13 @@ async fn get(AtEndpoint { endpoint, .. }: AtEndpoint) -> Json<EndpointOut> {
     Json(endpoint.into())
 }
 
-/// Put an endpoint in the place of what has this id or uid, or create it under this uid.
+/// Replace the endpoint with this id or uid, or create an endpoint with this uid.
 #[utoipa::path(
     put, path = "/api/v1/app/{app_id}/endpoint/{endpoint_id}", operation_id = "v1.endpoint.update", tag = "Endpoint",
     params(ApplicationPath, EndpointPath), request_body = EndpointIn,
     responses(
         (status = 200, body = EndpointOut),
-        (status = 201, body = EndpointOut, description = "It is new."),
+        (status = 201, body = EndpointOut, description = "The endpoint was created."),
     )
 )]
 async fn put(
@@ -189,7 +190,7 @@ async fn put(
     let locator = scope::locator("endpoint", &endpoint_id, EndpointId::PREFIX)?;
     let mut wanted = input.json::<EndpointIn>()?;
     if let (Locator::Uid(uid), None) = (&locator, &wanted.uid) {
-        // Without this, the same request again would create another one.
+        // Without the uid of the path, a repeated request would create a second endpoint.
         wanted.uid = Some(Some(uid.as_str().to_owned()));
     }
     let checks = Checks::of(&api, environment, &wanted).await?;
@@ -206,7 +207,7 @@ async fn put(
     Ok((StatusCode::CREATED, Json(new.into())))
 }
 
-/// Change an endpoint: what is absent stays.
+/// Change an endpoint. Absent members keep their values.
 #[utoipa::path(
     patch, path = "/api/v1/app/{app_id}/endpoint/{endpoint_id}", operation_id = "v1.endpoint.patch", tag = "Endpoint",
     params(ApplicationPath, EndpointPath), request_body(content = ref("#/components/schemas/EndpointPatch")),
@@ -215,7 +216,7 @@ async fn put(
 async fn patch(State(api): State<Arc<Api>>, at: AtEndpoint, input: Input) -> Result<Json<EndpointOut>, ApiError> {
     let base = Members::of::<EndpointIn>(&at.endpoint);
     let wanted = input.merged::<EndpointIn>(&base)?;
-    // A success answer would promise a change that this route does not make.
+    // A success response would claim a change that this route does not make.
     if wanted.secret.is_some() {
         return Err(secret_is_rotated().into());
     }
@@ -232,7 +233,7 @@ async fn patch(State(api): State<Arc<Api>>, at: AtEndpoint, input: Input) -> Res
     changed.map(|changed| Json(changed.into())).ok_or_else(|| scope::missing("endpoint", &place.1))
 }
 
-/// Delete an endpoint; its open deliveries are cancelled.
+/// Delete an endpoint. Its open deliveries are cancelled.
 #[utoipa::path(
     delete, path = "/api/v1/app/{app_id}/endpoint/{endpoint_id}", operation_id = "v1.endpoint.delete",
     tag = "Endpoint", params(ApplicationPath, EndpointPath), responses((status = 204))
@@ -243,7 +244,7 @@ async fn delete(State(api): State<Arc<Api>>, at: AtEndpoint) -> Result<StatusCod
     if deleted { Ok(StatusCode::NO_CONTENT) } else { Err(scope::no_endpoint(&at.endpoint.id.to_string())) }
 }
 
-/// The surroundings that an endpoint is checked against.
+/// Data from outside the request that an endpoint is checked against.
 pub(crate) struct Checks<'a> {
     api: &'a Api,
     /// The event types of the request that do not exist or are archived.
@@ -251,7 +252,7 @@ pub(crate) struct Checks<'a> {
 }
 
 impl Checks<'_> {
-    /// Reads what `wanted` refers to, before the loop that changes the endpoint.
+    /// Reads the event types that `wanted` names, before the loop that changes the endpoint.
     async fn of<'a>(api: &'a Api, environment: EnvironmentId, wanted: &EndpointIn) -> Result<Checks<'a>, ApiError> {
         let names = check_names(wanted.wanted_types())?.unwrap_or_default();
         if names.is_empty() {
@@ -268,7 +269,7 @@ impl Checks<'_> {
         Ok(Checks { api, unknown })
     }
 
-    /// A new endpoint, of which only the identity and the signing key count.
+    /// Returns a new endpoint with an identity and a signing key. The caller replaces all other fields.
     fn blank(&self, application: ApplicationId, secret: Option<SigningKey>) -> Endpoint {
         let now = self.api.now();
         Endpoint {
@@ -291,7 +292,7 @@ impl Checks<'_> {
         }
     }
 
-    /// A URL that is not changed stays, even if the settings would not allow it any more.
+    /// Checks a new URL. An unchanged URL is kept, even if the current configuration does not allow it.
     fn url(&self, url: String, old: Option<&Endpoint>) -> Result<String, Violation> {
         if old.is_some_and(|old| old.url == url) {
             return Ok(url);
@@ -299,21 +300,19 @@ impl Checks<'_> {
         violation::at("url").check(self.api.egress.check_url(&url)).map(String::from)
     }
 
-    /// An endpoint may ask for event types that exist and are not archived, and keeps those that it has.
+    /// Accepts event types that exist and are not archived, and all types that the endpoint already has.
     fn event_types(&self, types: Option<&[String]>, old: Option<&Endpoint>) -> Result<Option<Vec<Name>>, Violation> {
         let types = check_names(types)?;
         let had = old.and_then(|old| old.event_types.as_deref()).unwrap_or_default();
         let is_unknown = |name: &&Name| self.unknown.contains(name) && !had.contains(name);
         match types.iter().flatten().find(is_unknown) {
             None => Ok(types),
-            Some(name) => {
-                Err(violation::at("eventTypes").breaks(format!("there is no event type {:?}", name.as_str())))
-            }
+            Some(name) => Err(violation::at("eventTypes").breaks(format!("no event type {:?} exists", name.as_str()))),
         }
     }
 }
 
-/// An empty list is what some clients send for all.
+/// Some clients send an empty list for all types.
 fn check_names(types: Option<&[String]>) -> Result<Option<Vec<Name>>, Violation> {
     let Some(types) = types.filter(|types| !types.is_empty()) else { return Ok(None) };
     let types = input::names("eventTypes", types.to_vec(), ENDPOINT_EVENT_TYPES_MAX)?;
@@ -328,7 +327,7 @@ fn secret_is_rotated() -> Violation {
     violation::at("secret").breaks("cannot be changed here: use POST …/secret/rotate")
 }
 
-/// The state after someone switched an endpoint on or off; one that is gone stays gone until it is switched on.
+/// Returns the state after a change of `disabled`. An endpoint that answered 410 stays gone until it is enabled.
 fn switched(state: EndpointState, disabled: bool) -> EndpointState {
     match (disabled, state) {
         (false, _) => EndpointState::Enabled,
@@ -343,7 +342,7 @@ impl Form for EndpointIn {
     const ALIASES: &'static [(&'static str, &'static str)] =
         &[("filterTypes", "eventTypes"), ("rateLimit", "throttleRate")];
 
-    /// Without secret and headers, which stay where they are absent.
+    /// Leaves out the secret and the headers, which a change without them keeps.
     fn of(endpoint: &Endpoint) -> EndpointIn {
         let texts = |names: &Option<Vec<Name>>| names.as_ref().map(|names| names.iter().map(Name::to_string).collect());
         EndpointIn {
@@ -369,7 +368,7 @@ impl EndpointIn {
         self.event_types.as_deref().or(self.filter_types.as_deref())
     }
 
-    /// The endpoint that is wanted: a new one of `application`, or one in the place of `old`.
+    /// Builds a new endpoint of `application`, or the replacement of `old`.
     pub(crate) fn check(
         self,
         checks: &Checks<'_>,
@@ -381,7 +380,7 @@ impl EndpointIn {
         let headers = self.headers.map(endpoint_headers::check).transpose()?;
         let url = checks.url(self.url, old.as_ref())?;
         let old = match old {
-            // A success answer would promise a change that this route does not make.
+            // A success response would claim a change that this route does not make.
             Some(old) if secret.as_ref().is_some_and(|secret| *secret != old.keys.current) => {
                 return Err(secret_is_rotated());
             }

@@ -1,7 +1,7 @@
-//! Headers that are sent along with every delivery to an endpoint.
+//! Headers that Everhook adds to every delivery to an endpoint.
 //!
-//! Refused are those that are ours to set, those that steer the connection, and those that could pass for a cloud
-//! provider's or the signature's. What looks like a credential is never shown again.
+//! Three groups of headers are refused: headers that Everhook or the connection sets, headers of cloud providers, and
+//! headers of the signature. The values of headers that look like credentials are never returned.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::routes::Routes;
 use crate::scope::{self, ApplicationPath, AtEndpoint, EndpointPath};
 use crate::state::Api;
 
-/// Shown by name only.
+/// Headers whose values are never returned.
 const SENSITIVE: [&str; 6] =
     ["x-auth-token", "x-api-key", "www-authenticate", "authorization", "proxy-authenticate", "proxy-authorization"];
 
@@ -74,19 +74,19 @@ const FORBIDDEN_PREFIXES: [&str; 14] = [
     "x-forwarded-",
 ];
 
-/// All the headers of an endpoint.
+/// The headers of an endpoint. They replace its current headers.
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct EndpointHeadersIn {
     headers: BTreeMap<String, String>,
 }
 
-/// A change of the headers of an endpoint: what is absent stays, null removes.
+/// A change of the headers of an endpoint. Absent headers keep their values, and null removes a header.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct EndpointHeadersPatchIn {
     #[serde(default)]
     headers: BTreeMap<String, Option<String>>,
-    /// Removed as well.
+    /// Names of more headers to remove.
     #[serde(default)]
     delete_headers: Vec<String>,
 }
@@ -95,7 +95,7 @@ pub(crate) struct EndpointHeadersPatchIn {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct EndpointHeadersOut {
     headers: BTreeMap<String, String>,
-    /// Names of headers whose values are not shown.
+    /// Names of headers whose values are not returned.
     sensitive: BTreeSet<String>,
 }
 
@@ -121,7 +121,7 @@ async fn get(AtEndpoint { endpoint, .. }: AtEndpoint) -> Json<EndpointHeadersOut
     Json(EndpointHeadersOut::of(endpoint))
 }
 
-/// Set the headers of an endpoint.
+/// Replace the headers of an endpoint.
 #[utoipa::path(
     put, path = "/api/v1/app/{app_id}/endpoint/{endpoint_id}/headers", operation_id = "v1.endpoint.update-headers",
     tag = "Endpoint", params(ApplicationPath, EndpointPath), request_body = EndpointHeadersIn,
@@ -137,7 +137,7 @@ pub(crate) async fn put_at(api: &Api, at: &AtEndpoint, input: &Input) -> Result<
     change(api, at, |_| Ok(headers.clone())).await
 }
 
-/// Change the headers of an endpoint: what is absent stays, null removes.
+/// Change the headers of an endpoint. Absent headers keep their values, and null removes a header.
 #[utoipa::path(
     patch, path = "/api/v1/app/{app_id}/endpoint/{endpoint_id}/headers", operation_id = "v1.endpoint.patch-headers",
     tag = "Endpoint", params(ApplicationPath, EndpointPath), request_body = EndpointHeadersPatchIn,
@@ -172,7 +172,8 @@ async fn change(
     changed.map(|_| StatusCode::NO_CONTENT).ok_or_else(|| scope::no_endpoint(&at.endpoint.id.to_string()))
 }
 
-/// Accepts as many changes as there can be headers. A name that no header has removes nothing.
+/// Limits the number of changes to the number of headers that an endpoint can have. Names that cannot be headers are
+/// accepted, because they remove nothing.
 fn check_changes(patch: &EndpointHeadersPatchIn) -> Result<(), Violation> {
     let refuse = |field: &'static str, rule: String| Err(violation::at(field).breaks(rule));
     if patch.headers.len() > HEADERS_MAX {
@@ -187,13 +188,13 @@ fn check_changes(patch: &EndpointHeadersPatchIn) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Accepts headers that may be sent along.
+/// Checks headers that a request sets.
 pub(crate) fn check(headers: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Violation> {
     if headers.len() > HEADERS_MAX {
         return Err(violation::at("headers").breaks(format!("must have at most {HEADERS_MAX} entries")));
     }
     if headers.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>() > HEADERS_BYTES_MAX {
-        return Err(violation::at("headers").breaks(format!("must have at most {HEADERS_BYTES_MAX} bytes in all")));
+        return Err(violation::at("headers").breaks(format!("must have at most {HEADERS_BYTES_MAX} bytes in total")));
     }
     let mut seen = BTreeSet::new();
     for (name, value) in &headers {
@@ -201,7 +202,7 @@ pub(crate) fn check(headers: BTreeMap<String, String>) -> Result<BTreeMap<String
             () if name.len() > HEADER_NAME_BYTES_MAX => Some("has a name that is too long"),
             () if HeaderName::from_bytes(name.as_bytes()).is_err() => Some("is not the name of a header"),
             () if is_forbidden(name) => Some("is a header that cannot be set"),
-            () if !seen.insert(name.to_ascii_lowercase()) => Some("is there twice, in another case"),
+            () if !seen.insert(name.to_ascii_lowercase()) => Some("is a duplicate that differs only in case"),
             () if value.len() > HEADER_VALUE_BYTES_MAX => Some("has a value that is too long"),
             () if HeaderValue::from_str(value).is_err() => Some("has a value with control characters"),
             () => None,

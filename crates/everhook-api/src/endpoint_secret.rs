@@ -1,4 +1,4 @@
-//! What an endpoint's deliveries are signed with. Shown on a route of its own, never in lists, never in logs.
+//! The secret that an endpoint's deliveries are signed with. Only its own route returns it; lists and logs never do.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,21 +20,21 @@ use crate::routes::Routes;
 use crate::scope::{self, ApplicationPath, AtEndpoint, EndpointPath};
 use crate::state::Api;
 
-/// What receivers verify with.
+/// The key that receivers verify signatures with.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct EndpointSecretOut {
-    /// The secret itself, or the public half of an ed25519 key.
+    /// The secret, or the public key of an ed25519 key pair.
     #[schema(example = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD")]
     key: String,
 }
 
-/// A new secret.
+/// A request to rotate the secret.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct EndpointSecretRotateIn {
-    /// The new secret; random where none is given.
+    /// The new secret. Default: a random secret.
     key: Option<String>,
-    /// How long the old one goes on signing beside it; a day where nothing is said.
+    /// Seconds for which deliveries are also signed with the old secret. Default: 86400 (one day).
     #[schema(minimum = 0, maximum = 604_800)]
     grace_period_seconds: Option<u64>,
 }
@@ -52,9 +52,9 @@ async fn get(AtEndpoint { endpoint, .. }: AtEndpoint) -> Json<EndpointSecretOut>
     Json(EndpointSecretOut::of(&endpoint.keys))
 }
 
-/// Rotate the secret of an endpoint; the old one goes on signing for a while. Answers the new one.
+/// Rotate the secret of an endpoint and return the new secret. Deliveries are signed with both secrets for a while.
 ///
-/// Client libraries from 2.9 on read it from the answer; older ones expect no body and ignore it.
+/// Client libraries from 2.9 on read the secret from the response. Older libraries ignore the body.
 #[utoipa::path(
     post, path = "/api/v1/app/{app_id}/endpoint/{endpoint_id}/secret/rotate",
     operation_id = "v1.endpoint.rotate-secret", tag = "Endpoint",
@@ -77,7 +77,7 @@ pub(crate) async fn rotate_at(api: &Api, at: &AtEndpoint, input: &Input) -> Resu
         let rule = format!("must be at most {}", ROTATE_GRACE_MAX.as_secs());
         return Err(violation::at("gracePeriodSeconds").breaks(rule).into());
     }
-    // Its receivers verify this kind of signature.
+    // The receivers of the endpoint verify this kind of signature.
     let key = match wanted.key {
         Some(text) => given("key", &text)?,
         None => random(at.endpoint.keys.current.kind()),
@@ -95,18 +95,17 @@ pub(crate) async fn rotate_at(api: &Api, at: &AtEndpoint, input: &Input) -> Resu
 }
 
 impl EndpointSecretOut {
-    /// What receivers verify with now.
     pub(crate) fn of(keys: &SigningKeys) -> EndpointSecretOut {
         EndpointSecretOut { key: keys.current.shared() }
     }
 }
 
-/// The secret that a field gives.
+/// Parses the secret in a field of the body.
 pub(crate) fn given(field: &'static str, text: &str) -> Result<SigningKey, Violation> {
     violation::at(field).member("__all__").check(parse(text))
 }
 
-/// Clients may leave the prefix out; what then begins like nothing we know is a shared secret.
+/// Parses a secret. Clients may leave the prefix out: a text without a known prefix is a shared secret.
 fn parse(text: &str) -> Result<SigningKey, BadSigningKey> {
     match text.parse() {
         Err(BadSigningKey::Prefix) => format!("whsec_{text}").parse(),
@@ -114,7 +113,6 @@ fn parse(text: &str) -> Result<SigningKey, BadSigningKey> {
     }
 }
 
-/// A new secret of this kind.
 #[expect(clippy::disallowed_methods, reason = "a secret has to be unpredictable, and no decision depends on it")]
 pub(crate) fn random(kind: SignatureKind) -> SigningKey {
     let mut bytes = [0; 32];

@@ -1,4 +1,4 @@
-//! What a caller is told when a request fails: one shape for every reason, and one place that logs.
+//! Failures of requests: their responses have one form, and they are logged in one place.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -16,22 +16,21 @@ use utoipa::ToSchema;
 
 use everhook_engine::intake::AcceptError;
 
-/// Why a request failed.
+/// The reason why a request failed.
 #[derive(Debug)]
 pub(crate) enum ApiError {
-    /// The caller is told exactly this.
+    /// A failure with the status, the code and the text of its response.
     Problem(Problem),
-    /// A value breaks a rule.
+    /// A value in the request breaks a rule.
     Invalid(Invalid),
-    /// The store could not tell.
+    /// The store failed.
     Store(StoreError),
-    /// Too much is waiting already.
+    /// The intake queue is full.
     Overloaded,
-    /// The node is on its way out.
+    /// The node is shutting down.
     Stopping,
 }
 
-/// A status with the code that programs compare and the text that people read.
 #[derive(Debug)]
 pub(crate) struct Problem {
     status: StatusCode,
@@ -39,28 +38,28 @@ pub(crate) struct Problem {
     detail: Cow<'static, str>,
 }
 
-/// Which value breaks a rule, and which rule.
+/// A value that breaks a rule.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ValidationError)]
 pub(crate) struct Invalid {
-    /// Where it is: `body`, `query` or `header`, then the path to it.
+    /// The location of the value: `body`, `query`, `path` or `header`, and then the path to the value.
     #[schema(value_type = Vec<String>)]
     loc: Vec<Cow<'static, str>>,
-    /// What is wrong with it.
+    /// The rule that the value breaks.
     msg: String,
-    /// The kind of rule.
+    /// The kind of the rule.
     #[serde(rename = "type")]
     kind: &'static str,
 }
 
-/// The body of every failure but 422.
+/// The body of all failures except 422.
 #[derive(Serialize, ToSchema)]
 #[schema(as = HttpErrorOut)]
 pub(crate) struct ProblemOut {
-    /// To be compared by programs.
+    /// A code for programs.
     #[schema(value_type = String)]
     code: &'static str,
-    /// To be read by people.
+    /// A text for people.
     #[schema(value_type = String)]
     detail: Cow<'static, str>,
 }
@@ -90,9 +89,9 @@ impl ApiError {
         ApiError::new(StatusCode::FORBIDDEN, "insufficient access", detail)
     }
 
-    /// An application token that was made without this capability.
+    /// Refuses an application token that lacks this capability.
     pub(crate) fn lacks(capability: Capability) -> ApiError {
-        let detail = format!("The token lacks the capability {capability}: use one that was made with it.");
+        let detail = format!("The token lacks the capability {capability}: use a token that has it.");
         ApiError::new(StatusCode::FORBIDDEN, "insufficient access", detail)
     }
 
@@ -115,16 +114,15 @@ impl ApiError {
         ApiError::new(StatusCode::CONFLICT, "idempotency_key_reused", detail)
     }
 
-    /// One more of its kind would be too many.
     pub(crate) fn limit_reached(detail: impl Into<Cow<'static, str>>) -> ApiError {
         ApiError::bad_request("limit_reached", detail)
     }
 
     pub(crate) fn full() -> ApiError {
-        ApiError::limit_reached("There are as many of these as there may be: delete one first.")
+        ApiError::limit_reached("The maximum number of these objects is reached: delete one first.")
     }
 
-    /// What a switch in the settings turned off.
+    /// Refuses a feature that the configuration turns off.
     pub(crate) fn switched_off(code: &'static str, detail: &'static str) -> ApiError {
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, code, detail)
     }
@@ -133,21 +131,32 @@ impl ApiError {
         ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", "Request payload is too large.")
     }
 
-    /// A parameter of the query that breaks a rule.
     pub(crate) fn in_query(violation: Violation) -> ApiError {
         ApiError::violated("query", violation)
     }
 
-    /// A part of the path that breaks a rule.
     pub(crate) fn in_path(violation: Violation) -> ApiError {
         ApiError::violated("path", violation)
+    }
+
+    /// Puts the path of an entry of the body before the path in it.
+    #[must_use]
+    pub(crate) fn in_entry(self, list: &'static str, index: usize) -> ApiError {
+        match self {
+            ApiError::Invalid(mut invalid) => {
+                let entry = [Cow::Borrowed(list), Cow::Owned(format!("[{index}]"))];
+                invalid.loc.splice(1..1, entry);
+                ApiError::Invalid(invalid)
+            }
+            other => other,
+        }
     }
 
     fn violated(part: &'static str, Violation { path, rule }: Violation) -> ApiError {
         ApiError::invalid(std::iter::once(Cow::Borrowed(part)).chain(path), rule)
     }
 
-    /// A value at `loc` that breaks a rule of ours.
+    /// Refuses the value at `loc` with the general kind `value_error`.
     pub(crate) fn invalid<L: Into<Cow<'static, str>>>(
         loc: impl IntoIterator<Item = L>,
         message: impl Display,
@@ -155,7 +164,7 @@ impl ApiError {
         ApiError::invalid_as("value_error", loc, message)
     }
 
-    /// A value at `loc` that breaks a rule with a name of its own.
+    /// Refuses the value at `loc` with a kind that clients can distinguish.
     pub(crate) fn invalid_as<L: Into<Cow<'static, str>>>(
         kind: &'static str,
         loc: impl IntoIterator<Item = L>,
@@ -171,7 +180,7 @@ impl From<StoreError> for ApiError {
     }
 }
 
-/// Most violations are of the body.
+/// Places a violation in the body, where most violations are.
 impl From<Violation> for ApiError {
     fn from(violation: Violation) -> ApiError {
         ApiError::violated("body", violation)
@@ -210,7 +219,7 @@ impl IntoResponse for Problem {
     }
 }
 
-/// Tells the caller what to do next, and the log what happened. The cause is for the log only.
+/// Logs the failure with its cause, and returns a response with a remedy. The response does not contain the cause.
 fn store_failed(error: &StoreError) -> Response {
     let cause = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
     match error {
@@ -220,7 +229,10 @@ fn store_failed(error: &StoreError) -> Response {
         }
         StoreError::Slow { .. } => {
             warn!(error.cause = cause, "request failed: {error}");
-            unavailable("too_slow", "The search took too long: ask for less, such as a shorter time, or try again.")
+            unavailable(
+                "too_slow",
+                "The search took too long: narrow it, for example to a shorter period, or try again.",
+            )
         }
         StoreError::InDoubt { .. } => {
             warn!(error.cause = cause, "request failed: {error}");

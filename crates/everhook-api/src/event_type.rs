@@ -1,4 +1,4 @@
-//! Event types: the catalogue of an environment.
+//! Event types: the catalogue of the types of messages in an environment.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -45,24 +45,24 @@ pub(crate) struct EventTypeIn {
     pub(crate) content: EventTypeUpdate,
 }
 
-/// An event type to put in the place of another.
+/// The new content of an event type.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct EventTypeUpdate {
-    /// A text for people.
+    /// A description for display.
     pub(crate) description: String,
-    /// Whether it is no longer offered to new endpoints.
+    /// Whether the type is archived. New endpoints cannot select archived types.
     pub(crate) archived: Option<bool>,
-    /// Whether it is on its way out.
+    /// Whether the type is deprecated.
     pub(crate) deprecated: Option<bool>,
     /// JSON Schemas (draft 7) by version.
     #[schema(value_type = Option<Object>)]
     pub(crate) schemas: Option<BTreeMap<String, Value>>,
-    /// Application tokens without this flag do not see it.
+    /// The feature flag of the type. Application tokens without this flag do not see the type.
     pub(crate) feature_flag: Option<String>,
-    /// The same as a list of at most one.
+    /// The feature flag as a list of at most one entry.
     pub(crate) feature_flags: Option<Vec<String>>,
-    /// The group it is listed under.
+    /// The group of the type in lists.
     pub(crate) group_name: Option<String>,
 }
 
@@ -88,30 +88,27 @@ pub(crate) struct EventTypeOut {
     updated_at: Timestamp,
 }
 
-/// Which event types a list has, and how much of them.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListParams {
-    /// Archived ones too.
+    /// Include archived types.
     #[serde(deserialize_with = "crate::query::one")]
     include_archived: Option<bool>,
-    /// With their schemas.
+    /// Include the schemas.
     #[serde(deserialize_with = "crate::query::one")]
     with_content: Option<bool>,
 }
 
-/// How to delete.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct DeleteParams {
-    /// Remove it for good, rather than archive it.
+    /// Remove the type permanently instead of archiving it.
     #[serde(deserialize_with = "crate::query::one")]
     expunge: Option<bool>,
 }
 
-/// The slot of an event type.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct EventTypePath {
@@ -155,7 +152,7 @@ async fn list(
     Ok(Json(cursor.page_of(piece, |row| row.name.clone(), show)))
 }
 
-/// Create an event type; an archived one of this name is revived.
+/// Create an event type. An archived type of the same name is restored with the new content.
 #[utoipa::path(
     post, path = "/api/v1/event-type", operation_id = "v1.event-type.create", tag = "Event Type",
     request_body = EventTypeIn, responses((status = 201, body = EventTypeOut))
@@ -193,13 +190,13 @@ async fn get(
     Ok(Json(found.into()))
 }
 
-/// Put an event type in the place of another, or create it.
+/// Replace an event type, or create it.
 #[utoipa::path(
     put, path = "/api/v1/event-type/{event_type_name}", operation_id = "v1.event-type.update", tag = "Event Type",
     params(EventTypePath), request_body = EventTypeUpdate,
     responses(
         (status = 200, body = EventTypeOut),
-        (status = 201, body = EventTypeOut, description = "It is new."),
+        (status = 201, body = EventTypeOut, description = "The event type was created."),
     )
 )]
 async fn put(
@@ -218,7 +215,7 @@ async fn put(
     Ok((StatusCode::CREATED, Json(new.into())))
 }
 
-/// Change an event type: what is absent stays.
+/// Change an event type. Absent members keep their values.
 #[utoipa::path(
     patch, path = "/api/v1/event-type/{event_type_name}", operation_id = "v1.event-type.patch", tag = "Event Type",
     params(EventTypePath), request_body(content = ref("#/components/schemas/EventTypePatch")), responses((status = 200, body = EventTypeOut))
@@ -238,7 +235,7 @@ async fn patch(
     changed.map(|changed| Json(changed.into())).ok_or_else(|| path.not_found())
 }
 
-/// Archive an event type, or remove it for good.
+/// Archive an event type, or remove it permanently.
 #[utoipa::path(
     delete, path = "/api/v1/event-type/{event_type_name}", operation_id = "v1.event-type.delete",
     tag = "Event Type", params(EventTypePath, DeleteParams), responses((status = 204))
@@ -260,7 +257,7 @@ async fn delete(
     if found { Ok(StatusCode::NO_CONTENT) } else { Err(path.not_found()) }
 }
 
-/// Reads the rows of a page; what an application token may not see does not count.
+/// Reads the rows of a page, without the types that an application token must not see.
 async fn read_visible(
     api: &Api,
     caller: &Caller,
@@ -281,7 +278,7 @@ async fn read_visible(
         let last = rows.last().filter(|_| rows.len() == part.limit).map(|row| row.name.clone());
         part.after = next.or(last);
         visible.extend(rows.into_iter().filter(|row| is_visible(caller, row)));
-        // A piece that ended early has the bytes of a page.
+        // A piece that ended early has reached the size limit of a page.
         if part.after.is_none() || is_heavy || visible.len() >= slice.limit {
             break;
         }
@@ -291,15 +288,16 @@ async fn read_visible(
     Ok(Piece { rows: visible, next })
 }
 
-fn is_visible(caller: &Caller, event_type: &EventType) -> bool {
+pub(crate) fn is_visible(caller: &Caller, event_type: &EventType) -> bool {
     match (&caller.rights, &event_type.feature_flag) {
         (Rights::Environment | Rights::Admin, _) | (_, None) => true,
         (Rights::Application { flags, .. }, Some(flag)) => flags.contains(flag),
     }
 }
 
-/// Accepts schemas of draft 7; nothing they refer to is fetched. Those that `old` has stay to the letter.
-fn check_schemas(
+/// Checks that schemas are JSON Schemas of draft 7, without fetching references. If they equal the schemas of `old`,
+/// keeps the stored text, byte for byte.
+pub(crate) fn check_schemas(
     schemas: Option<BTreeMap<String, Value>>,
     old: Option<EventType>,
 ) -> Result<Option<String>, Violation> {
@@ -333,7 +331,7 @@ fn check_flag(one: Option<String>, list: Option<Vec<String>>) -> Result<Option<N
     at("featureFlag").check(one.or(flags.pop()).map(Name::try_from).transpose())
 }
 
-fn check_group(group: Option<String>) -> Result<Option<String>, Violation> {
+pub(crate) fn check_group(group: Option<String>) -> Result<Option<String>, Violation> {
     group.map(|group| input::text("groupName", group, TITLE_CHARS_MAX)).transpose()
 }
 
@@ -342,7 +340,7 @@ fn no_event_type(name: &Name) -> ApiError {
 }
 
 impl EventTypePath {
-    /// What is no name names nothing.
+    /// Parses the name. A malformed name is not found.
     fn name(&self) -> Result<Name, ApiError> {
         self.event_type_name.parse().map_err(|_| self.not_found())
     }
@@ -371,7 +369,7 @@ impl Form for EventTypeUpdate {
 }
 
 impl EventTypeUpdate {
-    /// The event type that is wanted: a new one, or one in the place of `old`.
+    /// Builds a new event type, or the replacement of `old`.
     pub(crate) fn check(self, api: &Api, name: &Name, old: Option<EventType>) -> Result<EventType, Violation> {
         let now = api.now();
         let (created_at, revision) = old.as_ref().map_or((now, 0), |old| (old.created_at, old.revision));

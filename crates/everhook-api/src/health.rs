@@ -1,6 +1,6 @@
-//! Whether the server lives, and whether it can do its work. Needs no key and tells no secrets.
+//! Health checks: whether the server runs, and whether it is ready. They need no key and reveal no secrets.
 //!
-//! Also served, with the metrics, on a listener of their own: clients of the API cannot crowd them out there.
+//! A separate listener also serves them, with the metrics. Clients of the API cannot use up its connections.
 
 use std::sync::Arc;
 
@@ -19,21 +19,21 @@ use crate::routes::Routes;
 use crate::scope::AsAdmin;
 use crate::state::Api;
 
-/// Whether the server can do its work.
+/// The readiness of the server.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ReadyOut {
     ready: bool,
     #[schema(value_type = String)]
     version: &'static str,
-    /// `all`, `api` or `worker`.
+    /// The role of this node: `all`, `api` or `worker`.
     #[schema(value_type = String)]
     role: &'static str,
-    /// Why not.
+    /// The reason if the server is not ready.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
 
-/// What the server does, in numbers: `/metrics`, where Prometheus looks for it. Needs an admin key.
+/// Serves `/metrics` for Prometheus. The route needs an admin key.
 pub(crate) async fn metrics(State(api): State<Arc<Api>>, _: AsAdmin) -> impl IntoResponse {
     page(&api.node)
 }
@@ -43,8 +43,8 @@ fn page(node: &Node) -> impl IntoResponse + use<> {
     ([(CONTENT_TYPE, OPEN_METRICS)], node.metrics())
 }
 
-/// The routes of the listener for operators. Its metrics need no key: a key is looked up in the store, and metrics matter most
-/// while that is away.
+/// Returns the routes of the listener for operators. Its metrics need no key: checking a key needs the store, and
+/// metrics matter most while the store is unavailable.
 pub fn ops_router(node: Arc<Node>, version: &'static str) -> Router {
     let ready = on_get(async move |State(node): State<Arc<Node>>| readiness(&node, version));
     Router::new()
@@ -63,7 +63,7 @@ pub(crate) fn routes() -> Routes {
     Routes::default().add_open(get, __path_get).add_open(ping, __path_ping).add_open(ready, __path_ready)
 }
 
-/// Tell that the server lives.
+/// Check that the server runs.
 #[utoipa::path(
     get, path = "/api/v1/health", operation_id = "v1.health.get", tag = "Health", responses((status = 204))
 )]
@@ -71,7 +71,7 @@ async fn get() -> StatusCode {
     StatusCode::NO_CONTENT
 }
 
-/// Tell that the server lives.
+/// Check that the server runs.
 #[utoipa::path(
     get, path = "/api/v1/health/ping", operation_id = "v1.health.ping", tag = "Health", responses((status = 204))
 )]
@@ -79,12 +79,12 @@ async fn ping() -> StatusCode {
     StatusCode::NO_CONTENT
 }
 
-/// Tell whether the server can do its work.
+/// Check that the server is ready.
 #[utoipa::path(
     get, path = "/api/v1/health/ready", operation_id = "v1.health.ready", tag = "Health",
     responses(
         (status = 200, body = ReadyOut),
-        (status = 503, body = ReadyOut, description = "It cannot; the reason says why."),
+        (status = 503, body = ReadyOut, description = "The server is not ready; `reason` explains why."),
     )
 )]
 async fn ready(State(api): State<Arc<Api>>) -> (StatusCode, Json<ReadyOut>) {

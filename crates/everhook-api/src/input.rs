@@ -1,7 +1,7 @@
-//! Bodies of requests: read to a limit under a deadline, kept as bytes, parsed as JSON whatever the content type says.
+//! Bodies of requests. They are read with a size limit and a deadline, and parsed as JSON with any content type.
 //!
-//! The bytes stay, because the idempotency key is compared by them and a payload is cut out of them. Wire types hold
-//! what JSON can say; the rules of each field are applied by the resource, as violations that name the field.
+//! The bytes of a body are kept: the idempotency key belongs to a hash of them, and payloads are slices of them. Wire
+//! types check only the JSON types. The resources check the rules of each field and return violations that name it.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -31,20 +31,19 @@ use crate::merge::{Form, Members, Merge};
 use crate::state::Api;
 use crate::strict;
 
-/// The body of a request, and the key it is to be done once under.
+/// The body of a request, and its idempotency key.
 pub(crate) struct Input {
     bytes: Bytes,
-    /// Of the `idempotency-key` header, on POST only.
+    /// The key from the `idempotency-key` header. Only POST requests have one.
     pub(crate) key: Option<DedupKey>,
 }
 
 impl Input {
-    /// Reads the body as a JSON object.
     pub(crate) fn json<'a, T: Deserialize<'a>>(&'a self) -> Result<T, ApiError> {
         self.read().map(|Object(value)| value)
     }
 
-    /// Reads the body as a JSON object; no body at all, or `null`, means the default.
+    /// Reads the body as a JSON object. An empty body or `null` stands for the default.
     pub(crate) fn json_or_default<'a, T: Deserialize<'a> + Default>(&'a self) -> Result<T, ApiError> {
         if self.bytes.is_empty() {
             return Ok(T::default());
@@ -52,7 +51,7 @@ impl Input {
         self.read::<Option<Object<T>>>().map(|read| read.map_or_else(T::default, |Object(value)| value))
     }
 
-    /// Reads the body as a merge patch of `base`, which has the members of the stored form.
+    /// Reads the body as a merge patch of `base`, the members of the stored record.
     pub(crate) fn merged<'a, F: Form + Deserialize<'a>>(&'a self, base: &'a Members) -> Result<F, ApiError> {
         let kept = base.kept::<F>(&self.bytes);
         self.read_as(Merge::<F>::new(&kept))
@@ -65,7 +64,7 @@ impl Input {
     fn read_as<'a, S: DeserializeSeed<'a> + Copy>(&'a self, seed: S) -> Result<S::Value, ApiError> {
         let mut deserializer = serde_json::Deserializer::from_slice(&self.bytes);
         let read = seed.deserialize(&mut deserializer).and_then(|value| deserializer.end().map(|()| value));
-        // The first pass does not keep track of where it is, because that is slow; only a body that fails gets a second.
+        // Tracking the path of the current value is slow. Only a body that fails is parsed a second time, with paths.
         read.map_err(|error| {
             let (mut track, mut loc) = (Track::new(), vec!["body".to_owned()]);
             let deserializer = &mut serde_json::Deserializer::from_slice(&self.bytes);
@@ -80,7 +79,7 @@ impl Input {
     }
 }
 
-/// A value read from a JSON object only. Serde by itself also reads a struct from a list of its fields' values.
+/// A value that is read only from a JSON object. Serde alone would also read a struct from a list of its fields.
 struct Object<T>(T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
@@ -103,18 +102,18 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
-/// A member that is an object, or not there, or null.
+/// Reads a member that is an object, null or absent.
 pub(crate) fn object<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     Option::<Object<T>>::deserialize(deserializer).map(|read| read.map(|Object(value)| value))
 }
 
-/// A member that is a list of objects.
+/// Reads a member that is a list of objects.
 pub(crate) fn objects<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
     let list = Vec::<Object<T>>::deserialize(deserializer)?;
     Ok(list.into_iter().map(|Object(value)| value).collect())
 }
 
-/// A member that is a list of objects, or not there, or null.
+/// Reads a member that is a list of objects, null or absent.
 pub(crate) fn some_objects<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Vec<T>>, D::Error> {
@@ -146,7 +145,7 @@ impl FromRequest<Arc<Api>> for Input {
     }
 }
 
-/// Only POST has a key: the other methods can be repeated anyway.
+/// Reads the key of a POST request. Requests with other methods are safe to repeat without a key.
 fn idempotency_key(parts: &Parts) -> Result<Option<&str>, ApiError> {
     let Some(value) = parts.headers.get("idempotency-key").filter(|_| parts.method == Method::POST) else {
         return Ok(None);
@@ -161,7 +160,7 @@ fn idempotency_key(parts: &Parts) -> Result<Option<&str>, ApiError> {
     }
 }
 
-/// Reads a body to its limit, under its deadline.
+/// Reads a body with the size limit and the deadline.
 pub(crate) async fn read_in_time(parts: &Parts, body: Body) -> Result<Bytes, ApiError> {
     let Ok(read) = tokio::time::timeout(BODY_TIMEOUT, read(parts, body)).await else {
         let detail = "The body of the request took too long.";
@@ -171,7 +170,7 @@ pub(crate) async fn read_in_time(parts: &Parts, body: Body) -> Result<Bytes, Api
 }
 
 async fn read(parts: &Parts, mut body: Body) -> Result<Bytes, ApiError> {
-    // A client that asks before it sends is told no before it does.
+    // A client with `expect: 100-continue` waits before it sends the body, so it is refused before that.
     if parts.headers.contains_key(EXPECT) && body.size_hint().lower() > BODY_BYTES_MAX as u64 {
         return Err(ApiError::too_large());
     }
@@ -194,39 +193,41 @@ async fn discard(mut body: Body) {
     }
 }
 
-/// A span that came as seconds, whole or not.
+/// Converts seconds, which may have a fraction, to a duration.
 pub(crate) fn span(field: &'static str, seconds: f64) -> Result<Duration, Violation> {
     if seconds.is_nan() || seconds < 0.0 {
         return Err(at(field).breaks("must be a number of seconds, at least 0"));
     }
-    // More than any time can be moved by, and still far below what a sum of two can hold.
+    // The cap is larger than every valid delay, and small enough that the sum of two durations cannot overflow.
     Ok(Duration::try_from_secs_f64(seconds).map_or(SPAN_MAX, |span| span.min(SPAN_MAX)))
 }
 
-/// A name that is not kept for Everhook itself.
+/// Checks a name, and refuses names that are reserved for Everhook.
 pub(crate) fn own_name(field: &'static str, text: String) -> Result<Name, Violation> {
     let name = at(field).check(Name::try_from(text))?;
     if is_built_in(&name) {
-        return Err(at(field).breaks(format!("must not begin with {BUILT_IN_PREFIX:?}, which is Everhook's own")));
+        return Err(
+            at(field).breaks(format!("must not begin with {BUILT_IN_PREFIX:?}, which is reserved for Everhook"))
+        );
     }
     Ok(name)
 }
 
-/// What the names of Everhook's own queues and schedules begin with.
+/// The prefix of the names of Everhook's own queues and schedules.
 const BUILT_IN_PREFIX: &str = "everhook.";
 const SPAN_MAX: Duration = Duration::from_secs(1000 * 366 * 24 * 3600);
 
-/// Whether a queue or schedule of this name is Everhook's own.
+/// Returns whether a queue or schedule of this name belongs to Everhook itself.
 pub(crate) fn is_built_in(name: &Name) -> bool {
     name.as_str().starts_with(BUILT_IN_PREFIX)
 }
 
-/// A uid, if there is one.
+/// Checks a uid, which must not begin with the prefix of ids.
 pub(crate) fn uid(text: Option<String>, prefix: &'static str) -> Result<Option<Name>, Violation> {
     at("uid").member("__all__").check(text.map(|text| Name::uid(&text, prefix)).transpose())
 }
 
-/// A list of at most `max` names.
+/// Checks a list of at most `max` names.
 pub(crate) fn names(field: &'static str, list: Vec<String>, max: usize) -> Result<Vec<Name>, Violation> {
     if list.len() > max {
         return Err(at(field).breaks(format!("must have at most {max} entries")));
@@ -235,7 +236,7 @@ pub(crate) fn names(field: &'static str, list: Vec<String>, max: usize) -> Resul
     list.into_iter().enumerate().map(name).collect()
 }
 
-/// A list of names that may be left out, but neither be empty nor too long.
+/// Checks an optional list of 1 to `max` names.
 pub(crate) fn some_names(
     field: &'static str,
     list: Option<Vec<String>>,
@@ -248,13 +249,13 @@ pub(crate) fn some_names(
     names(field, list, max).map(Some)
 }
 
-/// A text for people of at most `max` characters.
+/// Checks a text of at most `max` characters.
 pub(crate) fn text(field: &'static str, text: String, max: usize) -> Result<String, Violation> {
     at(field).check(name::check_length(&text, max))?;
     at(field).check(name::check_text(&text)).map(|()| text)
 }
 
-/// A text for people that must not be empty.
+/// Checks a text of 1 to `max` characters.
 pub(crate) fn some_text(field: &'static str, value: String, max: usize) -> Result<String, Violation> {
     if value.is_empty() {
         return Err(at(field).breaks("must not be empty"));
@@ -262,7 +263,6 @@ pub(crate) fn some_text(field: &'static str, value: String, max: usize) -> Resul
     text(field, value, max)
 }
 
-/// What users attach.
 pub(crate) fn metadata(metadata: Metadata) -> Result<Metadata, Violation> {
     at("metadata").check(name::check_metadata(&metadata))?;
     for (key, value) in &metadata {
@@ -271,12 +271,11 @@ pub(crate) fn metadata(metadata: Metadata) -> Result<Metadata, Violation> {
     Ok(metadata)
 }
 
-/// Deliveries per second, under its name or the one it used to have.
 pub(crate) fn throttle_rate(rate: Option<u16>) -> Result<Option<u16>, Violation> {
     if rate == Some(0) { Err(at("throttleRate").breaks("must be at least 1")) } else { Ok(rate) }
 }
 
-/// A field of a change that is there: null is a value of it, or a mistake, but never the same as absent.
+/// Reads a member that is present, so that null differs from an absent member.
 pub(crate) fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     T::deserialize(deserializer).map(Some)
 }

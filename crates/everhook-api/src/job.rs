@@ -1,7 +1,8 @@
-//! Jobs: enqueued alone or in bulk, found, shown, and steered by operators.
+//! Jobs: the routes that enqueue, list and show them, and the commands of operators.
 //!
-//! The body is parsed once and a payload is cut out of it as it is. What may be done to a job in which state is decided by the core
-//! (`JobState::on`) under the store's lock; here a refusal becomes a conflict that says so. What workers say is in `job_end`.
+//! The body is parsed once, and the payload is copied from it byte for byte. The core decides which commands a job
+//! accepts in its state (`JobState::on`), under the store's lock. A refused command becomes a conflict here. The
+//! reports of workers are in `job_end`.
 
 use std::sync::Arc;
 
@@ -37,7 +38,7 @@ pub(crate) mod request;
 pub(crate) mod response;
 pub(crate) mod search;
 
-/// Jobs to enqueue, all in one transaction.
+/// Jobs to enqueue in one transaction.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JobsIn<'a> {
@@ -46,13 +47,13 @@ pub(crate) struct JobsIn<'a> {
     pub(crate) jobs: Vec<JobIn<'a>>,
 }
 
-/// What became of each, in their order.
+/// The result for each job, in the order of the request.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct EnqueuedListOut {
     pub(crate) data: Vec<EnqueuedOut>,
 }
 
-/// What became of one of several jobs: `id` and `state`, or `error`.
+/// The result for one job of a list: `id` and `state`, or `error`.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub(crate) struct EnqueuedOut {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,14 +62,14 @@ pub(crate) struct EnqueuedOut {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     state: Option<Shown<JobState>>,
-    /// Whether it was there before: the same request was sent before, or its unique key is taken.
+    /// True if the job already existed: the request was repeated, or another job has the unique key.
     #[serde(skip_serializing_if = "Option::is_none")]
     existing: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<NotEnqueuedOut>,
 }
 
-/// Why one of several jobs was not enqueued.
+/// The reason why one job of a list was not enqueued.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct NotEnqueuedOut {
     #[schema(value_type = String)]
@@ -77,19 +78,18 @@ pub(crate) struct NotEnqueuedOut {
     detail: &'static str,
 }
 
-/// Another time to run at: one of the two.
+/// A new time for a pending job. Exactly one of the members is required.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct JobPatch {
-    /// Not before this time.
+    /// The earliest time at which the job runs.
     #[schema(value_type = Option<String>, format = DateTime)]
     run_at: Option<everhook_core::time::Timestamp>,
-    /// Not before so many seconds have passed.
+    /// Seconds from now until the job may run.
     #[schema(minimum = 0)]
     delay_seconds: Option<f64>,
 }
 
-/// The slot of a job.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct JobPath {
@@ -110,12 +110,12 @@ pub(crate) fn routes() -> Routes {
         .add(search::redrive, search::__path_redrive)
 }
 
-/// Enqueue a job. The answer comes when it is durable.
+/// Enqueue a job. The response follows when the job is durable.
 #[utoipa::path(
     post, path = "/api/v1/job", operation_id = "v1.job.create", tag = "Job", request_body = JobIn,
     responses(
         (status = 202, body = JobOut),
-        (status = 200, body = JobOut, description = "It exists: the same request was sent before, or its unique key is taken."),
+        (status = 200, body = JobOut, description = "The job already exists: the request was repeated, or another job has the unique key."),
     )
 )]
 async fn create(
@@ -126,8 +126,9 @@ async fn create(
     enqueue_one(&api, environment, input.json()?, None, input.key.clone()).await
 }
 
-/// Enqueue up to 1,000 jobs in one transaction. One that breaks a rule refuses the whole request; what becomes of each of the others is
-/// told one by one.
+/// Enqueue up to 1,000 jobs in one transaction.
+///
+/// If a job is invalid, the whole request is refused. Otherwise the response has one result per job.
 #[utoipa::path(
     post, path = "/api/v1/job/bulk", operation_id = "v1.job.create-bulk", tag = "Job", request_body = JobsIn,
     responses((status = 202, body = EnqueuedListOut))
@@ -162,7 +163,7 @@ async fn list(
     Ok(Json(cursor.page_of(piece, |row| row.job.id, JobOut::new)))
 }
 
-/// Get a job with its payload, its attempts, its progress and its result.
+/// Get a job with its payload, attempts, progress and result.
 #[utoipa::path(
     get, path = "/api/v1/job/{job_id}", operation_id = "v1.job.get", tag = "Job",
     params(JobPath), responses((status = 200, body = JobOut))
@@ -175,7 +176,7 @@ async fn get(
     show(&api, environment, path.id()?).await
 }
 
-/// Cancel a job. One that runs is flagged: its worker learns at its next heartbeat.
+/// Cancel a job. The worker of a running job learns of the cancellation with its next heartbeat.
 #[utoipa::path(
     post, path = "/api/v1/job/{job_id}/cancel", operation_id = "v1.job.cancel", tag = "Job",
     params(JobPath), responses((status = 200, body = JobOut))
@@ -190,7 +191,7 @@ async fn cancel(
     show(&api, environment, id).await
 }
 
-/// Try a job now: one that waits at once, a dead one with fresh tries.
+/// Run a job now. A pending job becomes due at once; a dead job becomes pending again with a fresh set of attempts.
 #[utoipa::path(
     post, path = "/api/v1/job/{job_id}/retry", operation_id = "v1.job.retry", tag = "Job",
     params(JobPath), responses((status = 200, body = JobOut))
@@ -206,7 +207,7 @@ async fn retry(
     show(&api, environment, id).await
 }
 
-/// Move a job that waits to another time.
+/// Move a pending job to another time.
 #[utoipa::path(
     patch, path = "/api/v1/job/{job_id}", operation_id = "v1.job.patch", tag = "Job",
     params(JobPath), request_body = JobPatch, responses((status = 200, body = JobOut))
@@ -220,14 +221,14 @@ async fn patch(
     let id = path.id()?;
     let JobPatch { run_at, delay_seconds } = input.json()?;
     if run_at.is_none() && delay_seconds.is_none() {
-        return Err(at("runAt").breaks("must be there, or delaySeconds").into());
+        return Err(at("runAt").breaks("runAt or delaySeconds is required").into());
     }
     let run_at = request::run_at(run_at, delay_seconds, api.now())?;
     change(&api, environment, id, OperatorCommand::RunAt(run_at), "Only a job that is pending can be moved.").await?;
     show(&api, environment, id).await
 }
 
-/// Delete a job with its attempts and its result. Not while it runs: cancel it first.
+/// Delete a job with its attempts and its result. A running job cannot be deleted: cancel it first.
 #[utoipa::path(
     delete, path = "/api/v1/job/{job_id}", operation_id = "v1.job.delete", tag = "Job",
     params(JobPath), responses((status = 204))
@@ -242,7 +243,7 @@ async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Enqueues a job; `batch` is the one that it belongs to, where the path names it.
+/// Enqueues a job. `batch` is the batch that the path names, if any.
 pub(crate) async fn enqueue_one(
     api: &Api,
     environment: EnvironmentId,
@@ -259,17 +260,17 @@ pub(crate) async fn enqueue_one(
         }
         Enqueued::Existing(id) => match api.read(query::FindJob { scope: Scope::of(environment), id }).await? {
             Some(found) => Ok(Json(JobOut::new(found)).into_response()),
-            // It was deleted since: its id is what is left to tell.
+            // The job has been deleted since, so only its id is known.
             None => Ok(Json(serde_json::json!({ "id": id, "state": "deleted" })).into_response()),
         },
         Enqueued::KeyReused => Err(ApiError::key_reused()),
         Enqueued::NoBatch if let Some(batch) = batch => Err(ApiError::not_found(format_args!("batch {batch}"))),
-        Enqueued::NoBatch => Err(at("batchId").breaks("there is no such batch").into()),
+        Enqueued::NoBatch => Err(at("batchId").breaks("no batch has this id").into()),
         Enqueued::BatchSealed => Err(batch_sealed()),
     }
 }
 
-/// Enqueues jobs; `batch` is the one that they all belong to, where the path names it.
+/// Enqueues jobs. `batch` is the batch that the path names, if any.
 pub(crate) async fn enqueue_all(
     api: &Api,
     environment: EnvironmentId,
@@ -303,7 +304,7 @@ pub(crate) async fn enqueue_all(
             Enqueued::KeyReused => {
                 EnqueuedOut::failed("idempotency_key_reused", "The idempotency key was used before with another body.")
             }
-            Enqueued::NoBatch => EnqueuedOut::failed("not_found", "There is no such batch."),
+            Enqueued::NoBatch => EnqueuedOut::failed("not_found", "The batch was not found."),
             Enqueued::BatchSealed => EnqueuedOut::failed("batch_sealed", SEALED),
         });
     }
@@ -328,7 +329,7 @@ fn new_job(
     Ok(NewJob { environment, job, run_at, key })
 }
 
-/// Does what an operator asks for; in a state that does not allow it, tells `refusal`.
+/// Applies a command of an operator. If the state of the job does not allow it, fails with the text `refusal`.
 async fn change(
     api: &Api,
     environment: EnvironmentId,
@@ -349,7 +350,7 @@ async fn change(
     }
 }
 
-/// Everything there is of a job.
+/// Shows a job with all details.
 async fn show(api: &Api, environment: EnvironmentId, id: JobId) -> Result<Json<JobOut>, ApiError> {
     let found: JobRecord =
         api.read(query::FindJob { scope: Scope::of(environment), id }).await?.ok_or_else(|| no_job(id))?;
@@ -375,7 +376,7 @@ pub(crate) fn batch_sealed() -> ApiError {
     ApiError::new(StatusCode::CONFLICT, "batch_sealed", SEALED)
 }
 
-/// One answer for each job is the store's promise.
+/// The store returns one answer for each job, so this failure is a bug of the store.
 fn no_answer() -> ApiError {
     ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", "Internal Server Error")
 }
@@ -385,14 +386,14 @@ impl EnqueuedOut {
         EnqueuedOut { error: Some(NotEnqueuedOut { code, detail }), ..EnqueuedOut::default() }
     }
 
-    /// Whether its batch was sealed before.
+    /// Returns whether the job was refused because its batch is sealed.
     pub(crate) fn came_too_late(&self) -> bool {
         self.error.as_ref().is_some_and(|error| error.detail == SEALED)
     }
 }
 
 impl JobPath {
-    /// What is no id names nothing.
+    /// Parses the id. A malformed id is not found.
     pub(crate) fn id(&self) -> Result<JobId, ApiError> {
         self.job_id.parse().map_err(|_| ApiError::not_found(scope::named("job", &self.job_id)))
     }

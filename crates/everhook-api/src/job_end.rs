@@ -1,7 +1,7 @@
-//! What a remote worker says of a job that it holds: how it ended, how far it is.
+//! Reports of remote workers about their jobs: the end of an attempt, and its progress.
 //!
-//! It counts only from the worker that has the job, under its current lease: else the answer is a conflict, and whatever was done is
-//! not recorded. Ending goes through the engine, where every attempt ends.
+//! A report counts only from the worker that holds the job, with the epoch of the current lease. Other reports get a
+//! conflict and change nothing. The engine settles the attempt, as it settles every attempt.
 
 use std::sync::Arc;
 
@@ -29,74 +29,74 @@ use crate::scope::{InJobs, PathParams};
 use crate::state::Api;
 use everhook_store::query;
 
-/// It is done.
+/// The report of a worker that a job succeeded.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct CompleteIn<'a> {
-    /// The worker that has the job.
+    /// The id of the worker that holds the job.
     #[schema(value_type = String)]
     worker_id: SessionId,
-    /// The epoch that came with the job.
+    /// The epoch of the job's lease.
     epoch: u32,
-    /// What came out: any JSON, kept up to 64 KiB.
+    /// The result: any JSON value. Results of more than 64 KiB are not stored.
     #[serde(borrow)]
     #[schema(value_type = Option<Object>)]
     result: Option<&'a RawValue>,
-    /// What was logged; the last 100 lines are kept.
+    /// Log lines of the attempt. The last 100 lines are stored.
     log: Option<Vec<String>>,
 }
 
-/// It failed.
+/// The report of a worker that an attempt failed.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct FailIn {
-    /// The worker that has the job.
+    /// The id of the worker that holds the job.
     #[schema(value_type = String)]
     worker_id: SessionId,
-    /// The epoch that came with the job.
+    /// The epoch of the job's lease.
     epoch: u32,
-    /// What went wrong.
+    /// The error text.
     error: Option<String>,
-    /// What was logged; the last 100 lines are kept.
+    /// Log lines of the attempt. The last 100 lines are stored.
     log: Option<Vec<String>>,
-    /// Not before so many seconds have passed; the job's own back-off may be longer.
+    /// Minimum seconds until the next attempt. The back-off of the job may be longer.
     #[schema(minimum = 0, maximum = 86_400)]
     retry_after_seconds: Option<f64>,
 }
 
-/// It is to be tried again later, which uses no attempt.
+/// The request of a worker to run a job later, without using an attempt.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct SnoozeIn {
-    /// The worker that has the job.
+    /// The id of the worker that holds the job.
     #[schema(value_type = String)]
     worker_id: SessionId,
-    /// The epoch that came with the job.
+    /// The epoch of the job's lease.
     epoch: u32,
-    /// How much later.
+    /// Seconds until the job is due again.
     #[schema(minimum = 0, maximum = 2_592_000)]
     seconds: f64,
-    /// What was logged; the last 100 lines are kept.
+    /// Log lines of the attempt. The last 100 lines are stored.
     log: Option<Vec<String>>,
 }
 
-/// How far it is.
+/// The progress of a running job.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ProgressIn {
-    /// The worker that has the job.
+    /// The id of the worker that holds the job.
     #[schema(value_type = String)]
     worker_id: SessionId,
-    /// The epoch that came with the job.
+    /// The epoch of the job's lease.
     epoch: u32,
-    /// 0 to 100.
+    /// Progress in percent, from 0 to 100.
     #[schema(minimum = 0, maximum = 100)]
     percent: i64,
-    /// A text for people.
+    /// A text for display.
     text: Option<String>,
 }
 
-/// Where the job stands now.
+/// The state of the job after a report.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct JobStateOut {
     #[schema(value_type = String)]
@@ -113,7 +113,7 @@ pub(crate) fn routes() -> Routes {
         .add(progress, __path_progress)
 }
 
-/// Complete a job: it succeeded. Saying it again is harmless.
+/// Complete a job: it succeeded. Repeated calls have no effect.
 #[utoipa::path(
     post, path = "/api/v1/job/{job_id}/complete", operation_id = "v1.job.complete", tag = "Worker",
     params(JobPath), request_body = CompleteIn, responses((status = 200, body = JobStateOut))
@@ -130,7 +130,7 @@ async fn complete(
     end(&api, environment, path.id()?, LeaseProof { session: worker_id, epoch }, ending).await
 }
 
-/// Fail a job: it is tried again after its back-off, or dead if this was its last attempt.
+/// Fail an attempt. The job is retried after its back-off, or is dead after its last attempt.
 #[utoipa::path(
     post, path = "/api/v1/job/{job_id}/fail", operation_id = "v1.job.fail", tag = "Worker",
     params(JobPath), request_body = FailIn, responses((status = 200, body = JobStateOut))
@@ -148,7 +148,7 @@ async fn fail(
     end(&api, environment, path.id()?, LeaseProof { session: worker_id, epoch }, ending).await
 }
 
-/// Put a job off: it is tried again later, and this was no attempt.
+/// Snooze a job: it runs again later, and the attempt does not count.
 #[utoipa::path(
     post, path = "/api/v1/job/{job_id}/snooze", operation_id = "v1.job.snooze", tag = "Worker",
     params(JobPath), request_body = SnoozeIn, responses((status = 200, body = JobStateOut))
@@ -168,7 +168,7 @@ async fn snooze(
     end(&api, environment, path.id()?, LeaseProof { session: worker_id, epoch }, ending).await
 }
 
-/// Say how far a job is.
+/// Report the progress of a job.
 #[utoipa::path(
     post, path = "/api/v1/job/{job_id}/progress", operation_id = "v1.job.progress", tag = "Worker",
     params(JobPath), request_body = ProgressIn, responses((status = 200, body = JobStateOut))
@@ -201,7 +201,7 @@ async fn end(
     }
 }
 
-/// Why what a worker says does not count; a job that is not there is told apart from one that is not its own.
+/// Explains why a report does not count: the job does not exist, does not run, or belongs to another lease.
 async fn not_yours(api: &Api, environment: EnvironmentId, id: JobId, why: LeaseLost) -> Result<ApiError, ApiError> {
     let Some(found) = api.read(query::FindJob { scope: Scope::of(environment), id }).await? else {
         return Err(no_job(id));
@@ -219,7 +219,7 @@ async fn not_yours(api: &Api, environment: EnvironmentId, id: JobId, why: LeaseL
     })
 }
 
-/// Cut to its limits: whatever a worker logs, its job has ended as it says.
+/// Truncates the texts to their limits. A report is never refused for its log, because the attempt has ended.
 fn note(error: &str, log: Option<Vec<String>>) -> Note {
     Note::new(error, log.iter().flatten().map(String::as_str))
 }

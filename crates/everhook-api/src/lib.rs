@@ -1,9 +1,9 @@
 //! The HTTP API.
 //!
-//! One file per resource, each with its wire types, its rules and its handlers. A request is authenticated by [`auth`],
-//! what its path names is resolved within the caller's rights by `scope`, its body is read by `input`; the resource
-//! decides what it means and calls the node, which is the door for every read and write. Handlers hold no store, send no
-//! wake-ups, never spawn, read no clock and keep no state; what goes wrong is told by `error`, in one place.
+//! Each resource has one file with its wire types, its rules and its handlers. [`auth`] authenticates a request,
+//! `scope` finds the objects that its path names, within the caller's rights, and `input` reads its body. The handler
+//! checks the request and calls the node for every read and write. Handlers hold no store, send no wake-ups, never
+//! spawn tasks, read no clock and keep no state. `error` turns every failure into a response.
 
 mod access;
 mod addresses;
@@ -12,15 +12,20 @@ mod attempt;
 mod auth;
 mod batch;
 mod bounds;
+mod delivery;
+mod delivery_steer;
 mod destination;
 mod document;
 mod endpoint;
 mod endpoint_headers;
+mod endpoint_message;
 mod endpoint_secret;
+mod endpoint_stats;
 mod environment;
 mod error;
 mod event_type;
 mod event_type_import;
+mod example;
 mod health;
 mod input;
 mod job;
@@ -28,6 +33,7 @@ mod job_end;
 mod limits;
 mod merge;
 mod message;
+mod message_batch;
 mod node;
 mod once;
 mod operational_webhook;
@@ -35,11 +41,13 @@ mod outbox;
 mod paced;
 mod page;
 mod portal;
+mod precheck;
 mod query;
 mod queue;
 mod redrive;
 mod resource;
 mod routes;
+pub mod rules;
 mod schedule;
 mod scope;
 mod serve;

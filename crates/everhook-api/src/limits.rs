@@ -1,81 +1,86 @@
-//! The bounds of the HTTP side. What messages, names and pages may be is bounded in `everhook_core::limits`.
+//! Limits of the HTTP server and the API. The limits of messages, names and pages are in `everhook_core::limits`.
 
 use std::time::Duration;
 
-/// Connections of the API served at once where the system has the files for them; more wait in the listen queue.
+/// Concurrent connections of the API, if the system allows as many open files. More connections wait in the listen
+/// queue.
 pub const CONNECTIONS_MAX: usize = 10_000;
-/// Connections served at once by the listener for health and metrics.
+/// Concurrent connections of the listener for health and metrics.
 pub(crate) const OPS_CONNECTIONS_MAX: usize = 64;
-/// How many of them one address may have.
+/// Concurrent connections of one client address to that listener.
 pub(crate) const OPS_CONNECTIONS_PER_ADDRESS: usize = 32;
-/// Bytes of answers that the system keeps for a client which has not taken them yet (Linux doubles it for its own needs).
+/// Size of a connection's send buffer in the system, for responses that the client has not read. Linux doubles it.
 pub(crate) const SEND_BUFFER_BYTES: usize = 128 * 1024;
-/// How long a client has to take `WRITE_BYTES_MIN` of an answer that waits for it.
+/// Time in which a client must read `WRITE_BYTES_MIN` of a waiting response.
 pub(crate) const WRITE_WINDOW: Duration = Duration::from_secs(30);
-/// How much of an answer a client has to take within `WRITE_WINDOW`, if there is as much left.
+/// Bytes of a response that a client must read within `WRITE_WINDOW`, unless less is left.
 pub(crate) const WRITE_BYTES_MIN: usize = 16 * 1024;
-/// How long a connection may be idle, or take to send the head of a request.
+/// Maximum time that a connection is idle or takes to send the head of a request.
 pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
 /// Largest head of a request.
 pub(crate) const HEAD_BYTES_MAX: usize = 64 * 1024;
-/// How long the body of a request may take.
+/// Maximum time to receive the body of a request.
 pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
-/// How much of a body that is too large is read and thrown away, so that the client reads our answer instead of a reset.
+/// Bytes of an oversized body that are read and discarded, so that the client gets the response and not a reset.
 pub(crate) const BODY_DISCARDED_MAX: usize = 32 * 1024 * 1024;
-/// Pause after the system refused a new connection, for example because files ran out.
+/// Pause after accepting a connection failed, for example because the process is out of file descriptors.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Longest idempotency key.
 pub(crate) const IDEMPOTENCY_KEY_CHARS_MAX: usize = 256;
 
-/// What is known of an API key is read again after this.
+/// Age at which a cached API key is read again.
 pub(crate) const KEY_FRESH: Duration = Duration::from_secs(2);
-/// What is known of an API key is never used after this: a revoked key stops within it on every replica.
+/// Age after which a cached API key is not used. On every replica a revoked key stops working within this time.
 pub(crate) const KEY_STALE: Duration = Duration::from_secs(4);
-/// While one request reads a key again, the others go on with what is known for this long.
+/// Time for which other requests use the cached key while one request reads it again.
 pub(crate) const KEY_REFRESH: Duration = Duration::from_millis(500);
-/// API keys remembered; beyond it the memory begins anew.
+/// API keys in the cache. A full cache is cleared.
 pub(crate) const KEYS_CACHED_MAX: usize = 10_000;
-/// Environments remembered; beyond it the memory begins anew.
+/// Environments in the cache. A full cache is cleared.
 pub(crate) const ENVIRONMENTS_CACHED_MAX: usize = 10_000;
-/// How far a token's clock may be off ours.
+/// Tolerated difference between the clocks of the token's issuer and this server.
 pub(crate) const TOKEN_LEEWAY: Duration = Duration::from_secs(60);
-/// The shortest life that a request may ask for an application token.
+/// Shortest lifetime that a request may set for an application token.
 pub(crate) const TOKEN_EXPIRY_MIN: Duration = Duration::from_secs(3600);
-/// The longest one, and the one of a token whose request does not say.
+/// Longest lifetime of an application token, and the default.
 pub(crate) const TOKEN_EXPIRY_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Longest session id of an application token.
 pub(crate) const TOKEN_SESSION_CHARS_MAX: usize = 64;
 
-/// How often a change is tried anew when others change the same object.
+/// Tries of a change that conflicts with concurrent changes of the same object.
 pub(crate) const REPLACE_TRIES_MAX: usize = 10;
-/// Transactions of one redrive request; what is left is for the next one.
+/// Transactions of one redrive request. The next request handles the rest.
 pub(crate) const REDRIVE_ROUNDS_MAX: usize = 20;
-/// Transactions of one request that retries everything that was set aside; what is left is for the next one.
+/// Transactions of one request that retries all rows that were set aside. The next request handles the rest.
 pub(crate) const RETRY_ROUNDS_MAX: usize = 20;
-/// Pieces of the event type list that are searched for what an application token may see.
+/// Pieces of the list of event types that one request of an application token searches for visible types.
 pub(crate) const VISIBLE_ROUNDS_MAX: usize = 40;
 
-/// How long an old signing key goes on signing, where the request does not say.
+/// Default time for which deliveries are also signed with the old key after a rotation.
 pub(crate) const ROTATE_GRACE_DEFAULT: Duration = Duration::from_secs(24 * 3600);
-/// The longest a request may ask for.
+/// Longest such time.
 pub(crate) const ROTATE_GRACE_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// How long the key of a unique job counts, where the request does not say.
+/// Default time for which the key of a unique job is reserved.
 pub(crate) const UNIQUE_WINDOW_DEFAULT: Duration = Duration::from_secs(24 * 3600);
-/// How long a worker's lease lasts, where it does not say.
+/// Default duration of a worker's lease.
 pub(crate) const WORKER_LEASE_DEFAULT: Duration = Duration::from_secs(30);
-/// The shortest lease a worker gets.
+/// Shortest lease of a worker.
 pub(crate) const WORKER_LEASE_SHORTEST: Duration = Duration::from_secs(5);
-/// The longest lease a worker gets: for so long its jobs wait when it dies.
+/// Longest lease of a worker. After a crash of the worker, its jobs wait for this time at most.
 pub(crate) const WORKER_LEASE_LONGEST: Duration = Duration::from_secs(300);
-/// The longest a request for jobs waits for the first one.
+/// Longest time that a request for jobs waits for the first job.
 pub(crate) const WORKER_WAIT_MAX: Duration = Duration::from_secs(60);
-/// Jobs that a worker may say it holds.
+/// Entries in a worker's list of held jobs.
 pub(crate) const WORKER_HELD_MAX: usize = 10_000;
-/// Runs of a schedule that are shown: the latest ones.
+/// Runs in the history of a schedule, the latest ones.
 pub(crate) const RUNS_SHOWN: usize = 20;
-/// Slices of one request that puts dead jobs back; what is left is for the next one.
+/// Transactions of one request that redrives dead jobs. The next request handles the rest.
 pub(crate) const JOB_REDRIVE_ROUNDS_MAX: usize = 40;
 /// The most event types of one import or export.
 pub(crate) const EVENT_TYPES_MOVED_MAX: usize = 2_000;
+/// Longest period of an endpoint's statistics.
+pub(crate) const STATS_PERIOD_MAX: Duration = Duration::from_secs(28 * 24 * 3600);
+/// Largest difference between the clocks of a client and the server in a request for statistics.
+pub(crate) const STATS_CLOCK_SKEW: Duration = Duration::from_secs(300);

@@ -1,8 +1,8 @@
-//! Merge patches (RFC 7386): the members of a change over the form of the stored record.
+//! Merge patches (RFC 7386): a PATCH body is merged into the form of the stored record.
 //!
-//! A member of the body takes the place of the form's member, and null removes it. Members are replaced whole: metadata,
-//! schemas and templates are values of the user's, in which null and absent members have a meaning of their own. The
-//! body is read by the form's own deserializer, so that a bad or unknown member is named as on every other route.
+//! A member of the body replaces the member of the form, and null removes it. Members are replaced whole: metadata,
+//! schemas and templates are values of the user, in which null and absent members have their own meaning. The form's
+//! deserializer reads the body, so that errors name a bad or unknown member as on every other route.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,16 +13,17 @@ use serde::de::{DeserializeSeed, Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-/// The In schema of a kind: the body of a PUT, and the document that a PATCH changes.
+/// The input schema of a resource: the body of a PUT, and the document that a PATCH changes.
 pub(crate) trait Form: Serialize {
     type Record;
 
-    /// Older names of members. One in the body stands for the newer name, also if it is null.
+    /// Older names of members, each with its current name. An alias in the body replaces the current member, also with
+    /// null.
     const ALIASES: &'static [(&'static str, &'static str)] = &[];
-    /// Members that exclude others. One in the body removes the other from the form, unless it is null.
+    /// Pairs of members that exclude each other. If the body has the first with a value, the form loses the second.
     const EXCLUDES: &'static [(&'static str, &'static str)] = &[];
 
-    /// The form that would put the record in its own place.
+    /// Returns the form that would replace the record with itself.
     fn of(record: &Self::Record) -> Self;
 }
 
@@ -35,7 +36,7 @@ impl Members {
         Members(serde_json::from_str(&text).expect("a form is an object"))
     }
 
-    /// The members that the body leaves as they are. A body that is no object is refused when it is read.
+    /// Returns the members that the body does not change. A body that is not an object is refused when it is read.
     pub(crate) fn kept<F: Form>(&self, body: &[u8]) -> Vec<(&str, &RawValue)> {
         let changes: BTreeMap<String, Box<RawValue>> = serde_json::from_slice(body).unwrap_or_default();
         let is_kept = |name: &str| {
@@ -54,7 +55,7 @@ fn is_null(value: &RawValue) -> bool {
     value.get() == "null"
 }
 
-/// Reads a form from an object, and from the members that are kept beside it.
+/// Reads a form from a JSON object and the kept members.
 pub(crate) struct Merge<'k, 'de, F> {
     kept: &'k [(&'de str, &'de RawValue)],
     form: PhantomData<F>,
@@ -94,7 +95,7 @@ impl<'de, F: Deserialize<'de>> Visitor<'de> for Merge<'_, 'de, F> {
     }
 }
 
-/// The kept members, then those of the body.
+/// The kept members, followed by the members of the body.
 struct Merged<'k, 'de, A> {
     kept: std::slice::Iter<'k, (&'de str, &'de RawValue)>,
     /// The value of the kept member whose name was read.

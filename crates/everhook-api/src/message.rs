@@ -1,8 +1,8 @@
-//! Messages: what happened, accepted once.
+//! Messages: the routes that create, list, show and expunge them.
 //!
-//! Creation is the hot path: the body is parsed once, the payload is cut out of it as it is and given to the node, which
-//! answers when it is durable. The application is not looked up, unless its uid is new here; the append finds out whether it
-//! is still there.
+//! Creation is the hot path. The body is parsed once, and the payload is copied from it byte for byte and given to the
+//! node, which answers when the message is durable. The application is read only if its uid is not cached; the append
+//! checks that the application still exists.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,6 +14,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use everhook_core::draft::{self, Draft};
+use everhook_core::fanout::Audience;
 use everhook_core::id::{ApplicationId, EnvironmentId, MessageId};
 use everhook_core::limits::{CONTENT_TYPE_BYTES_MAX, SCAN_ROWS_MAX};
 use everhook_core::message::{self, Message, Rest};
@@ -49,53 +50,54 @@ use crate::state::Api;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct MessageIn<'a> {
-    /// What kind of thing happened; need not be in the catalogue.
+    /// The event type. It need not be in the catalogue.
     #[schema(max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$", example = "user.signup")]
     event_type: String,
-    /// What is sent, byte for byte.
+    /// The JSON object to deliver, byte for byte.
     #[serde(borrow)]
     #[schema(value_type = Object)]
     payload: Option<&'a RawValue>,
-    /// The same, under another name.
+    /// An alias of `payload`.
     #[serde(borrow)]
     #[schema(ignore)]
     data: Option<&'a RawValue>,
-    /// The user's own id for it, accepted once per application.
+    /// Your own id for the message. An application accepts each id once.
     #[schema(max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$")]
     event_id: Option<String>,
-    /// Only endpoints that listen to one of these, or to all, get it.
+    /// The channels of the message. Only endpoints that listen to one of them, or to all channels, get the message.
     #[schema(min_items = 1, max_items = 10)]
     channels: Option<Vec<String>>,
-    /// For finding it again.
+    /// Tags, by which lists can be filtered.
     #[schema(max_items = 8)]
     tags: Option<Vec<String>>,
-    /// Days that the payload is kept for, if that is shorter than messages are kept.
+    /// Days for which the payload is kept, if shorter than the retention of messages.
     #[schema(minimum = 5, maximum = 90)]
     payload_retention_period: Option<u16>,
-    /// The same in hours.
+    /// Hours for which the payload is kept, in the place of `payloadRetentionPeriod`.
     #[schema(minimum = 1, maximum = 2160)]
     payload_retention_hours: Option<u16>,
-    /// When to deliver it, at most 30 days ahead; it is accepted at once. A time in the past means now.
+    /// The time of delivery, at most 30 days ahead. A time in the past means now. The message is accepted at once.
     #[schema(value_type = Option<String>, format = DateTime)]
     deliver_at: Option<Timestamp>,
-    /// Accept it only if no other message has this slot: else the answer is 200 with that message and `suppressed`.
+    /// Accept the message only if no other message has this once-slot. Otherwise the response is 200 with the other
+    /// message and `suppressed`.
     #[serde(default, deserialize_with = "input::object")]
     once: Option<OnceIn>,
-    /// Created if there is no application of the path's uid.
+    /// The application to create if no application has the uid of the path.
     #[serde(default, deserialize_with = "input::object")]
     application: Option<ApplicationIn>,
-    /// How to send it.
+    /// Options for the payload.
     #[serde(default, deserialize_with = "input::object")]
     transformations_params: Option<TransformationsParams>,
 }
 
-/// How to send a message.
+/// Options for the payload of a message.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TransformationsParams {
-    /// Sent byte for byte in the place of the payload.
+    /// A text that is delivered byte for byte instead of the payload.
     raw_payload: Option<String>,
-    /// The `content-type` of the payload; no other header can be set here.
+    /// The `content-type` of the payload. No other header is allowed here.
     headers: Option<BTreeMap<String, String>>,
 }
 
@@ -117,48 +119,50 @@ pub(crate) struct MessageOut<'a> {
     payload: Cow<'a, RawValue>,
     #[schema(value_type = String, format = DateTime)]
     timestamp: Timestamp,
-    /// When it was to be delivered, if it said so.
+    /// The time of delivery, if the request set one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     deliver_at: Option<Timestamp>,
-    /// Only with 200, the answer to a call that was not sent: this message has the once-slot.
+    /// The message whose dead delivery this message replaces with a corrected payload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    redrive_of: Option<MessageId>,
+    /// True in a response with status 200: the request was suppressed, and this message has the once-slot.
     #[serde(skip_serializing_if = "is_false")]
     #[schema(required = false)]
     suppressed: bool,
 }
 
-/// How much of a message is shown.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ContentParams {
-    /// With its payload or response.
+    /// Include the payload of messages and the response of attempts. Default: true.
     #[serde(deserialize_with = "crate::query::one")]
     with_content: Option<bool>,
 }
 
-/// Which messages a list has.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct FilterParams {
-    /// On this channel.
+    /// Only messages on this channel, or their attempts.
     #[serde(deserialize_with = "crate::query::one")]
     #[param(value_type = Option<String>)]
     pub(crate) channel: Option<Name>,
-    /// With this tag.
+    /// Only messages with this tag, or their attempts.
     #[serde(deserialize_with = "crate::query::one")]
     #[param(value_type = Option<String>)]
     pub(crate) tag: Option<Name>,
-    /// Earlier than this.
+    /// Only items before this time.
     #[serde(deserialize_with = "crate::query::time")]
     #[param(value_type = Option<String>, format = DateTime)]
     pub(crate) before: Option<Timestamp>,
-    /// At this or later.
+    /// Only items at this time or later.
     #[serde(deserialize_with = "crate::query::time")]
     #[param(value_type = Option<String>, format = DateTime)]
     pub(crate) after: Option<Timestamp>,
-    /// Of one of these types.
+    /// Only messages of one of these event types, or their attempts.
     #[serde(deserialize_with = "crate::query::names")]
     #[param(value_type = Option<Vec<String>>, style = Form)]
     pub(crate) event_types: Vec<Name>,
@@ -172,11 +176,11 @@ pub(crate) fn routes() -> Routes {
         .add(expunge, __path_expunge)
 }
 
-/// Create a message. The answer comes when it is durable, with every delivery that it causes.
+/// Create a message. The response follows when the message and its deliveries are durable.
 #[utoipa::path(
     post, path = "/api/v1/app/{app_id}/msg", operation_id = "v1.message.create", tag = "Message",
     params(ApplicationPath, ContentParams), request_body = MessageIn,
-    responses((status = 202, body = MessageOut), (status = 200, body = MessageOut, description = "Suppressed"))
+    responses((status = 202, body = MessageOut), (status = 200, body = MessageOut, description = "Suppressed: another message has the once-slot."))
 )]
 async fn create(
     State(api): State<Arc<Api>>,
@@ -196,7 +200,7 @@ async fn create(
         return Ok(answer);
     }
     let Locator::Uid(uid) = &locator else { return Err(scope::no_application(&app_id)) };
-    // Not known yet, or changed since.
+    // The uid is not cached, or the application has changed since.
     let found = api.read(query::ResolveApplication { scope: Scope::of(environment), uid: uid.clone() }).await?;
     let id = match found {
         Some(found) => api.uids.remember(environment, uid, found).id,
@@ -209,7 +213,7 @@ async fn create(
     answer.ok_or_else(|| scope::no_application(&app_id))
 }
 
-/// Sends a message of an application; none if that is not there, or no longer as it was found.
+/// Sends a message of an application. Returns none if the application does not exist or has changed since `found`.
 async fn send(
     api: &Api,
     environment: EnvironmentId,
@@ -218,39 +222,34 @@ async fn send(
     input: &Input,
     content: &ContentParams,
 ) -> Result<Option<Response>, ApiError> {
-    let mut wanted: MessageIn<'_> = input.json()?;
+    let wanted: MessageIn<'_> = input.json()?;
     application::check_uid(wanted.application.as_ref(), locator)?;
-    let content_type = wanted.content_type()?;
-    let payload = wanted.payload()?;
-    let once = wanted.once.take().map(OnceIn::check).transpose()?;
-    let deliver_at = draft::check_deliver_at(wanted.deliver_at, api.now())?;
-    let payload_until = wanted.payload_until(api.now())?;
-    if payload_until.is_some() && deliver_at > payload_until {
-        return Err(at("deliverAt").breaks("must be before the payload's retention ends").into());
-    }
-    let rest = Rest { deliver_at, payload_until, content_type };
-    let Found { id: application, version } = found;
-    let message = wanted.into_new(api, application, payload.bytes(), rest)?;
-    let mut keys = Vec::with_capacity(2);
-    keys.extend(input.key.clone());
-    keys.extend(message.event_id.as_ref().map(|event_id| DedupKey::event_id(application, event_id)));
-    let new = NewMessage { environment, message, keys, version, once, deliver_at };
+    let (new, payload) = wanted.prepare(api, environment, found, input.key.clone())?;
+    let application = found.id;
     match api.node.accept(new).await? {
-        Appended::Accepted { message: new, .. } => Ok(Some(show(&new, api.now(), content, payload.verbatim()))),
+        Appended::Accepted { message: new, .. } => Ok(Some(show(&new, api.now(), content, payload))),
         Appended::Repeated(id) => {
-            let found = api
-                .read(query::FindMessage { scope: AppScope::of(environment, application), locator: Locator::Id(id) })
-                .await?;
-            let found = found.ok_or_else(|| ApiError::not_found(format_args!("message {id}")))?;
-            Ok(Some(show(&found, api.now(), content, None)))
+            show_repeated(api, AppScope::of(environment, application), id, content).await.map(Some)
         }
         Appended::KeyReused => Err(ApiError::key_reused()),
-        Appended::EventIdTaken => Err(ApiError::conflict("A message with this eventId exists already.")),
+        Appended::EventIdTaken => Err(ApiError::conflict("A message with this eventId already exists.")),
         Appended::Suppressed(winner) => {
             Ok(Some(show_suppressed(api, environment, application, winner, content).await?))
         }
         Appended::NoApplication => Ok(None),
     }
+}
+
+/// Shows the message that an earlier request with the same key created.
+pub(crate) async fn show_repeated(
+    api: &Api,
+    scope: AppScope,
+    id: MessageId,
+    content: &ContentParams,
+) -> Result<Response, ApiError> {
+    let found = api.read(query::FindMessage { scope, locator: Locator::Id(id) }).await?;
+    let found = found.ok_or_else(|| ApiError::not_found(format_args!("message {id}")))?;
+    Ok(show(&found, api.now(), content, None))
 }
 
 /// List the messages of an application, newest first.
@@ -297,7 +296,7 @@ async fn get(
     Json(MessageOut::new(&message, api.now(), &content, None)).into_response()
 }
 
-/// Remove a message's payload for good; its open deliveries are cancelled.
+/// Remove the payload of a message permanently. Its open deliveries are cancelled.
 #[utoipa::path(
     delete, path = "/api/v1/app/{app_id}/msg/{msg_id}/content", operation_id = "v1.message.expunge-content",
     tag = "Message", params(ApplicationPath, MessagePath), responses((status = 204))
@@ -307,11 +306,11 @@ async fn expunge(State(api): State<Arc<Api>>, _: InEnvironment, of: OfMessage) -
     if found { Ok(StatusCode::NO_CONTENT) } else { Err(ApiError::not_found(format_args!("message {}", of.message.id))) }
 }
 
-fn show(message: &Message, now: Timestamp, content: &ContentParams, payload: Option<&RawValue>) -> Response {
+pub(crate) fn show(message: &Message, now: Timestamp, content: &ContentParams, payload: Option<&RawValue>) -> Response {
     (StatusCode::ACCEPTED, Json(MessageOut::new(message, now, content, payload))).into_response()
 }
 
-/// The answer to whoever came after the winner of a once-slot.
+/// Answers a suppressed request with the message that has the once-slot.
 async fn show_suppressed(
     api: &Api,
     environment: EnvironmentId,
@@ -326,7 +325,7 @@ async fn show_suppressed(
         Some(message) => {
             Json(MessageOut { suppressed: true, ..MessageOut::new(message, api.now(), content, None) }).into_response()
         }
-        // It is gone since: its id is what is left to tell, and says when it was accepted.
+        // The message has been pruned since. Its id is known and contains the time of acceptance.
         None => Json(serde_json::json!({
             "id": winner,
             "payload": { "expired": true },
@@ -337,16 +336,16 @@ async fn show_suppressed(
     })
 }
 
-/// What is to be sent.
+/// The content to deliver.
 enum Payload<'a> {
-    /// A JSON object, as it is in the body.
+    /// A JSON object, byte for byte as in the body.
     Verbatim(&'a RawValue),
     /// Any text.
     Raw(String),
 }
 
 impl<'a> Payload<'a> {
-    /// A copy, because the body shares its memory with everything else that came over the connection.
+    /// Copies the payload, because the body shares its buffer with other data of the connection.
     fn bytes(&self) -> Bytes {
         match self {
             Payload::Verbatim(json) => Bytes::copy_from_slice(json.get().as_bytes()),
@@ -363,6 +362,38 @@ impl<'a> Payload<'a> {
 }
 
 impl<'a> MessageIn<'a> {
+    /// Checks the message, and returns it with its payload if that is JSON.
+    pub(crate) fn prepare(
+        mut self,
+        api: &Api,
+        environment: EnvironmentId,
+        found: Found,
+        key: Option<DedupKey>,
+    ) -> Result<(NewMessage, Option<&'a RawValue>), ApiError> {
+        let content_type = self.content_type()?;
+        let payload = self.payload()?;
+        let once = self.once.take().map(OnceIn::check).transpose()?;
+        let deliver_at = draft::check_deliver_at(self.deliver_at, api.now())?;
+        let payload_until = self.payload_until(api.now())?;
+        if payload_until.is_some() && deliver_at > payload_until {
+            return Err(at("deliverAt").breaks("must be before the payload's retention ends").into());
+        }
+        let rest = Rest { deliver_at, payload_until, content_type, redrive_of: None };
+        let Found { id: application, version } = found;
+        let message = self.into_new(api, application, payload.bytes(), rest)?;
+        let mut keys = Vec::with_capacity(2);
+        keys.extend(key);
+        keys.extend(message.event_id.as_ref().map(|event_id| DedupKey::event_id(application, event_id)));
+        let audience = Audience::Subscribers;
+        let new = NewMessage { environment, message, keys, version, once, deliver_at, audience };
+        Ok((new, payload.verbatim()))
+    }
+
+    /// Whether the message asks for an application to be created.
+    pub(crate) fn has_application(&self) -> bool {
+        self.application.is_some()
+    }
+
     fn payload(&mut self) -> Result<Payload<'a>, ApiError> {
         let raw = self.transformations_params.take().and_then(|params| params.raw_payload);
         let json = self.payload.or(self.data);
@@ -372,11 +403,11 @@ impl<'a> MessageIn<'a> {
         match (raw, json) {
             (Some(text), _) => Ok(Payload::Raw(text)),
             (None, Some(json)) => Ok(Payload::Verbatim(json)),
-            (None, None) => Err(at("payload").breaks("must be there").into()),
+            (None, None) => Err(at("payload").breaks("is required").into()),
         }
     }
 
-    /// The content type that the request names for its payload.
+    /// Returns the content type that the request sets for its payload.
     fn content_type(&self) -> Result<Option<String>, Violation> {
         let refuse = |name: &str, rule: String| {
             at("transformationsParams").member("headers").member(name.to_owned()).breaks(rule)
@@ -387,7 +418,7 @@ impl<'a> MessageIn<'a> {
             if !name.eq_ignore_ascii_case(CONTENT_TYPE.as_str()) || content_type.is_some() {
                 return Err(refuse(
                     name,
-                    "only one content-type can be set here: set headers on the endpoint".to_owned(),
+                    "only one content-type is allowed here: set other headers on the endpoint".to_owned(),
                 ));
             }
             if value.len() > CONTENT_TYPE_BYTES_MAX || HeaderValue::from_str(value).is_err() {
@@ -399,7 +430,7 @@ impl<'a> MessageIn<'a> {
         Ok(content_type)
     }
 
-    /// Until when the payload is kept, where the request says so.
+    /// Returns the time until which the payload is kept, if the request sets it.
     fn payload_until(&self, now: Timestamp) -> Result<Option<Timestamp>, ApiError> {
         const HOUR: Duration = Duration::from_secs(3600);
         let (days, hours) = (self.payload_retention_period, self.payload_retention_hours);
@@ -414,7 +445,7 @@ impl<'a> MessageIn<'a> {
             (Some(days), None) => Ok(Some(now.plus(24 * HOUR * u32::from(days)))),
             (None, Some(hours)) => Ok(Some(now.plus(HOUR * u32::from(hours)))),
             (Some(_), Some(_)) => {
-                let rule = "must not be there together with payloadRetentionPeriod";
+                let rule = "cannot be combined with payloadRetentionPeriod";
                 Err(at("payloadRetentionHours").breaks(rule).into())
             }
         }
@@ -438,7 +469,7 @@ impl<'a> MessageIn<'a> {
 }
 
 impl MessageOut<'_> {
-    /// A message as it is shown beside something else: its payload is left out.
+    /// Shows a message without its payload, as a part of another object.
     pub(crate) fn without_content(message: &Message) -> serde_json::Value {
         let content = ContentParams { with_content: Some(false) };
         serde_json::to_value(MessageOut::new(message, message.created_at, &content, None))
@@ -447,8 +478,8 @@ impl MessageOut<'_> {
 }
 
 impl<'a> MessageOut<'a> {
-    /// Shows a message; `payload` is given where it is at hand as JSON.
-    fn new(
+    /// Shows a message. `payload` saves a second parse if the caller already has the payload as JSON.
+    pub(crate) fn new(
         message: &'a Message,
         now: Timestamp,
         content: &ContentParams,
@@ -470,12 +501,13 @@ impl<'a> MessageOut<'a> {
             payload,
             timestamp: message.created_at,
             deliver_at: message.rest.deliver_at,
+            redrive_of: message.rest.redrive_of,
             suppressed: false,
         }
     }
 }
 
-/// A payload as a JSON object, which is what clients expect; what is none is shown inside of one.
+/// Returns a payload as a JSON object, because clients expect one. Other payloads are wrapped in an object.
 fn stored_payload(bytes: &Bytes) -> Cow<'_, RawValue> {
     match serde_json::from_slice::<&RawValue>(bytes) {
         Ok(payload) if payload.get().starts_with('{') => Cow::Borrowed(payload),
@@ -497,13 +529,15 @@ fn json(text: &'static str) -> Cow<'static, RawValue> {
 }
 
 impl ContentParams {
+    pub(crate) const ALL: ContentParams = ContentParams { with_content: Some(true) };
+
     pub(crate) fn is_wanted(&self) -> bool {
         self.with_content.unwrap_or(true)
     }
 }
 
 impl FilterParams {
-    /// Newest first. Whoever only says after which time wants what came right after it.
+    /// Lists newest first. A request with only `after` gets the page next to that time.
     pub(crate) fn cursor<K: std::str::FromStr + Clone>(&self, page: &PageParams) -> Result<Cursor<K>, ApiError> {
         let cursor = Cursor::new(page, Order::Descending)?;
         let starts_after = self.after.is_some() && self.before.is_none();

@@ -1,4 +1,4 @@
-//! The nodes that share this store, as their sessions show them. For operators: an admin key only.
+//! The nodes that share this store, listed by their sessions. The route is for operators and needs an admin key.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,43 +17,43 @@ use crate::routes::Routes;
 use crate::scope::AsAdmin;
 use crate::state::Api;
 
-/// How long a closed session is shown.
+/// Time for which closed sessions are listed.
 const CLOSED_SHOWN: Duration = Duration::from_secs(3600);
 
-/// A node, by one of its sessions: one period in which it holds tasks.
+/// A session of a node: a period in which the node holds tasks.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct NodeOut {
     /// The session's id.
     #[schema(value_type = String)]
     id: SessionId,
-    /// Host and process.
+    /// The host and the process of the node.
     node: String,
-    /// `all`, `api` or `worker`.
+    /// The role of the node: `all`, `api` or `worker`.
     #[schema(value_type = String)]
     role: &'static str,
     /// The binary's version.
     version: String,
-    /// `open`; `expired`: silent for longer than its lease, others may close it; `closed`.
+    /// `open`, `expired` or `closed`. An expired session was not renewed within its lease; other nodes may close it.
     #[schema(value_type = String)]
     state: &'static str,
-    /// When the session was opened.
+    /// The start of the session.
     #[schema(value_type = String, format = DateTime)]
     since: Timestamp,
-    /// When it was last renewed.
+    /// The latest renewal of the session.
     #[schema(value_type = String, format = DateTime)]
     heartbeat_at: Timestamp,
-    /// How many seconds a renewal lasts.
+    /// Seconds until a session without renewal expires.
     lease_seconds: u64,
-    /// How many tasks it holds. Those of a closed session are about to be taken over.
+    /// The number of tasks that the session holds. Other nodes take over the tasks of a closed session.
     held: u32,
-    /// When it was closed.
+    /// The end of the session.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     closed_at: Option<Timestamp>,
 }
 
-/// Every open session, and those that were closed within the last hour; oldest first.
+/// All open sessions, and the sessions that were closed within the last hour. Oldest first.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct NodeListOut {
     data: Vec<NodeOut>,
@@ -85,7 +85,7 @@ pub(crate) fn routes() -> Routes {
     Routes::default().add(list, __path_list)
 }
 
-/// List the nodes that share this store, with an admin key.
+/// List the nodes that share this store. Requires an admin key.
 #[utoipa::path(
     get, path = "/api/v1/node", operation_id = "v1.node.list", tag = "Node", responses((status = 200, body = NodeListOut))
 )]

@@ -1,6 +1,6 @@
-//! Once-slots: what a message may claim, who has them, and their reset.
+//! Once-slots: the claim in a message, the lists of slots, and their reset.
 //!
-//! They are claimed with a message (`once` in its body) and in no other way. For producers: application tokens see none.
+//! A message claims a slot with `once` in its body; there is no other way. Application tokens cannot see once-slots.
 
 use std::sync::Arc;
 
@@ -26,14 +26,16 @@ use crate::routes::Routes;
 use crate::scope::{ApplicationPath, InApplication, InEnvironment, PathParams};
 use crate::state::Api;
 
-/// A slot that a message claims: of all messages that claim it in one phase, the first is accepted and the others suppressed.
+/// A once-slot that a message claims. The first message that claims the slot in a phase is accepted, and the others are
+/// suppressed.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, expecting = "an object with a key")]
 pub(crate) struct OnceIn {
-    /// What is to be told once, such as a run of a pipeline.
+    /// The key of the slot, such as the id of a pipeline run.
     #[schema(max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$", example = "pipeline-42")]
     key: String,
-    /// A higher phase than the current one opens itself, a lower one is stale. Without it the current one is meant.
+    /// The phase to claim. A phase above the current one becomes the current phase; a lower phase is suppressed.
+    /// Default: the current phase.
     #[schema(minimum = 0, maximum = 9007199254740991_i64)]
     phase: Option<i64>,
 }
@@ -55,23 +57,23 @@ pub(crate) struct OnceOut {
     /// The current phase.
     #[schema(value_type = i64)]
     phase: Phase,
-    /// Whether the next message for the current phase is accepted: it was reset, and nobody claimed it since.
+    /// Whether the next message that claims the current phase is accepted: the slot was reset and not claimed since.
     open: bool,
-    /// The last message that was accepted.
+    /// The latest message that was accepted.
     #[schema(value_type = String, example = "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2")]
     winner: MessageId,
-    /// In which phase that was.
+    /// The phase in which that message was accepted.
     #[schema(value_type = i64)]
     winner_phase: Phase,
-    /// How many calls were suppressed, in all phases.
+    /// The number of suppressed requests in all phases.
     suppressed_count: u64,
-    /// When it was first claimed.
+    /// The first claim of the slot.
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
-    /// When the winner was accepted.
+    /// The time at which the latest message was accepted.
     #[schema(value_type = String, format = DateTime)]
     claimed_at: Timestamp,
-    /// When it was last claimed or reset.
+    /// The latest claim or reset.
     #[schema(value_type = String, format = DateTime)]
     updated_at: Timestamp,
 }
@@ -93,7 +95,6 @@ impl OnceOut {
     }
 }
 
-/// The slot of a once-slot.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct OncePath {
@@ -123,7 +124,7 @@ async fn list(
     Ok(Json(cursor.page(rows, |row| row.key.clone(), OnceOut::new)))
 }
 
-/// Get a once-slot: its phase, its winner, how many calls it suppressed.
+/// Get a once-slot with its phase, its winner and the number of suppressed requests.
 #[utoipa::path(
     get, path = "/api/v1/app/{app_id}/once/{key}", operation_id = "v1.once.get", tag = "Once",
     params(ApplicationPath, OncePath), responses((status = 200, body = OnceOut))
@@ -139,7 +140,7 @@ async fn get(
     found.map(|found| Json(OnceOut::new(found))).ok_or_else(|| no_slot(&key))
 }
 
-/// Reset a once-slot: its next phase is opened, and the next message that claims it is accepted. The slot itself stays.
+/// Reset a once-slot: its next phase begins, and the next message that claims it is accepted. The slot is not deleted.
 #[utoipa::path(
     delete, path = "/api/v1/app/{app_id}/once/{key}", operation_id = "v1.once.reset", tag = "Once",
     params(ApplicationPath, OncePath), responses((status = 204))
@@ -154,7 +155,7 @@ async fn reset(
     if found { Ok(StatusCode::NO_CONTENT) } else { Err(no_slot(&key)) }
 }
 
-/// Nothing is found under what cannot be a key.
+/// Parses the key. A malformed key is not found.
 fn name(key: &str) -> Result<Name, ApiError> {
     key.parse().map_err(|_| no_slot(key))
 }

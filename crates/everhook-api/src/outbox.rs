@@ -1,5 +1,5 @@
-//! The outboxes that this server relays: how much waits, and the rows that were set aside. For operators: an admin key only,
-//! because an outbox may hold rows for any environment.
+//! The outboxes that this server relays: their depth, and the rows that were set aside. The routes need an admin key,
+//! because an outbox can hold rows for every environment.
 
 use std::sync::Arc;
 
@@ -27,55 +27,55 @@ use crate::routes::Routes;
 use crate::scope::{AsAdmin, PathParams};
 use crate::state::Api;
 
-/// An outbox by the name that the settings give it.
+/// An outbox with its name in the configuration.
 #[derive(Clone)]
 pub struct NamedOutbox {
-    /// Its name.
+    /// The name in the configuration.
     pub name: String,
-    /// Where the rows are.
+    /// The database with the rows.
     pub outbox: Arc<dyn Outbox>,
 }
 
-/// How an outbox stands.
+/// The state of an outbox.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct OutboxOut {
-    /// As the settings name it; `main` is the one in the store's own database.
+    /// The name in the configuration. `main` is the outbox in the store's own database.
     name: String,
-    /// Whether its database answers. If not, the numbers are absent.
+    /// Whether the database of the outbox responds. If not, the numbers are absent.
     reachable: bool,
-    /// Rows that wait to be relayed, counted up to 100000.
+    /// The number of rows that wait to be relayed, counted up to 100000.
     #[serde(skip_serializing_if = "Option::is_none")]
     depth: Option<u64>,
-    /// Whether there are more than were counted.
+    /// Whether counting stopped at the limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     depth_is_capped: Option<bool>,
-    /// How long the oldest of them has waited; absent if there is none.
+    /// The age of the oldest waiting row in seconds. Absent if no row waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     oldest_age_seconds: Option<f64>,
-    /// Rows that were set aside and wait for an operator.
+    /// The number of rows that were set aside and wait for an operator.
     #[serde(skip_serializing_if = "Option::is_none")]
     set_aside: Option<u64>,
 }
 
-/// Every outbox.
+/// All outboxes.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct OutboxListOut {
     data: Vec<OutboxOut>,
 }
 
-/// A row that could not be relayed.
+/// A row that was set aside because it could not be relayed.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AsideRowOut {
-    /// Its number in the outbox.
+    /// The number of the row in the outbox.
     id: i64,
-    /// Why it could not be relayed.
+    /// The reason why the row could not be relayed.
     error: String,
     environment: Option<String>,
     application: String,
     event_type: String,
-    /// As it was written, be it JSON or not.
+    /// The payload as it was written, valid JSON or not.
     payload: String,
     event_id: Option<String>,
     channels: Option<Vec<String>>,
@@ -90,27 +90,26 @@ pub(crate) struct AsideRowOut {
     set_aside_at: Timestamp,
 }
 
-/// What to change in a row that was set aside; what is left out stays.
+/// A change of a row that was set aside. Absent members keep their values.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct AsideRowPatch {
     environment: Option<String>,
     application: Option<String>,
     event_type: Option<String>,
-    /// The whole payload, as a text.
+    /// The new payload, as a text.
     payload: Option<String>,
     event_id: Option<String>,
 }
 
-/// How many rows were put back.
+/// The result of a retry.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RetriedOut {
     retried: u64,
-    /// Whether that was all; if not, ask again.
+    /// Whether all rows were retried. If false, repeat the request.
     done: bool,
 }
 
-/// The slot of an outbox.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct OutboxPath {
@@ -118,7 +117,6 @@ pub(crate) struct OutboxPath {
     outbox: String,
 }
 
-/// The slot of a row.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct RowPath {
@@ -127,16 +125,15 @@ pub(crate) struct RowPath {
     row_id: String,
 }
 
-/// Which rows.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct AsideParams {
-    /// Rows at most.
+    /// Maximum number of rows. Default: 50.
     #[serde(deserialize_with = "query::one")]
     #[param(value_type = Option<u64>, minimum = 1, maximum = 250)]
     limit: Option<usize>,
-    /// The `iterator` of the page before.
+    /// The `iterator` of the previous page.
     #[serde(deserialize_with = "query::one")]
     #[param(value_type = Option<String>)]
     iterator: Option<i64>,
@@ -152,7 +149,7 @@ pub(crate) fn routes() -> Routes {
         .add(discard_aside, __path_discard_aside)
 }
 
-/// List the outboxes that this server relays, with what waits in them; with an admin key.
+/// List the outboxes that this server relays, with their depths. Requires an admin key.
 #[utoipa::path(
     get, path = "/api/v1/outbox", operation_id = "v1.outbox.list", tag = "Outbox",
     responses((status = 200, body = OutboxListOut))
@@ -161,14 +158,14 @@ async fn list(State(api): State<Arc<Api>>, _: AsAdmin) -> Json<OutboxListOut> {
     let mut data = Vec::with_capacity(api.outboxes.len());
     for NamedOutbox { name, outbox } in &api.outboxes {
         let status = outbox.status().await.inspect_err(|error| {
-            warn!(error = error as &dyn std::error::Error, outbox = name, "could not look into the outbox {name}");
+            warn!(error = error as &dyn std::error::Error, outbox = name, "could not read the status of outbox {name}");
         });
         data.push(OutboxOut::new(name.clone(), status.ok()));
     }
     Json(OutboxListOut { data })
 }
 
-/// List the rows of an outbox that were set aside, oldest first; with an admin key.
+/// List the rows of an outbox that were set aside, oldest first. Requires an admin key.
 #[utoipa::path(
     get, path = "/api/v1/outbox/{outbox}/aside", operation_id = "v1.outbox.aside.list", tag = "Outbox",
     params(OutboxPath, AsideParams), responses((status = 200, body = Page<AsideRowOut>))
@@ -191,7 +188,7 @@ async fn list_aside(
     Ok(Json(Page { data: rows.into_iter().map(AsideRowOut::from).collect(), iterator, prev_iterator: None, done }))
 }
 
-/// Change a row that was set aside, so that it can be retried; with an admin key.
+/// Change a row that was set aside, so that it can be retried. Requires an admin key.
 #[utoipa::path(
     patch, path = "/api/v1/outbox/{outbox}/aside/{row_id}", operation_id = "v1.outbox.aside.patch", tag = "Outbox",
     params(OutboxPath, RowPath), request_body = AsideRowPatch, responses((status = 204))
@@ -208,7 +205,7 @@ async fn patch_aside(
     if changed { Ok(StatusCode::NO_CONTENT) } else { Err(row.not_found()) }
 }
 
-/// Put a row that was set aside back, to be relayed at once; with an admin key.
+/// Retry a row that was set aside: it is relayed at once. Requires an admin key.
 #[utoipa::path(
     post, path = "/api/v1/outbox/{outbox}/aside/{row_id}/retry", operation_id = "v1.outbox.aside.retry", tag = "Outbox",
     params(OutboxPath, RowPath), responses((status = 202, body = RetriedOut))
@@ -225,7 +222,7 @@ async fn retry_aside(
     }
 }
 
-/// Put every row that was set aside back, to be relayed at once; with an admin key.
+/// Retry all rows that were set aside: they are relayed at once. Requires an admin key.
 #[utoipa::path(
     post, path = "/api/v1/outbox/{outbox}/aside/retry", operation_id = "v1.outbox.aside.retry-all", tag = "Outbox",
     params(OutboxPath), responses((status = 202, body = RetriedOut))
@@ -237,7 +234,7 @@ async fn retry_all(
 ) -> Result<(StatusCode, Json<RetriedOut>), ApiError> {
     let outbox = find(&api, &outbox)?;
     let mut out = RetriedOut { retried: 0, done: false };
-    // Forward only: one that is bad still is set aside again under the number it has.
+    // The scan only moves forward, because a row that fails again is set aside again with the same number.
     let mut after = i64::MIN;
     for _ in 0..RETRY_ROUNDS_MAX {
         let Piece { rows, next } = outbox.list_aside(after, PAGE_MAX).await?;
@@ -254,7 +251,7 @@ async fn retry_all(
     Ok((StatusCode::ACCEPTED, Json(out)))
 }
 
-/// Throw a row away that was set aside: it never becomes a message. With an admin key.
+/// Discard a row that was set aside: it never becomes a message. Requires an admin key.
 #[utoipa::path(
     delete, path = "/api/v1/outbox/{outbox}/aside/{row_id}", operation_id = "v1.outbox.aside.discard", tag = "Outbox",
     params(OutboxPath, RowPath), responses((status = 204))
@@ -277,7 +274,7 @@ fn find<'a>(api: &'a Api, name: &str) -> Result<&'a dyn Outbox, ApiError> {
 }
 
 impl AsideRowPatch {
-    /// A row as its producer wrote it may hold anything; what an operator puts into it keeps the rules of a message.
+    /// Checks the new values by the rules of messages. The values that the producer wrote are not checked.
     fn check(self) -> Result<AsideChange, Violation> {
         let AsideRowPatch { environment, application, event_type, payload, event_id } = self;
         if let Some(payload) = &payload {
@@ -285,7 +282,7 @@ impl AsideRowPatch {
         }
         Ok(AsideChange {
             environment: environment.map(|name| input::some_text("environment", name, TITLE_CHARS_MAX)).transpose()?,
-            // An id has the alphabet of a uid.
+            // The rule of names accepts both ids and uids.
             application: application.map(|slot| checked("application", slot, str::parse)).transpose()?,
             event_type: event_type.map(|name| checked("eventType", name, str::parse)).transpose()?,
             payload,
@@ -303,13 +300,13 @@ fn checked(
 }
 
 impl RowPath {
-    /// What is no number names nothing.
+    /// Parses the number. A malformed number is not found.
     fn id(&self) -> Result<i64, ApiError> {
         self.row_id.parse().map_err(|_| self.not_found())
     }
 
     fn not_found(&self) -> ApiError {
-        ApiError::not_found(format_args!("row {} set aside", self.row_id.escape_debug()))
+        ApiError::not_found(format_args!("row {} that was set aside", self.row_id.escape_debug()))
     }
 }
 

@@ -1,8 +1,9 @@
-//! A connection whose client has to take its answers.
+//! A connection whose client must read its responses at a minimum pace.
 //!
-//! Without this, a client that sends requests and reads nothing keeps its connection for ever. Whenever a write has to wait
-//! for the client, the client has `WRITE_WINDOW` to take `WRITE_BYTES_MIN`, or the rest of the answer. A client that reads a byte at a
-//! time fails like one that reads nothing. Reading requests is timed elsewhere: their head by the server, their body by `input`.
+//! Without this limit, a client that sends requests and reads nothing would keep its connection forever. When a write
+//! waits for the client, the client has `WRITE_WINDOW` to read `WRITE_BYTES_MIN`, or the rest of the response. A client
+//! that reads single bytes fails like a client that reads nothing. Requests have other deadlines: the server limits the
+//! time for the head, and `input` the time for the body.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -15,11 +16,11 @@ use tokio::time::Sleep;
 
 use crate::limits::{WRITE_BYTES_MIN, WRITE_WINDOW};
 
-/// A stream that fails when its client takes too little for too long.
+/// A stream that fails if its client reads too slowly.
 #[derive(Debug)]
 pub(crate) struct Paced<S> {
     stream: S,
-    /// There is one from the first write that had to wait, until the client has taken enough.
+    /// Set from the first write that waits until the client has read enough.
     window: Option<Window>,
     failed: Counter,
 }
@@ -30,21 +31,21 @@ struct Window {
     taken: usize,
 }
 
-/// A stream that can be closed without waiting for what was written to it.
+/// A stream that can be closed without sending the rest of its buffer.
 pub(crate) trait Abort {
-    /// Closing the stream throws away what its client has not taken.
+    /// Makes the close of the stream discard the data that the client has not read.
     fn abort(&self);
 }
 
 impl Abort for TcpStream {
     fn abort(&self) {
-        // Otherwise the system would keep the unread bytes for minutes. It does so if this fails.
+        // Otherwise the system would keep the unread bytes for minutes. A failure has only this effect.
         let _ = self.set_zero_linger();
     }
 }
 
 impl<S: Abort> Paced<S> {
-    /// Counts in `failed` when the client was too slow.
+    /// Increments `failed` if the client is too slow.
     pub(crate) fn new(stream: S, failed: Counter) -> Paced<S> {
         Paced { stream, window: None, failed }
     }
@@ -56,7 +57,7 @@ impl<S: Abort> Paced<S> {
                 ready!(window.get_or_insert_with(begin).over.as_mut().poll(cx));
                 self.stream.abort();
                 self.failed.inc();
-                Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client did not take its answer")))
+                Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client did not read its response")))
             }
             (Poll::Ready(Ok(bytes)), Some(window)) => {
                 window.taken += bytes;
@@ -91,7 +92,7 @@ impl<S: AsyncWrite + Abort + Unpin> AsyncWrite for Paced<S> {
         self.stream.is_write_vectored()
     }
 
-    /// Called when everything was written: the time until the next answer is not the client's.
+    /// A flush means that the response is written. The client is not measured until the next response.
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         this.window = None;
@@ -123,7 +124,7 @@ mod tests {
         fn abort(&self) {}
     }
 
-    /// Writes an answer to a client that takes `bytes` every `pause`; how the write ends, and the count of failures.
+    /// Writes a response to a client that reads `bytes` every `pause`. Returns the result and the number of failures.
     async fn write(bytes: usize, pause: Duration) -> (Result<(), io::ErrorKind>, u64) {
         let (server, mut client) = tokio::io::duplex(1024);
         let failed = Counter::default();
@@ -141,7 +142,7 @@ mod tests {
         };
         let written = tokio::select! {
             written = writes => written,
-            () = reads => unreachable!("it reads for ever"),
+            () = reads => unreachable!("the client reads forever"),
         };
         (written.map_err(|error| error.kind()), failed.get())
     }

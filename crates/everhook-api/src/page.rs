@@ -1,4 +1,4 @@
-//! Pages of lists. An iterator is the key of an item: plain to go on after it, with a leading minus to go back.
+//! Pages of lists. An iterator is the key of an item: the next page follows it, or with a leading minus precedes it.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -13,32 +13,30 @@ use utoipa::{IntoParams, ToSchema};
 use crate::error::ApiError;
 use crate::query;
 
-/// Which page of a list.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct PageParams {
-    /// Items at most.
+    /// Maximum number of items. Default: 50.
     #[serde(deserialize_with = "query::one")]
     #[param(value_type = Option<u64>, minimum = 1, maximum = 250)]
     limit: Option<usize>,
-    /// The `iterator` or `prevIterator` of another page.
+    /// The `iterator` or `prevIterator` of another page. Default: the first page.
     #[serde(deserialize_with = "query::one")]
     iterator: Option<String>,
 }
 
-/// In which order.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct OrderParams {
-    /// `ascending` or `descending`.
+    /// The order of the list: `ascending` or `descending`.
     #[serde(deserialize_with = "query::one")]
     #[param(value_type = Option<String>, pattern = "^(a|de)scending$")]
     order: Option<Ordering>,
 }
 
-/// The order of a list, as it is written.
+/// The order as a parameter of the query.
 #[derive(Clone, Copy, Debug)]
 struct Ordering(Order);
 
@@ -65,18 +63,18 @@ impl OrderParams {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Page<T> {
     pub(crate) data: Vec<T>,
-    /// To go on after this page.
+    /// The iterator of the next page.
     #[schema(required)]
     pub(crate) iterator: Option<String>,
-    /// To go back before this page.
+    /// The iterator of the previous page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) prev_iterator: Option<String>,
-    /// Whether there is nothing more in this direction. A page may have fewer rows than `limit`, or none, and not be the last: a search
-    /// looks at a bounded number of rows, and a page has a bounded number of bytes.
+    /// Whether this is the last page in this direction. A page can have fewer items than `limit`, or none, and not be
+    /// the last: the rows that a search reads and the bytes of a page are limited.
     pub(crate) done: bool,
 }
 
-/// Which rows make the page that is asked for.
+/// The position, the direction and the size of the requested page.
 #[derive(Debug)]
 pub(crate) struct Cursor<K> {
     after: Option<K>,
@@ -91,11 +89,11 @@ enum Direction {
     Backward,
 }
 
-/// A name may begin with a minus itself; this before it says that the minus is no direction.
+/// The prefix of a forward iterator whose name begins with a minus, so that the minus is not read as a direction.
 const FORWARD: char = '~';
 
 impl<K: FromStr + Clone> Cursor<K> {
-    /// Reads what is asked for; `order` is how the list is shown.
+    /// Reads the parameters. `order` is the order in which the list is shown.
     pub(crate) fn new(params: &PageParams, order: Order) -> Result<Cursor<K>, ApiError> {
         let limit = params.limit.unwrap_or(PAGE_DEFAULT);
         if limit == 0 || limit > PAGE_MAX {
@@ -111,7 +109,7 @@ impl<K: FromStr + Clone> Cursor<K> {
         Ok(Cursor { after, direction, order, limit })
     }
 
-    /// Where nothing is asked for, the page at the far end of the list.
+    /// Selects the last page of the list if the request has no iterator.
     #[must_use]
     pub(crate) fn or_last(mut self) -> Cursor<K> {
         if self.after.is_none() {
@@ -120,7 +118,7 @@ impl<K: FromStr + Clone> Cursor<K> {
         self
     }
 
-    /// The rows to read: one more than the page has, to know whether there are more.
+    /// Returns the rows to read: one more than the page has, which shows whether more rows follow.
     pub(crate) fn slice(&self) -> Slice<K> {
         Slice { after: self.after.clone(), order: self.read_order(), limit: self.limit + 1 }
     }
@@ -133,7 +131,7 @@ impl<K: FromStr + Clone> Cursor<K> {
         }
     }
 
-    /// The page of rows that were read by [`Cursor::slice`].
+    /// Builds the page from rows that were read with [`Cursor::slice`].
     pub(crate) fn page<R, T>(&self, rows: Vec<R>, key: impl Fn(&R) -> K, show: impl FnMut(R) -> T) -> Page<T>
     where
         K: Display,
@@ -141,8 +139,8 @@ impl<K: FromStr + Clone> Cursor<K> {
         self.page_of(Piece { rows, next: None }, key, show)
     }
 
-    /// The page of a piece that was read by [`Cursor::slice`]. It may have fewer rows than were asked for, and none, and go on all the
-    /// same, in the direction it was read.
+    /// Builds the page from a piece that was read with [`Cursor::slice`]. A piece that stopped early can have fewer
+    /// rows than requested, or none. Its iterator then continues at the stop, in the direction of the read.
     pub(crate) fn page_of<R, T>(&self, piece: Piece<R, K>, key: impl Fn(&R) -> K, show: impl FnMut(R) -> T) -> Page<T>
     where
         K: Display,
@@ -166,7 +164,7 @@ impl<K: FromStr + Clone> Cursor<K> {
 }
 
 impl<K: FromStr + Clone + Ord> Cursor<K> {
-    /// The rows to show of a list that is small enough to be read whole.
+    /// Selects the rows of the page from a complete list.
     pub(crate) fn cut<R>(&self, mut rows: Vec<R>, key: impl Fn(&R) -> K) -> Vec<R> {
         rows.sort_by_key(&key);
         let slice = self.slice();
@@ -188,7 +186,7 @@ fn parse<K: FromStr>(text: &str) -> Result<K, ApiError> {
     text.parse().map_err(|_| ApiError::in_query(at("iterator").breaks("is not an iterator of this list")))
 }
 
-/// The iterator that goes on after `key`.
+/// Returns the iterator of the page after `key`.
 pub(crate) fn forward(key: &impl Display) -> String {
     let text = key.to_string();
     if text.starts_with('-') { format!("{FORWARD}{text}") } else { text }
@@ -198,7 +196,7 @@ pub(crate) fn forward(key: &impl Display) -> String {
 mod tests {
     use super::*;
 
-    /// What a page of rows up to three shows: its rows, both iterators, whether it is the last.
+    /// Checks a page of at most three rows: its rows, both iterators, and whether it is the last.
     #[track_caller]
     fn check(iterator: &str, rows: &[i64], next: Option<i64>, want: &str) {
         let params = PageParams { limit: Some(3), iterator: Some(iterator.to_owned()) };

@@ -1,4 +1,4 @@
-//! Tokens for an application's own use of the API, such as a page that the user shows to their customer.
+//! Tokens for one application, for example for a page on which customers manage their own endpoints.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,26 +22,27 @@ use crate::routes::Routes;
 use crate::scope::{self, ApplicationPath, InEnvironment, PathParams};
 use crate::state::Api;
 
-/// What the token is for. Everything may be left out.
+/// The options of a token. All members are optional.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AppPortalAccessIn {
-    /// Created if there is no application of the path's uid.
+    /// The application to create if no application has the uid of the path.
     #[serde(default, deserialize_with = "input::object")]
     application: Option<ApplicationIn>,
-    /// How long the token is valid, in seconds; 604800 (7 days) where nothing is said.
+    /// Seconds for which the token is valid. Default: 604800 (7 days).
     #[schema(minimum = 3600, maximum = 604_800)]
     expiry: Option<u64>,
-    /// The event types behind these flags are shown.
+    /// The feature flags of the token. It sees event types with these flags, and types without a flag.
     feature_flags: Option<Vec<String>>,
-    /// What the token allows; everything where nothing is said. `ViewBase` has to be among them.
+    /// The capabilities of the token, among them `ViewBase`. Default: all capabilities.
     /// `ManageTransformations` has no effect yet: there are no transformations.
     #[schema(max_items = 6, example = json!(["ViewBase", "CreateAttempts"]))]
     capabilities: Option<Vec<String>>,
-    /// Whether the token only allows to read, without secrets: the same as `["ViewBase"]` for `capabilities`.
+    /// Whether the token is only for reading, without secrets. The same as `["ViewBase"]` for `capabilities`.
     #[schema(deprecated)]
     read_only: Option<bool>,
-    /// The session that the token belongs to; the token carries it. Without effect yet: tokens end by `expiry`.
+    /// Your own id for the session of the token. The token contains it. It has no other effect yet: tokens end by
+    /// `expiry`.
     #[schema(min_length = 1, max_length = 64, pattern = "^[a-zA-Z0-9@_\\-]+$")]
     session_id: Option<String>,
 }
@@ -49,7 +50,7 @@ pub(crate) struct AppPortalAccessIn {
 /// A token of one application.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AppPortalAccessOut {
-    /// Where the API is described.
+    /// The path of the page that describes the API.
     #[schema(value_type = String)]
     url: &'static str,
     token: String,
@@ -60,12 +61,12 @@ pub(crate) fn routes() -> Routes {
     Routes::default().add(create, __path_create).add(create_deprecated, __path_create_deprecated)
 }
 
-/// Get a token for one application: for 7 days and with all capabilities, or as the request says.
+/// Get a token for one application.
 #[utoipa::path(
     post, path = "/api/v1/auth/app-portal-access/{app_id}",
     operation_id = "v1.authentication.app-portal-access", tag = "Authentication",
     params(ApplicationPath), request_body = Option<AppPortalAccessIn>,
-    responses((status = 200, body = AppPortalAccessOut), (status = 501, description = "There is no secret to sign with."))
+    responses((status = 200, body = AppPortalAccessOut), (status = 501, description = "The server has no secret for signing tokens."))
 )]
 async fn create(
     State(api): State<Arc<Api>>,
@@ -86,13 +87,13 @@ async fn create(
     Ok(Json(AppPortalAccessOut { url: "/docs", token: token.ok_or_else(no_secret)? }))
 }
 
-/// Get a token for one application, under an older path.
+/// Get a token for one application. This is the older path of the operation.
 #[deprecated]
 #[utoipa::path(
     post, path = "/api/v1/auth/dashboard-access/{app_id}",
     operation_id = "v1.authentication.dashboard-access", tag = "Authentication",
     params(ApplicationPath), request_body = Option<AppPortalAccessIn>,
-    responses((status = 200, body = AppPortalAccessOut), (status = 501, description = "There is no secret to sign with."))
+    responses((status = 200, body = AppPortalAccessOut), (status = 501, description = "The server has no secret for signing tokens."))
 )]
 async fn create_deprecated(
     state: State<Arc<Api>>,
@@ -109,7 +110,7 @@ impl AppPortalAccessIn {
             Some(names) => at("capabilities").check(Capabilities::of_request(names.iter().map(String::as_str)))?,
             None => Capabilities::ALL,
         };
-        // Who says both gets what both allow.
+        // If the request has both, the token gets the capabilities that both allow.
         Ok(if self.read_only == Some(true) { wanted.and(Capabilities::READ_ONLY) } else { wanted })
     }
 
@@ -133,6 +134,6 @@ fn session(id: String) -> Result<String, ApiError> {
 }
 
 fn no_secret() -> ApiError {
-    let detail = "Tokens need a secret to sign them with: set EVERHOOK_JWT_SECRET on the server.";
+    let detail = "The server has no secret for signing tokens: set EVERHOOK_JWT_SECRET on the server.";
     ApiError::new(StatusCode::NOT_IMPLEMENTED, "not_implemented", detail)
 }

@@ -1,6 +1,6 @@
-//! Query strings: every parameter is text that is parsed by its own type, with an error that names it.
+//! Query strings. The type of each parameter parses its text, and errors name the parameter.
 //!
-//! A list may be written `a=1,2`, `a=1&a=2`, `a[]=1&a[]=2` or `a[0]=1&a[1]=2`. Unknown parameters are ignored.
+//! A list may be written `a=1,2`, `a=1&a=2`, `a[]=1&a[]=2` or `a[0]=1&a[1]=2`. This module ignores unknown parameters.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -20,7 +20,6 @@ use serde::{Deserialize, Deserializer};
 use crate::error::ApiError;
 use crate::state::Api;
 
-/// The query string, read as `T`.
 pub(crate) struct Query<T>(pub(crate) T);
 
 impl<T: DeserializeOwned> FromRequestParts<Arc<Api>> for Query<T> {
@@ -50,7 +49,7 @@ fn read<T: DeserializeOwned>(query: &str) -> Result<T, ApiError> {
         .map_err(|error| ApiError::in_query(at(error.path().to_string()).breaks(error.inner())))
 }
 
-/// A parameter that is one value.
+/// Reads a parameter with one value.
 pub(crate) fn one<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     T: FromStr<Err: Display>,
@@ -59,12 +58,12 @@ where
     String::deserialize(deserializer)?.parse().map(Some).map_err(D::Error::custom)
 }
 
-/// A parameter that is a date and time.
+/// Reads a parameter with a date and time.
 pub(crate) fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
     Timestamp::deserialize(deserializer).map(Some)
 }
 
-/// A parameter that is a list of names.
+/// Reads a parameter with a list of names.
 pub(crate) fn names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Name>, D::Error> {
     let list = String::deserialize(deserializer)?;
     if list.split(',').nth(SEARCH_TYPES_MAX).is_some() {

@@ -1,6 +1,6 @@
-//! Queues: their limits, their target, whether they let jobs go, and how much is in them.
+//! Queues: their limits, their target, their state and their statistics.
 //!
-//! A queue needs no set-up: it is there from its first job on. Changes are compare-and-set, and whoever leases next obeys them.
+//! A queue needs no set-up: it exists from its first job on. Changes are compare-and-set. The next lease obeys them.
 
 use std::sync::Arc;
 
@@ -35,21 +35,21 @@ use crate::scope::{InJobs, PathParams};
 use crate::state::Api;
 use crate::worker;
 
-/// A change of a queue: what is absent stays, null takes a limit or the target away.
+/// A change of a queue. Absent members keep their values, and null removes a limit or the target.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = QueuePatch)]
 pub(crate) struct QueueIn {
-    /// Jobs of it that may run at once, over all workers.
+    /// Maximum number of running jobs of the queue, over all workers.
     #[schema(minimum = 1, maximum = 100_000)]
     limit: Option<u32>,
-    /// Jobs of it with the same concurrency key that may run at once, over all workers.
+    /// Maximum number of running jobs with the same concurrency key, over all workers.
     #[schema(minimum = 1, maximum = 100_000)]
     key_limit: Option<u32>,
-    /// Jobs that may start in a second, over all workers; 0.1 is one in ten seconds.
+    /// Maximum number of jobs that start per second, over all workers. 0.1 is one job in ten seconds.
     #[schema(maximum = 100_000)]
     rate_per_second: Option<f64>,
-    /// Where its jobs are pushed to, as signed POST requests; without it workers take them.
+    /// The URL to which jobs are pushed, as signed POST requests. Without a target, workers take the jobs.
     #[schema(format = "uri")]
     target_url: Option<String>,
 }
@@ -60,7 +60,7 @@ pub(crate) struct QueueIn {
 pub(crate) struct QueueOut {
     #[schema(value_type = String)]
     name: Name,
-    /// `open`; `paused`; `stopped`: its target answered 410, and it waits to be resumed.
+    /// `open`, `paused` or `stopped`. A queue is stopped when its target answers 410, until it is resumed.
     #[schema(value_type = String)]
     state: &'static str,
     limit: Option<u32>,
@@ -69,43 +69,41 @@ pub(crate) struct QueueOut {
     target_url: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stats: Option<QueueStatsOut>,
-    /// What keeps its jobs from running although they are due.
+    /// Reasons why due jobs of the queue do not run.
     warnings: Vec<String>,
-    /// When it was last changed; absent if it never was.
+    /// The latest change of the queue. Absent if it was never changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     updated_at: Option<Timestamp>,
 }
 
-/// How much is in a queue. Counts end at 100000.
+/// The number of jobs of a queue. Counting stops at 100000.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct QueueStatsOut {
-    /// Waiting, due or not.
+    /// Waiting jobs, due or not.
     pending: u64,
-    /// Waiting although due.
+    /// Waiting jobs that are due.
     due: u64,
-    /// With a worker.
+    /// Jobs that a worker holds.
     running: u64,
-    /// Given up.
+    /// Jobs that ran out of attempts.
     dead: u64,
-    /// How long the one has waited that has been due longest.
+    /// Seconds for which the oldest due job has been due.
     oldest_due_seconds: Option<f64>,
-    /// Attempts that ended within the last whole minute of the clock, not within the last 60 seconds.
+    /// Attempts that ended in the last full minute of the clock, not in the last 60 seconds.
     ended_last_minute: u64,
 }
 
-/// How much of a queue is shown.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct StatsParams {
-    /// With how much is in it.
+    /// Include the statistics of each queue.
     #[serde(deserialize_with = "crate::query::one")]
     with_stats: Option<bool>,
 }
 
-/// The slot of a queue.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct QueuePath {
@@ -124,7 +122,7 @@ pub(crate) fn routes() -> Routes {
         .add(delete, __path_delete)
 }
 
-/// List the queues that were configured or have had a job, by name.
+/// List the queues that were configured or have had a job, ordered by name.
 #[utoipa::path(
     get, path = "/api/v1/queue", operation_id = "v1.queue.list", tag = "Queue",
     params(PageParams, OrderParams, StatsParams), responses((status = 200, body = Page<QueueOut>))
@@ -149,7 +147,7 @@ async fn list(
     Ok(Json(page))
 }
 
-/// Get a queue with how much is in it.
+/// Get a queue with its statistics.
 #[utoipa::path(
     get, path = "/api/v1/queue/{queue}", operation_id = "v1.queue.get", tag = "Queue",
     params(QueuePath), responses((status = 200, body = QueueOut))
@@ -163,7 +161,7 @@ async fn get(
     show(&api, environment, found.ok_or_else(|| path.not_found())?).await
 }
 
-/// Change a queue's limits or its target; one that is new is configured ahead of its first job.
+/// Change the limits or the target of a queue. A queue can be configured before its first job.
 #[utoipa::path(
     patch, path = "/api/v1/queue/{queue}", operation_id = "v1.queue.patch", tag = "Queue",
     params(QueuePath), request_body = QueueIn, responses((status = 200, body = QueueOut))
@@ -175,7 +173,7 @@ async fn patch(
     input: Input,
 ) -> Result<Json<QueueOut>, ApiError> {
     let name = path.own_name()?;
-    // Drawn once, however often the change is tried.
+    // The key is drawn once, because the change can be tried several times.
     let key = endpoint_secret::random(SignatureKind::Hmac256);
     let change = |old: Queue| {
         let base = Members::of::<QueueIn>(&old);
@@ -185,7 +183,7 @@ async fn patch(
     show(&api, environment, changed.ok_or_else(|| path.not_found())?).await
 }
 
-/// Pause a queue: what runs goes on, nothing else starts.
+/// Pause a queue: running jobs continue, and no other jobs start.
 #[utoipa::path(
     post, path = "/api/v1/queue/{queue}/pause", operation_id = "v1.queue.pause", tag = "Queue",
     params(QueuePath), responses((status = 200, body = QueueOut))
@@ -204,7 +202,7 @@ async fn pause(
     show(&api, environment, changed.ok_or_else(|| path.not_found())?).await
 }
 
-/// Let the jobs of a queue go again, whoever stopped it.
+/// Resume a queue that was paused or stopped.
 #[utoipa::path(
     post, path = "/api/v1/queue/{queue}/resume", operation_id = "v1.queue.resume", tag = "Queue",
     params(QueuePath), responses((status = 200, body = QueueOut))
@@ -239,7 +237,7 @@ async fn get_secret(
     Ok(Json(EndpointSecretOut::of(&found.target.ok_or_else(no_target)?.keys)))
 }
 
-/// Delete a queue with its limits and its target. Not while it has jobs that wait, run or are dead.
+/// Delete a queue with its limits and its target. A queue with waiting, running or dead jobs cannot be deleted.
 #[utoipa::path(
     delete, path = "/api/v1/queue/{queue}", operation_id = "v1.queue.delete", tag = "Queue",
     params(QueuePath), responses((status = 204))
@@ -266,7 +264,7 @@ async fn show(api: &Api, environment: EnvironmentId, queue: Queue) -> Result<Jso
     Ok(Json(shown))
 }
 
-/// The workers that live.
+/// Reads the workers whose leases have not expired.
 async fn workers(api: &Api, environment: EnvironmentId) -> Result<Vec<WorkerRecord>, ApiError> {
     let mut workers = api.read(query::Workers { scope: Scope::of(environment) }).await?;
     workers.retain(|worker| !worker::is_expired(worker, api.now()));
@@ -287,13 +285,13 @@ impl Form for QueueIn {
 }
 
 impl QueueIn {
-    /// The queue in the place of `old`. A target that is new signs with `key`.
+    /// Builds the replacement of `old`. Pushes to a new target are signed with `key`.
     fn check(self, api: &Api, key: &SigningKey, old: Queue) -> Result<Queue, Violation> {
         let shown = QueueIn::of(&old);
         let plain = Queue::new(old.name.clone());
         at("limit").check(Queue { limit: self.limit, ..plain.clone() }.check())?;
         at("keyLimit").check(Queue { key_limit: self.key_limit, ..plain }.check())?;
-        // A rate is shown rounded, and a target may have been set under other settings: what is not changed stays.
+        // Unchanged values are kept: a rate is shown rounded, and the current configuration may not allow the target.
         let rate = match self.rate_per_second {
             rate if rate == shown.rate_per_second => old.rate,
             rate => at("ratePerSecond").check(rate.map(Rate::per_second).transpose())?,
@@ -330,7 +328,7 @@ impl QueueOut {
         }
     }
 
-    /// Adds how much is in it, and what nobody would take. What has a target needs no worker.
+    /// Adds the statistics, and warnings for kinds of jobs that no worker takes. A queue with a target needs no worker.
     fn fill(&mut self, stats: QueueStats, workers: &[WorkerRecord]) {
         let takes = |worker: &WorkerRecord, kind: &Name| {
             let takes = &worker.takes;
@@ -355,7 +353,7 @@ impl QueueOut {
 }
 
 impl QueuePath {
-    /// What is no name names nothing.
+    /// Parses the name. A malformed name is not found.
     fn name(&self) -> Result<Name, ApiError> {
         self.queue.parse().map_err(|_| self.not_found())
     }
@@ -364,7 +362,7 @@ impl QueuePath {
         ApiError::not_found(format_args!("queue {:?}", self.queue))
     }
 
-    /// The name of a queue that may be configured.
+    /// Parses the name of a queue that users can configure.
     fn own_name(&self) -> Result<Name, ApiError> {
         self.name()?;
         input::own_name("queue", self.queue.clone()).map_err(ApiError::in_path)

@@ -1,6 +1,6 @@
-//! Creations and changes of resources: one loop that compares and sets, and one place that maps what the store answers.
+//! Creation and change of resources: a compare-and-set loop, and the mapping of the store's answers to responses.
 //!
-//! Handlers say how a record is found and what is to change of it. A change is tried again when another one came first.
+//! Handlers define how a record is found and changed. A change is tried again if a concurrent change came first.
 
 use everhook_core::application::Application;
 use everhook_core::endpoint::Endpoint;
@@ -23,13 +23,13 @@ use crate::state::Api;
 
 /// A kind of resource, as handlers find and change it.
 pub(crate) trait ApiResource: Record + Clone + PartialEq + Sync {
-    /// How a path names it.
+    /// The location of a record: the part of a path that names it.
     type Place: Sync;
     type Changed: Change<Record = Self>;
 
-    /// With its article.
+    /// The noun with its article, for error texts.
     const NOUN: &'static str;
-    /// Whether a change that changes nothing is left out. The state of a schedule would begin anew.
+    /// Whether a change without effect is not written. Writing a schedule would reset its state.
     const SKIPS_EQUAL: bool = false;
 
     fn find(
@@ -40,22 +40,22 @@ pub(crate) trait ApiResource: Record + Clone + PartialEq + Sync {
 
     fn changed(self, key: Option<DedupKey>) -> Self::Changed;
 
-    /// Another one has the uid or name.
+    /// Returns the error for a uid or name that another record has.
     fn taken() -> ApiError {
-        ApiError::conflict(format!("{} with this uid exists already.", capitalized(Self::NOUN)))
+        ApiError::conflict(format!("{} with this uid already exists.", capitalized(Self::NOUN)))
     }
 }
 
 /// The result of a creation that was not refused.
 pub(crate) enum Creation<R> {
-    /// It is there, by this request or the same one before it.
+    /// This request, or an earlier request with the same key, created the record.
     Done(R),
-    /// This one has the uid or name.
+    /// This record already has the uid or name.
     Taken(R),
 }
 
 impl<R: ApiResource> Creation<R> {
-    /// The record; refuses a taken uid or name.
+    /// Returns the created record, or fails if the uid or name is taken.
     pub(crate) fn done(self) -> Result<R, ApiError> {
         match self {
             Creation::Done(record) => Ok(record),
@@ -63,7 +63,7 @@ impl<R: ApiResource> Creation<R> {
         }
     }
 
-    /// The record, whoever created it.
+    /// Returns the record, created or found.
     pub(crate) fn any(self) -> R {
         match self {
             Creation::Done(record) | Creation::Taken(record) => record,
@@ -71,7 +71,6 @@ impl<R: ApiResource> Creation<R> {
     }
 }
 
-/// Creates a resource.
 pub(crate) async fn create<C: Create>(
     api: &Api,
     environment: EnvironmentId,
@@ -82,7 +81,7 @@ pub(crate) async fn create<C: Create>(
         Created::New(new) | Created::Repeated(new) => Ok(Creation::Done(new)),
         Created::Taken(old) => Ok(Creation::Taken(old)),
         Created::KeyReused => Err(ApiError::key_reused()),
-        // Only endpoints have a parent, and it was there when the request came.
+        // Only endpoints have a parent. The application was deleted during the request.
         Created::NoParent => Err(ApiError::not_found("application of the endpoint")),
         Created::Full => {
             let detail = format!("An application has at most {} endpoints: delete one first.", api.endpoints_max);
@@ -91,7 +90,7 @@ pub(crate) async fn create<C: Create>(
     }
 }
 
-/// Changes a resource; none if it is not there. The same key again changes nothing, and answers the record as it is.
+/// Changes a resource, and returns none if it does not exist. A repeated key changes nothing and returns the record.
 pub(crate) async fn change<R: ApiResource>(
     api: &Api,
     environment: EnvironmentId,
@@ -114,7 +113,7 @@ pub(crate) async fn change<R: ApiResource>(
         }
     }
     let (_, noun) = R::NOUN.split_once(' ').unwrap_or(("", R::NOUN));
-    Err(ApiError::conflict(format!("Others keep changing the {noun}: try again.")))
+    Err(ApiError::conflict(format!("Other requests keep changing the {noun}: try again.")))
 }
 
 fn capitalized(noun: &str) -> String {
@@ -167,7 +166,7 @@ impl ApiResource for EventType {
     }
 
     fn taken() -> ApiError {
-        let detail = "An event type with this name exists already.";
+        let detail = "An event type with this name already exists.";
         ApiError::new(StatusCode::CONFLICT, "event_type_exists", detail)
     }
 }
@@ -178,7 +177,7 @@ impl ApiResource for Queue {
 
     const NOUN: &'static str = "a queue";
 
-    /// A queue without configuration and without jobs can be configured, too.
+    /// Returns a default queue if none exists, because a queue can be configured before its first job.
     async fn find(api: &Api, environment: EnvironmentId, place: &Name) -> Result<Option<Self>, StoreError> {
         let found = api.read(query::FindQueue { scope: Scope::of(environment), name: place.clone() }).await?;
         Ok(found.or_else(|| Some(Queue::new(place.clone()))))
@@ -205,6 +204,6 @@ impl ApiResource for ScheduleRecord {
     }
 
     fn taken() -> ApiError {
-        ApiError::conflict("A schedule with this name exists already.")
+        ApiError::conflict("A schedule with this name already exists.")
     }
 }

@@ -1,7 +1,7 @@
-//! Schedules: jobs and messages by the clock.
+//! Schedules: cron rules and intervals that create jobs or messages.
 //!
-//! Those whose names begin with `everhook.` are the server's own maintenance: an admin key sees, pauses and runs them, and nobody
-//! changes or deletes them. What is due is started by the stores, on every node; here schedules are written down.
+//! Schedules whose names begin with `everhook.` are the server's own maintenance. An admin key can list, pause and run
+//! them, but no key can change or delete them. This file only stores schedules; every node starts due schedules.
 
 use std::sync::Arc;
 
@@ -37,7 +37,6 @@ use crate::state::Api;
 mod request;
 mod response;
 
-/// The slot of a schedule.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct SchedulePath {
@@ -45,17 +44,16 @@ pub(crate) struct SchedulePath {
     schedule: String,
 }
 
-/// Which schedules a list has.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct BuiltInParams {
-    /// The server's own in the place of the environment's; with an admin key.
+    /// List the server's own schedules instead of those of the environment. Requires an admin key.
     #[serde(deserialize_with = "crate::query::one")]
     builtin: Option<bool>,
 }
 
-/// A schedule that a path names, within the rights of the caller.
+/// The schedule that a path names, if the caller may access it.
 struct Named {
     environment: EnvironmentId,
     name: Name,
@@ -73,7 +71,7 @@ pub(crate) fn routes() -> Routes {
         .add(run, __path_run)
 }
 
-/// List schedules by name.
+/// List schedules, ordered by name.
 #[utoipa::path(
     get, path = "/api/v1/schedule", operation_id = "v1.schedule.list", tag = "Schedule",
     params(PageParams, OrderParams, BuiltInParams), responses((status = 200, body = Page<ScheduleOut>))
@@ -92,7 +90,7 @@ async fn list(
     Ok(Json(cursor.page_of(piece, |row| row.name.clone(), |row| ScheduleOut::new(row, now))))
 }
 
-/// Create a schedule: what it starts, and when.
+/// Create a schedule, which starts a job or a message at its times.
 #[utoipa::path(
     post, path = "/api/v1/schedule", operation_id = "v1.schedule.create", tag = "Schedule", request_body = ScheduleIn,
     responses((status = 201, body = ScheduleOut))
@@ -110,7 +108,7 @@ async fn create(
     Ok((StatusCode::CREATED, Json(ScheduleOut::new(new, now))))
 }
 
-/// Get a schedule with its next five times and its latest runs.
+/// Get a schedule with its next five run times and its latest runs.
 #[utoipa::path(
     get, path = "/api/v1/schedule/{schedule}", operation_id = "v1.schedule.get", tag = "Schedule",
     params(SchedulePath), responses((status = 200, body = ScheduleOut))
@@ -125,7 +123,7 @@ async fn get(
     show(&api, environment, found.ok_or_else(|| no_schedule(&name))?).await
 }
 
-/// Change a schedule: what is absent stays. Its next time is computed anew.
+/// Change a schedule. Absent members keep their values. Its next run time is computed again.
 #[utoipa::path(
     patch, path = "/api/v1/schedule/{schedule}", operation_id = "v1.schedule.patch", tag = "Schedule",
     params(SchedulePath), request_body = ScheduleIn, responses((status = 200, body = ScheduleOut))
@@ -147,7 +145,7 @@ async fn patch(
     show(&api, named.environment, changed).await
 }
 
-/// Delete a schedule with its history; what it started stays.
+/// Delete a schedule with its history. The jobs and messages that it created are kept.
 #[utoipa::path(
     delete, path = "/api/v1/schedule/{schedule}", operation_id = "v1.schedule.delete", tag = "Schedule",
     params(SchedulePath), responses((status = 204))
@@ -162,7 +160,7 @@ async fn delete(
     if found { Ok(StatusCode::NO_CONTENT) } else { Err(no_schedule(&name)) }
 }
 
-/// Pause a schedule: nothing is started until it is resumed, and nothing is made up for then.
+/// Pause a schedule: nothing runs until it is resumed. Runs that fall into the pause are not made up for.
 #[utoipa::path(
     post, path = "/api/v1/schedule/{schedule}/pause", operation_id = "v1.schedule.pause", tag = "Schedule",
     params(SchedulePath), responses((status = 200, body = ScheduleOut))
@@ -177,7 +175,7 @@ async fn pause(
     show(&api, named.environment, changed).await
 }
 
-/// Resume a schedule: its next time is computed from now on.
+/// Resume a schedule. Its next run time is computed from now.
 #[utoipa::path(
     post, path = "/api/v1/schedule/{schedule}/resume", operation_id = "v1.schedule.resume", tag = "Schedule",
     params(SchedulePath), responses((status = 200, body = ScheduleOut))
@@ -192,7 +190,7 @@ async fn resume(
     show(&api, named.environment, changed).await
 }
 
-/// Start a schedule now, paused or not; its own times are as before.
+/// Run a schedule now, even if it is paused. Its run times do not change.
 #[utoipa::path(
     post, path = "/api/v1/schedule/{schedule}/run", operation_id = "v1.schedule.run", tag = "Schedule",
     params(SchedulePath), responses((status = 202, body = RunOut))
@@ -216,7 +214,7 @@ fn no_schedule(name: &Name) -> ApiError {
     ApiError::not_found(format_args!("schedule {:?}", name.as_str()))
 }
 
-/// Changes a schedule, which has to be there.
+/// Changes a schedule, or fails if it does not exist.
 async fn replace(
     api: &Api,
     Named { environment, name }: &Named,
@@ -226,7 +224,7 @@ async fn replace(
     changed.ok_or_else(|| no_schedule(name))
 }
 
-/// Everything there is of a schedule.
+/// Shows a schedule with all details.
 async fn show(api: &Api, environment: EnvironmentId, schedule: ScheduleRecord) -> Result<Json<ScheduleOut>, ApiError> {
     let runs =
         api.read(query::Runs { scope: Scope::of(environment), id: schedule.schedule.id, limit: RUNS_SHOWN }).await?;
@@ -237,7 +235,7 @@ async fn show(api: &Api, environment: EnvironmentId, schedule: ScheduleRecord) -
 }
 
 impl InSchedules {
-    /// Where the server's own schedules are, for those who may know.
+    /// Returns the environment of the server's own schedules, or fails without an admin key.
     fn built_in(&self) -> Result<EnvironmentId, ApiError> {
         match self.rights {
             Rights::Admin => Ok(MAINTENANCE_ENVIRONMENT),
@@ -245,7 +243,7 @@ impl InSchedules {
         }
     }
 
-    /// What is no name names nothing.
+    /// Finds the environment of a schedule by its name. A malformed name is not found.
     fn named(&self, path: &SchedulePath) -> Result<Named, ApiError> {
         let not_found = |_| ApiError::not_found(format_args!("schedule {:?}", path.schedule));
         let name: Name = path.schedule.parse().map_err(not_found)?;
@@ -255,12 +253,12 @@ impl InSchedules {
 }
 
 impl Named {
-    /// Refuses the server's own.
+    /// Refuses the server's own schedules.
     fn own(self) -> Result<Named, ApiError> {
         if !input::is_built_in(&self.name) {
             return Ok(self);
         }
-        let detail = "This schedule is the server's own: it can be paused, resumed and run; its settings say the rest.";
+        let detail = "This schedule is the server's own: it can only be paused, resumed and run. Change it in the server's configuration.";
         Err(ApiError::new(StatusCode::CONFLICT, "built_in", detail))
     }
 }

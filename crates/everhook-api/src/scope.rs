@@ -1,8 +1,8 @@
-//! What a path names, resolved within the rights of the caller.
+//! Extractors that find the objects of a path within the rights of the caller.
 //!
-//! Handlers take these as arguments, so that none can forget who asks: what belongs to another environment, or to an
-//! application the caller has no right to, is not found. Nothing here tells "forbidden" from "absent" but routes that an
-//! application token may not use at all.
+//! Handlers take them as arguments, so that no handler can forget to check the caller. Objects of other environments
+//! and of other applications are not found. A caller cannot distinguish "forbidden" from "absent", except on routes
+//! that refuse application tokens.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -25,7 +25,6 @@ use crate::auth::{Caller, Rights};
 use crate::error::ApiError;
 use crate::state::Api;
 
-/// The path parameter of an application.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct ApplicationPath {
@@ -33,7 +32,6 @@ pub(crate) struct ApplicationPath {
     pub(crate) app_id: String,
 }
 
-/// The path parameter of an endpoint.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct EndpointPath {
@@ -41,57 +39,56 @@ pub(crate) struct EndpointPath {
     pub(crate) endpoint_id: String,
 }
 
-/// The path parameter of a message.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct MessagePath {
-    /// The message's id, or the event id it was created with.
+    /// The message's id, or its event id.
     pub(crate) msg_id: String,
 }
 
-/// Parameters of the path.
 pub(crate) struct PathParams<T>(pub(crate) T);
 
-/// Routes that span environments: admin keys only.
+/// Extractor for routes that span environments. It requires an admin key.
 pub(crate) struct AsAdmin;
 
-/// Routes of the whole environment: no application tokens.
+/// Extractor for routes of an environment. It refuses application tokens.
 pub(crate) struct InEnvironment {
     pub(crate) environment: EnvironmentId,
 }
 
-/// Routes of jobs, queues, batches and workers: no application tokens, and only where jobs are switched on.
+/// Extractor for routes of jobs, queues, batches and workers. It refuses application tokens, and all requests if jobs
+/// are disabled.
 pub(crate) struct InJobs {
     pub(crate) environment: EnvironmentId,
 }
 
-/// Routes of schedules: no application tokens, and only where schedules are switched on.
+/// Extractor for routes of schedules. It refuses application tokens, and all requests if schedules are disabled.
 pub(crate) struct InSchedules {
     pub(crate) environment: EnvironmentId,
     pub(crate) rights: Rights,
 }
 
-/// Routes of one application: those of its environment, and its own tokens.
+/// Extractor for routes of one application. It accepts callers of the environment and tokens of the application.
 pub(crate) struct InApplication {
     pub(crate) environment: EnvironmentId,
     pub(crate) application: Application,
 }
 
-/// Routes of one endpoint of one application.
+/// Extractor for routes of one endpoint of an application.
 pub(crate) struct AtEndpoint {
     pub(crate) environment: EnvironmentId,
     pub(crate) application: ApplicationId,
     pub(crate) endpoint: Endpoint,
 }
 
-/// Routes of one message of one application.
+/// Extractor for routes of one message of an application.
 pub(crate) struct OfMessage {
     pub(crate) environment: EnvironmentId,
     pub(crate) application: ApplicationId,
     pub(crate) message: Message,
 }
 
-/// Reads a path parameter: an id if it begins like one, else a uid. Nothing is found under anything else.
+/// Parses a path parameter: an id if it begins with the prefix of ids, or else a uid. Other texts are not found.
 pub(crate) fn locator<I: FromStr>(what: &str, text: &str, prefix: &str) -> Result<Locator<I>, ApiError> {
     let not_found = || ApiError::not_found(named(what, text));
     if text.starts_with(prefix) {
@@ -100,12 +97,11 @@ pub(crate) fn locator<I: FromStr>(what: &str, text: &str, prefix: &str) -> Resul
     text.parse().map(Locator::Uid).map_err(|_| not_found())
 }
 
-/// Reads the path parameter of an application.
 pub(crate) fn application(text: &str) -> Result<Locator<ApplicationId>, ApiError> {
     locator("application", text, ApplicationId::PREFIX)
 }
 
-/// A thing and the name that the caller gave it; ids speak for themselves, other texts are quoted.
+/// Formats a noun with the name from the request. Ids are written as they are, and other texts are quoted.
 pub(crate) fn named(what: &str, text: &str) -> String {
     let is_plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     if is_plain && text.contains('_') { format!("{what} {text}") } else { format!("{what} {text:?}") }
@@ -119,7 +115,7 @@ pub(crate) fn no_endpoint(text: &str) -> ApiError {
     ApiError::not_found(named("endpoint", text))
 }
 
-/// There is nothing under this locator.
+/// Returns the error for a locator that finds no object.
 pub(crate) fn missing<I: Display>(what: &str, locator: &Locator<I>) -> ApiError {
     match locator {
         Locator::Id(id) => ApiError::not_found(format_args!("{what} {id}")),
@@ -127,7 +123,6 @@ pub(crate) fn missing<I: Display>(what: &str, locator: &Locator<I>) -> ApiError 
     }
 }
 
-/// Finds an endpoint of an application.
 pub(crate) async fn find_endpoint(
     api: &Api,
     scope: (EnvironmentId, ApplicationId),
@@ -142,8 +137,8 @@ impl<T: DeserializeOwned + Send> FromRequestParts<Arc<Api>> for PathParams<T> {
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<PathParams<T>, ApiError> {
         let path = Path::<T>::from_request_parts(parts, api).await;
-        // What is not UTF-8 names nothing.
-        path.map(|Path(params)| PathParams(params)).map_err(|_| ApiError::not_found("the thing that the path names"))
+        // A path that is not UTF-8 is not found.
+        path.map(|Path(params)| PathParams(params)).map_err(|_| ApiError::not_found("object of the path"))
     }
 }
 
@@ -185,7 +180,7 @@ impl FromRequestParts<Arc<Api>> for InSchedules {
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<InSchedules, ApiError> {
         let InEnvironment { environment } = InEnvironment::from_request_parts(parts, api).await?;
         if !api.has_schedules {
-            let detail = "Schedules are switched off on this server: set `schedules = true` (EVERHOOK_SCHEDULES).";
+            let detail = "Schedules are disabled on this server: set `schedules = true` (EVERHOOK_SCHEDULES).";
             return Err(ApiError::switched_off("schedules_disabled", detail));
         }
         let rights = Caller::from_request_parts(parts, api).await?.rights;
@@ -193,12 +188,12 @@ impl FromRequestParts<Arc<Api>> for InSchedules {
     }
 }
 
-/// Refuses what needs jobs where they are switched off.
+/// Fails if jobs are disabled on this server.
 pub(crate) fn need_jobs(api: &Api) -> Result<(), ApiError> {
     if api.has_jobs {
         return Ok(());
     }
-    let detail = "Jobs are switched off on this server: set `jobs = true` (EVERHOOK_JOBS).";
+    let detail = "Jobs are disabled on this server: set `jobs = true` (EVERHOOK_JOBS).";
     Err(ApiError::switched_off("jobs_disabled", detail))
 }
 

@@ -1,8 +1,8 @@
-//! The HTTP server: accepts connections and owns them until they end.
+//! The HTTP server, which accepts connections and owns them until they end.
 //!
-//! A client cannot hold a connection for free: it has to send requests and take answers at a minimum pace, and one address
-//! has a bounded number of connections. A stop has two steps, see [`Stop`]. Whoever awaits [`Server::run`] bounds its
-//! end: dropping the future closes the connections that are left.
+//! Clients must send requests and read responses at a minimum pace, and each address has a limited number of
+//! connections. A stop has two steps, see [`Stop`]. [`Server::run`] has no deadline for its end: the caller sets one
+//! and drops the future, which closes the remaining connections.
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -32,31 +32,31 @@ use crate::limits::{
 };
 use crate::paced::Paced;
 
-/// A listener and what it serves.
+/// A listener with its routes and limits.
 pub struct Server {
-    /// Where clients connect: see [`listen`].
+    /// The listening socket, from [`listen`].
     pub listener: TcpListener,
-    /// What they find there.
+    /// The routes of the listener.
     pub router: Router,
-    /// How many connections it serves.
+    /// The limits of connections.
     pub budget: Budget,
-    /// When it ends.
+    /// The signals that stop the server.
     pub stop: Stop,
-    /// What it counts.
+    /// The metrics of the connections.
     pub metrics: ConnectionMetrics,
 }
 
-/// How many connections a listener serves at once.
+/// The limits of concurrent connections of a listener.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
-    /// Connections beyond it wait in the listen queue.
+    /// Maximum number of connections. More connections wait in the listen queue.
     pub connections: usize,
-    /// How many of them one client address may have; more are refused.
+    /// Maximum number of connections of one client address. More connections are refused.
     pub per_address: usize,
 }
 
 impl Budget {
-    /// The budget of the listener for health and metrics: small, and not touched by the clients of the API.
+    /// Returns the limits of the listener for health and metrics. Clients of the API do not use them up.
     pub fn ops() -> Budget {
         Budget { connections: OPS_CONNECTIONS_MAX, per_address: OPS_CONNECTIONS_PER_ADDRESS }
     }
@@ -65,14 +65,14 @@ impl Budget {
 /// The two steps of a stop.
 #[derive(Clone, Debug, Default)]
 pub struct Stop {
-    /// First, connections are still accepted and requests served, but each answer ends its connection, so that a client
-    /// with a choice takes its next request elsewhere.
+    /// The first step: the server still accepts connections and requests, but closes each connection after a response.
+    /// So clients send their next requests to other nodes.
     pub leaving: CancellationToken,
-    /// Then, the listener closes, running requests are finished, and idle connections closed.
+    /// The second step: the listener and idle connections close, and running requests finish.
     pub closing: CancellationToken,
 }
 
-/// What a listener counts.
+/// Metrics of a listener's connections.
 #[derive(Clone, Debug, Default)]
 pub struct ConnectionMetrics {
     open: Gauge,
@@ -81,26 +81,26 @@ pub struct ConnectionMetrics {
 }
 
 impl ConnectionMetrics {
-    /// Adds the counters to a metrics page.
+    /// Adds the metrics to a registry.
     pub fn register(&self, registry: &mut Registry) {
-        registry.register("connections_open", "Connections of clients", self.open.clone());
-        let refused = "Connections refused because their address had connections_per_address already";
+        registry.register("connections_open", "Open connections of clients", self.open.clone());
+        let refused = "Connections refused because their address already had connections_per_address connections";
         registry.register("connections_refused", refused, self.refused.clone());
-        let unread = "Connections ended because the client did not take its answers";
+        let unread = "Connections closed because the client did not read its responses";
         registry.register("connections_unread", unread, self.unread.clone());
     }
 }
 
-/// Listens on `address`, with a bounded send buffer: answers that clients do not take stay with us, where they are timed.
+/// Listens on `address` with a small send buffer, so that unread responses stay in this process and can time out.
 pub async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let listener = TcpListener::bind(address).await?;
-    // Accepted connections inherit it.
+    // Accepted connections inherit the size.
     SockRef::from(&listener).set_send_buffer_size(SEND_BUFFER_BYTES)?;
     Ok(listener)
 }
 
 impl Server {
-    /// Serves until both steps of the stop were taken and the last running request is answered.
+    /// Serves until the second step of the stop, and then until all running requests are answered.
     pub async fn run(self) {
         let Server { listener, router, budget, stop, metrics } = self;
         let addresses = Addresses::new(budget.per_address);
@@ -140,7 +140,7 @@ enum Event {
     Stop,
 }
 
-/// Answers once, without waiting for the client: the send buffer of a new connection has room.
+/// Writes one response without waiting for the client. The send buffer of a new connection has room for it.
 fn refuse(stream: TcpStream, from: SocketAddr, max: usize) {
     const BODY: &str =
         r#"{"code":"too_many_connections","detail":"This address has too many connections: close some."}"#;
@@ -148,13 +148,14 @@ fn refuse(stream: TcpStream, from: SocketAddr, max: usize) {
         "HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 1\r\ncontent-type: application/json";
     let answer = format!("{head}\r\ncontent-length: {}\r\n\r\n{BODY}", BODY.len());
     let ip = from.ip();
-    warn!(client.ip = %ip, "refused a connection from {ip}, which has {max} already: raise `connections_per_address` if it is a proxy");
+    warn!(client.ip = %ip, "refused a connection from {ip}, which already has {max}: raise `connections_per_address` if it is a proxy");
     if let Err(error) = stream.into_std().and_then(|mut stream| stream.write_all(answer.as_bytes())) {
         debug!("could not answer a refused connection: {error}");
     }
 }
 
-/// A client that gave up concerns nobody else; where the system ran out of files, trying at once would only spin.
+/// Ignores clients that disconnected, and pauses after other errors: without file descriptors, a retry at once would
+/// only spin.
 async fn pause(error: &io::Error) {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     if matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted) {
@@ -165,9 +166,9 @@ async fn pause(error: &io::Error) {
 }
 
 async fn connection(stream: TcpStream, _place: ConnectionPlace, router: Router, stop: Stop, unread: Counter) {
-    // Answers are small and complete; waiting to fill a packet would only delay them.
+    // Responses are small and complete, so waiting to fill a packet would only delay them.
     if let Err(error) = stream.set_nodelay(true) {
-        debug!("could not switch off delays for a connection: {error}");
+        debug!("could not set TCP_NODELAY on a connection: {error}");
     }
     let Stop { leaving, closing } = stop;
     let service = service_fn(move |request: Request<Incoming>| {

@@ -1,4 +1,4 @@
-//! The state of every handler: the node and the rules.
+//! The state that all handlers share: the node, the configuration and the caches.
 
 use std::sync::Arc;
 
@@ -17,30 +17,29 @@ use crate::auth::token::Tokens;
 use crate::outbox::NamedOutbox;
 use crate::strict::KnownByRoute;
 
-/// How the API behaves.
+/// The configuration of the API.
 #[derive(Clone)]
 pub struct ApiConfig {
-    /// The secret that tokens are signed with (HS256); without it there are only API keys.
+    /// The secret that tokens are signed with (HS256). Without a secret only API keys are accepted.
     pub jwt_secret: Option<String>,
     /// The kind of signing key for endpoints that are created without a secret.
     pub default_signature: SignatureKind,
-    /// Where endpoints may be.
+    /// The rules for the URLs of endpoints and targets.
     pub egress: Egress,
-    /// The binary's version, shown by the readiness route and the documentation.
+    /// The version of the binary, which the readiness route returns.
     pub version: &'static str,
     /// The outboxes that the node relays.
     pub outboxes: Vec<NamedOutbox>,
-    /// Whether there are jobs; if not, their routes say so.
+    /// Whether jobs are enabled. If not, their routes answer 503.
     pub jobs: bool,
-    /// Whether there are schedules; if not, their routes say so.
+    /// Whether schedules are enabled. If not, their routes answer 503.
     pub schedules: bool,
-    /// Endpoints that one application may have.
+    /// Maximum number of endpoints of one application.
     pub endpoints_max: usize,
 }
 
-/// What every handler gets.
 pub(crate) struct Api {
-    /// The door for every read and write.
+    /// Every read and write goes through the node.
     pub(crate) node: Arc<Node>,
     pub(crate) default_signature: SignatureKind,
     pub(crate) egress: Egress,
@@ -75,7 +74,6 @@ impl Api {
         }
     }
 
-    /// Answers a read of the store.
     pub(crate) async fn read<Q: Read>(&self, query: Q) -> Result<Q::Answer, StoreError> {
         self.node.read(query).await
     }

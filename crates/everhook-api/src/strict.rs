@@ -1,9 +1,9 @@
-//! Unknown query parameters and body fields on routes that are Everhook's own: refused with the nearest known name.
+//! Refuses unknown query parameters and body fields on Everhook's own routes, and suggests the nearest known name.
 //!
-//! A misspelt option that is ignored runs a job at once that was to run in an hour. Which routes are our own is told by their tag,
-//! which parameters they know by their description, so that a new route is strict without a line of its own. Fields of bodies
-//! are refused where they are read, by `deny_unknown_fields`; here only routes that take no body refuse one. Routes of the
-//! compatible API accept what they do not know, because newer clients send it.
+//! Otherwise a misspelt option would be ignored, and a job could run now instead of in an hour. The tag of a route
+//! decides whether it is Everhook's own, and its description lists its parameters, so that new routes are strict
+//! automatically. `deny_unknown_fields` refuses unknown fields of bodies when they are read. This module refuses bodies
+//! of routes without a body. Routes of the compatible API accept unknown names, because newer clients send them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -24,26 +24,27 @@ use crate::error::ApiError;
 use crate::input;
 use crate::state::Api;
 
-/// The tags of routes that no other API has.
-const OWN_TAGS: [&str; 8] = ["Batch", "Job", "Node", "Once", "Outbox", "Queue", "Schedule", "Worker"];
-/// How the names of our own operations end that are tagged with what they are about.
-const OWN_OPERATION: &str = ".redrive";
+/// The tags of Everhook's own routes.
+const OWN_TAGS: &[&str] = &["Batch", "Delivery", "Job", "Node", "Once", "Outbox", "Queue", "Schedule", "Worker"];
+/// The suffixes of Everhook's own operations whose tag belongs to the compatible API.
+const OWN_OPERATIONS: &[&str] = &[".redrive", ".create-batch"];
 
-/// What a route of our own knows.
+/// The parameters of one of Everhook's own routes, and whether it takes a body.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
     parameters: Vec<String>,
     has_body: bool,
 }
 
-/// What every route of our own knows, by method and path.
+/// The parameters of all of Everhook's own routes, by method and path.
 pub(crate) type KnownByRoute = HashMap<(&'static str, String), Known>;
 
 impl Known {
-    /// What the route of this description knows; none if the route is not our own.
+    /// Reads the parameters from the description of a route, or returns none for a route of the compatible API.
     pub(crate) fn of(operation: &Operation) -> Option<Known> {
         let is_tagged = operation.tags.iter().flatten().any(|tag| OWN_TAGS.contains(&tag.as_str()));
-        let is_named = operation.operation_id.as_ref().is_some_and(|name| name.ends_with(OWN_OPERATION));
+        let is_own = |name: &String| OWN_OPERATIONS.iter().any(|own| name.ends_with(own));
+        let is_named = operation.operation_id.as_ref().is_some_and(is_own);
         if !is_tagged && !is_named {
             return None;
         }
@@ -67,7 +68,7 @@ impl Known {
     }
 }
 
-/// Lets a request through that says nothing which its route does not know.
+/// Refuses requests with parameters or a body that the route does not take.
 pub(crate) async fn check(State(api): State<Arc<Api>>, request: Request, next: Next) -> Response {
     match checked(&api, request).await {
         Ok(request) => next.run(request).await,
@@ -82,7 +83,7 @@ async fn checked(api: &Arc<Api>, request: Request) -> Result<Request, ApiError> 
     let Some(known) = api.own_routes.get(&(method(&parts.method), path)) else {
         return Ok(Request::from_parts(parts, body));
     };
-    // Whoever has no key is told that, and nothing else.
+    // Without a valid key, the only answer is the failed authentication.
     Caller::from_request_parts(&mut parts, api).await?;
     known.check_query(parts.uri.query().unwrap_or_default())?;
     if known.has_body || parts.method == Method::GET || parts.method == Method::HEAD {
@@ -93,7 +94,7 @@ async fn checked(api: &Arc<Api>, request: Request) -> Result<Request, ApiError> 
     Ok(Request::from_parts(parts, Body::from(bytes)))
 }
 
-/// Refuses the body of a route that takes none, but for what clients send in its place: nothing, `null` or `{}`.
+/// Refuses a body on a route without a body. Clients may send an empty body, `null` or `{}`.
 fn refuse_fields(bytes: &[u8]) -> Result<(), ApiError> {
     if bytes.trim_ascii().is_empty() {
         return Ok(());
@@ -118,19 +119,19 @@ fn method(method: &Method) -> &'static str {
     }
 }
 
-/// The rule that an unknown name breaks, with what was probably meant.
+/// Returns the error text for an unknown name, with a suggestion.
 fn unknown<'a>(what: &str, name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.into_iter().collect();
     match nearest(name, known.iter().copied()) {
         Some(near) => format!("is not a known {what}: did you mean `{near}`?"),
-        None if known.is_empty() => format!("is not a known {what}: there are none here"),
-        None => format!("is not a known {what}: there are {}", known.join(", ")),
+        None if known.is_empty() => format!("is not a known {what}: this route has none"),
+        None => format!("is not a known {what}: use one of {}", known.join(", ")),
     }
 }
 
-/// What serde says of an unknown field, as a rule with a suggestion; none if the error is another one.
+/// Turns serde's error about an unknown field into an error text with a suggestion. Returns none for other errors.
 ///
-/// The names that it expected come from serde's text: its errors hold nothing else.
+/// The expected names come from the text of the error, because serde offers them nowhere else.
 pub(crate) fn unknown_field(error: &serde_json::Error) -> Option<String> {
     let text = error.to_string();
     let (name, expected) = text.strip_prefix("unknown field `")?.split_once("`, ")?;
@@ -181,10 +182,10 @@ mod tests {
     #[test]
     fn an_unknown_field_suggests_a_known_one() {
         check::<Three>(r#"{"delay_seconds": 1}"#, "is not a known field: did you mean `delaySeconds`?");
-        check::<Three>(r#"{"x": 1}"#, "is not a known field: there are queue, delaySeconds, runAt");
+        check::<Three>(r#"{"x": 1}"#, "is not a known field: use one of queue, delaySeconds, runAt");
         check::<Two>(r#"{"secnd": 1}"#, "is not a known field: did you mean `second`?");
         check::<One>(r#"{"onli": 1}"#, "is not a known field: did you mean `only`?");
-        check::<None>(r#"{"x": 1}"#, "is not a known field: there are none here");
+        check::<None>(r#"{"x": 1}"#, "is not a known field: this route has none");
         let other = serde_json::from_str::<One>(r#"{"only": "x"}"#).map(drop).unwrap_err();
         assert_eq!(unknown_field(&other), Option::None);
     }

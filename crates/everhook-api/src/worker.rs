@@ -1,7 +1,8 @@
-//! Remote workers: sessions that take jobs over HTTP, in any language.
+//! Remote workers: programs in any language that take jobs over HTTP.
 //!
-//! A worker registers, asks for jobs in a loop (a request waits until there are some), says now and then that it lives, and ends
-//! each job through `job_end`. One that is silent for longer than its lease is closed for ever: it registers again.
+//! A worker registers, requests jobs in a loop, sends heartbeats, and reports the end of each job (`job_end`). A
+//! request for jobs waits until jobs are due. The session of a worker without a heartbeat within its lease is closed
+//! permanently, and the worker must register again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,20 +34,21 @@ use crate::routes::Routes;
 use crate::scope::{self, InJobs, PathParams};
 use crate::state::Api;
 
-/// A worker that registers.
+/// A worker to register.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct WorkerIn {
-    /// A name for people: host and process.
+    /// The display name, such as host and process.
     #[schema(min_length = 1, max_length = 256, example = "mailer-1")]
     name: String,
-    /// The queues it takes jobs from.
+    /// The queues from which the worker takes jobs.
     #[schema(min_items = 1, max_items = 100)]
     queues: Vec<String>,
-    /// The kinds it takes; all where nothing is said.
+    /// The kinds of jobs that the worker takes. Default: all kinds.
     #[schema(min_items = 1, max_items = 100)]
     kinds: Option<Vec<String>>,
-    /// For how long a sign of life lasts: 5 to 300, 30 where nothing is said. The answer says what it is.
+    /// Seconds until the lease expires without a heartbeat, from 5 to 300. Default: 30. Other values are adjusted to
+    /// this range, and the response has the value that applies.
     lease_seconds: Option<f64>,
 }
 
@@ -59,15 +61,15 @@ pub(crate) struct WorkerOut {
     name: String,
     #[schema(value_type = Vec<String>)]
     queues: Vec<Name>,
-    /// Empty: it takes all kinds.
+    /// The kinds of jobs that the worker takes. An empty list means all kinds.
     #[schema(value_type = Vec<String>)]
     kinds: Vec<Name>,
-    /// For how long a sign of life lasts. Send one at least three times as often.
+    /// Seconds until the lease expires without a heartbeat. Send at least three heartbeats in this time.
     lease_seconds: u64,
-    /// `open`; `expired`: silent for longer than its lease, and about to be closed.
+    /// `open` or `expired`. An expired worker sent no heartbeat within its lease and will be closed.
     #[schema(value_type = String)]
     state: &'static str,
-    /// How many jobs it holds.
+    /// The number of jobs that the worker holds.
     held: u32,
     #[schema(value_type = String, format = DateTime)]
     since: Timestamp,
@@ -75,32 +77,33 @@ pub(crate) struct WorkerOut {
     heartbeat_at: Timestamp,
 }
 
-/// Every worker of the environment, oldest first.
+/// All workers of the environment, oldest first.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct WorkerListOut {
     data: Vec<WorkerOut>,
 }
 
-/// A wish for jobs.
+/// A request for jobs.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct LeaseIn {
-    /// Jobs at most; 1 where nothing is said.
+    /// Maximum number of jobs. Default: 1.
     #[schema(minimum = 1, maximum = 500)]
     limit: Option<usize>,
-    /// How long to wait for the first one, at most 60.
+    /// Seconds to wait for the first job, at most 60. Default: 0.
     #[schema(minimum = 0, maximum = 60)]
     wait_seconds: Option<f64>,
-    /// The jobs it holds; others that are its own go back at once, because the answer that brought them was lost.
+    /// The jobs that the worker holds. Other jobs leased to the worker go back to the queue at once, because the
+    /// response that contained them was lost.
     #[serde(default, deserialize_with = "input::some_objects")]
     held: Option<Vec<HeldJobIn>>,
 }
 
-/// A sign of life.
+/// A heartbeat of a worker.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct HeartbeatIn {
-    /// The jobs it holds.
+    /// The jobs that the worker holds.
     #[serde(default, deserialize_with = "input::some_objects")]
     held: Option<Vec<HeldJobIn>>,
 }
@@ -111,30 +114,30 @@ pub(crate) struct HeartbeatIn {
 pub(crate) struct HeldJobIn {
     #[schema(value_type = String)]
     id: JobId,
-    /// The epoch that came with it.
+    /// The epoch of the job's lease.
     epoch: u32,
 }
 
-/// What a sign of life is answered with.
+/// The response to a heartbeat.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct HeartbeatOut {
-    /// Jobs that are not its own any more: what it says of them does not count.
+    /// Jobs that the worker no longer holds. Its reports about them are refused.
     #[schema(value_type = Vec<String>)]
     lost: Vec<JobId>,
-    /// Jobs that someone cancelled: give them up, and say that they failed.
+    /// Jobs that were cancelled. The worker should stop them and report them as failed.
     #[schema(value_type = Vec<String>)]
     cancelled: Vec<JobId>,
 }
 
-/// A job to do.
+/// A job that is leased to a worker.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct LeasedJobOut {
     #[schema(value_type = String)]
     id: JobId,
-    /// To be sent along with everything that is said of the job: it tells this lease from others.
+    /// The epoch of this lease. Every report about the job must contain it.
     epoch: u32,
-    /// Counted from 1.
+    /// The number of this attempt, from 1.
     attempt: u32,
     max_attempts: u32,
     #[schema(value_type = String)]
@@ -143,11 +146,11 @@ pub(crate) struct LeasedJobOut {
     kind: Name,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
-    /// As it came.
+    /// The payload as it was sent.
     #[schema(value_type = Option<Object>)]
     payload: Option<Box<RawValue>>,
     priority: i16,
-    /// How long this attempt may take; then it counts as failed.
+    /// Seconds after which this attempt counts as failed.
     timeout_seconds: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     concurrency_key: Option<String>,
@@ -160,13 +163,12 @@ pub(crate) struct LeasedJobOut {
     batch_id: Option<BatchId>,
 }
 
-/// The jobs that a worker got; none if there were none in time.
+/// The leased jobs. The list is empty if no job was due in time.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct LeasedJobListOut {
     data: Vec<LeasedJobOut>,
 }
 
-/// The slot of a worker.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct WorkerPath {
@@ -208,7 +210,7 @@ async fn register(
     let name = input::some_text("name", wanted.name, TITLE_CHARS_MAX)?;
     let queues = input::some_names("queues", Some(wanted.queues), WORKER_QUEUES_MAX)?.unwrap_or_default();
     if let Some(index) = queues.iter().position(input::is_built_in) {
-        return Err(at("queues").index(index).breaks("is a queue of Everhook's own").into());
+        return Err(at("queues").index(index).breaks("is reserved for Everhook").into());
     }
     let kinds = input::some_names("kinds", wanted.kinds, WORKER_KINDS_MAX)?.unwrap_or_default();
     let lease = wanted.lease_seconds.map(|seconds| input::span("leaseSeconds", seconds)).transpose()?;
@@ -219,7 +221,7 @@ async fn register(
     Ok((StatusCode::CREATED, Json(WorkerOut::new(opened, now))))
 }
 
-/// Lease jobs to a worker: waits until there are some, and is a sign of life.
+/// Lease jobs to a worker. The request waits until jobs are due, and counts as a heartbeat.
 #[utoipa::path(
     post, path = "/api/v1/worker/{worker_id}/lease", operation_id = "v1.worker.lease", tag = "Worker",
     params(WorkerPath), request_body = Option<LeaseIn>, responses((status = 200, body = LeasedJobListOut))
@@ -243,7 +245,7 @@ async fn lease(
     Ok(Json(LeasedJobListOut { data: leased.into_iter().filter_map(LeasedJobOut::new).collect() }))
 }
 
-/// Tell that a worker lives; it learns what it lost and what is cancelled.
+/// Send a heartbeat, which renews the lease of a worker. The response lists its lost and cancelled jobs.
 #[utoipa::path(
     post, path = "/api/v1/worker/{worker_id}/heartbeat", operation_id = "v1.worker.heartbeat", tag = "Worker",
     params(WorkerPath), request_body = Option<HeartbeatIn>, responses((status = 200, body = HeartbeatOut))
@@ -261,7 +263,7 @@ async fn heartbeat(
     Ok(Json(HeartbeatOut { lost: learned.lost, cancelled: learned.cancelled }))
 }
 
-/// Sign a worker off: it gets no more jobs, and those it still holds go back at once. Repeating it is harmless.
+/// Sign off a worker. It gets no more jobs, and its jobs go back to their queues. Repeated calls have no effect.
 #[utoipa::path(
     delete, path = "/api/v1/worker/{worker_id}", operation_id = "v1.worker.delete", tag = "Worker",
     params(WorkerPath), responses((status = 204))
@@ -278,17 +280,17 @@ async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The worker of a path. What is no id, or another environment's, names nothing.
+/// Finds the open worker of a path. A malformed id and a worker of another environment are not found.
 async fn find(api: &Api, environment: EnvironmentId, path: &WorkerPath) -> Result<WorkerRecord, ApiError> {
     let found = find_any(api, environment, path).await?;
     if found.session.closed_at.is_some() { Err(refused(WorkerRefused::Closed)) } else { Ok(found) }
 }
 
-/// The same, also if its session was closed.
+/// Finds the worker of a path, even if its session is closed.
 async fn find_any(api: &Api, environment: EnvironmentId, path: &WorkerPath) -> Result<WorkerRecord, ApiError> {
     let not_found = || ApiError::not_found(scope::named("worker", &path.worker_id));
     let id: SessionId = path.worker_id.parse().map_err(|_| not_found())?;
-    // A program with handlers of its own is shown, and speaks for itself.
+    // Programs with the `everhook-worker` crate are listed, but they do not use these routes.
     let found = api
         .read(query::FindWorker { scope: Scope::of(environment), id })
         .await?
@@ -300,10 +302,10 @@ fn refused(why: WorkerRefused) -> ApiError {
     let (code, detail) = match why {
         WorkerRefused::Closed => (
             "worker_closed",
-            "The worker signed off, or was silent for longer than its lease, and its jobs are others' by now: register again.",
+            "The worker signed off or sent no heartbeat within its lease, and lost its jobs: register again.",
         ),
         WorkerRefused::Busy => {
-            ("worker_busy", "Another lease request of this worker is under way: wait for its answer.")
+            ("worker_busy", "Another lease request of this worker is running: wait for its response.")
         }
     };
     ApiError::new(StatusCode::CONFLICT, code, detail)
@@ -316,7 +318,7 @@ fn held_jobs(held: Vec<HeldJobIn>) -> Result<Vec<HeldJob>, ApiError> {
     Ok(held.into_iter().map(|HeldJobIn { id, epoch }| HeldJob { id, epoch }).collect())
 }
 
-/// Whether a worker has been silent for longer than its lease.
+/// Returns whether a worker sent no heartbeat within its lease.
 pub(crate) fn is_expired(worker: &WorkerRecord, now: Timestamp) -> bool {
     now.since(worker.session.renewed_at) > worker.session.lease
 }
@@ -338,7 +340,7 @@ impl WorkerOut {
 }
 
 impl LeasedJobOut {
-    /// None if the job's record is gone: there is nothing to do for anyone.
+    /// Returns none if the record of the job was deleted, because there is nothing to run.
     fn new(leased: Leased) -> Option<LeasedJobOut> {
         let Leased { task, work: Work::Job { job: Some(job), .. } } = leased else { return None };
         let job = Arc::unwrap_or_clone(job);

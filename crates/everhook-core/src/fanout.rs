@@ -3,7 +3,28 @@
 //! Pure. The stores call it inside the transaction that appends the message, with the endpoints as of that transaction.
 
 use crate::endpoint::{Endpoint, EndpointState};
+use crate::id::EndpointId;
 use crate::name::Name;
+
+/// The endpoints that a message may go to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Audience {
+    /// Every endpoint that wants the message.
+    #[default]
+    Subscribers,
+    /// This endpoint, whatever its filters; no endpoint while it is disabled.
+    Only(EndpointId),
+}
+
+impl Audience {
+    /// Whether `endpoint` gets a message of this type on these channels.
+    pub fn includes(self, endpoint: &Endpoint, event_type: &Name, channels: &[Name]) -> bool {
+        match self {
+            Audience::Subscribers => wants(endpoint, event_type, channels),
+            Audience::Only(id) => endpoint.id == id && endpoint.state == EndpointState::Enabled,
+        }
+    }
+}
 
 /// Whether `endpoint` gets a message of this type on these channels.
 pub fn wants(endpoint: &Endpoint, event_type: &Name, channels: &[Name]) -> bool {
@@ -47,10 +68,15 @@ mod tests {
             updated_at: Timestamp::default(),
             revision: 1,
         };
-        let wanted = wants(&endpoint, &"a.b".parse().unwrap(), &names(message_channels));
-        assert_eq!(wanted, want);
+        let included = |audience: Audience, endpoint: &Endpoint| {
+            audience.includes(endpoint, &"a.b".parse().unwrap(), &names(message_channels))
+        };
+        let only = |byte| Audience::Only(EndpointId(Id::from_bytes([byte; crate::id::ID_BYTES])));
+        assert_eq!(included(Audience::Subscribers, &endpoint), want);
+        assert!(included(Audience::Only(endpoint.id), &endpoint), "filters do not matter");
+        assert!(!included(only(1), &endpoint));
         let disabled = Endpoint { state: EndpointState::Disabled, ..endpoint };
-        assert!(!wants(&disabled, &"a.b".parse().unwrap(), &names(message_channels)));
+        assert!(!included(Audience::Subscribers, &disabled) && !included(Audience::Only(disabled.id), &disabled));
     }
 
     #[test]

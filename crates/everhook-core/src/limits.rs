@@ -115,6 +115,8 @@ pub const SESSIONS_LISTED_MAX: usize = 1000;
 pub const BACKLOG_COUNTED_MAX: usize = 100_000;
 /// Lanes whose oldest due task is sampled for metrics: the lanes that have waited longest.
 pub const BACKLOG_LANES_MAX: usize = 64;
+/// Attempts that one request for the statistics of an endpoint reads, newest first.
+pub const STATS_ROWS_MAX: usize = 100_000;
 /// Dead tasks that one transaction redrives.
 pub const REDRIVE_BATCH_MAX: usize = 1000;
 /// Endpoints one application may have.
@@ -160,6 +162,8 @@ pub const WORKER_QUEUES_MAX: usize = 100;
 pub const WORKER_KINDS_MAX: usize = 100;
 /// Jobs that one lease of a remote worker returns.
 pub const WORKER_LEASE_MAX: usize = 500;
+/// Messages in one batch request.
+pub const MESSAGE_BATCH_MAX: usize = 1000;
 /// Jobs in one bulk request.
 pub const JOBS_BULK_MAX: usize = 1000;
 /// Longest text of a progress report.

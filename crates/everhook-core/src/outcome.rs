@@ -3,6 +3,7 @@
 //! Pure. `classify` maps a receiver's reply or the sender's failure. No other code interprets a status code.
 
 use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -77,7 +78,7 @@ pub enum Class {
     Status,
     /// 429, 502 or 504: the receiver is overloaded.
     Throttled,
-    /// 410: the receiver wants no more requests.
+    /// 410, or a failure with the wish to disable the endpoint: the receiver wants no more requests.
     Gone,
     Dns,
     Connect,
@@ -146,6 +147,20 @@ impl fmt::Display for Class {
     }
 }
 
+/// Error of a text that names no class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("is not the class of an attempt")]
+pub struct BadClass;
+
+impl FromStr for Class {
+    type Err = BadClass;
+
+    fn from_str(text: &str) -> Result<Class, BadClass> {
+        let mut all = (0..).map_while(Class::from_db);
+        all.find(|class| class.to_string() == text).ok_or(BadClass)
+    }
+}
+
 /// The meaning of an attempt for its task and lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -183,13 +198,12 @@ pub enum Outcome {
 pub fn classify(sent: &Result<Reply, SendFailure>, now: Timestamp) -> (Class, Outcome) {
     let (class, outcome) = classify_status(sent, now);
     let wish = sent.as_ref().ok().and_then(|reply| reply.wish);
-    let outcome = match (wish, outcome) {
-        (Some(Wish::Disable), Outcome::Success) => Outcome::LastSuccess,
-        (Some(Wish::Disable), _) => Outcome::Gone,
-        (Some(Wish::AbortMessage), Outcome::Throttled { .. } | Outcome::Failure { .. }) => Outcome::Aborted,
-        (Some(Wish::AbortMessage) | None, outcome) => outcome,
-    };
-    (class, outcome)
+    match (wish, outcome) {
+        (Some(Wish::Disable), Outcome::Success) => (class, Outcome::LastSuccess),
+        (Some(Wish::Disable), _) => (Class::Gone, Outcome::Gone),
+        (Some(Wish::AbortMessage), Outcome::Throttled { .. } | Outcome::Failure { .. }) => (class, Outcome::Aborted),
+        (Some(Wish::AbortMessage) | None, outcome) => (class, outcome),
+    }
 }
 
 fn classify_status(sent: &Result<Reply, SendFailure>, now: Timestamp) -> (Class, Outcome) {
@@ -259,6 +273,14 @@ mod tests {
     }
 
     #[test]
+    fn a_class_is_read_by_its_name() {
+        for class in [Class::Success, Class::Timeout, Class::Snoozed] {
+            assert_eq!(class.to_string().parse(), Ok(class));
+        }
+        assert_eq!("fine".parse::<Class>(), Err(BadClass));
+    }
+
+    #[test]
     fn gone_and_throttled_are_their_own_outcomes() {
         check(410, "", "gone Gone");
         check(429, "", "throttled Throttled { retry_after: None }");
@@ -284,7 +306,7 @@ mod tests {
             classify(&Ok(reply), Timestamp::default())
         };
         assert_eq!(with(204, "disable"), (Class::Success, Outcome::LastSuccess));
-        assert_eq!(with(500, " Disable "), (Class::Status, Outcome::Gone));
+        assert_eq!(with(500, " Disable "), (Class::Gone, Outcome::Gone));
         assert_eq!(with(200, "abort-message"), (Class::Success, Outcome::Success));
         assert_eq!(with(500, "abort-message"), (Class::Status, Outcome::Aborted));
         assert_eq!(with(429, "abort-message"), (Class::Throttled, Outcome::Aborted));

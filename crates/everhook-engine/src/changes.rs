@@ -5,6 +5,7 @@
 
 use everhook_core::application::Environment;
 use everhook_core::batch::Resolution;
+use everhook_core::delivery::DeliveryAction;
 use everhook_core::endpoint::EndpointState;
 use everhook_core::id::{BatchId, JobId, OrgId};
 use everhook_core::job::report::Progress;
@@ -37,6 +38,14 @@ impl Node {
     /// Commits a message with all its deliveries; returns when they are durable.
     pub async fn accept(&self, message: NewMessage) -> Result<Appended, AcceptError> {
         self.accepting.submit(message).await
+    }
+
+    /// Commits messages in one transaction, all of them or none, and returns one result for each, in order.
+    pub async fn accept_batch(&self, messages: Vec<NewMessage>) -> Result<Vec<Appended>, AcceptError> {
+        if messages.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.batching.submit(messages).await
     }
 
     /// Commits jobs in one transaction and returns one result for each; returns when they are durable.
@@ -114,7 +123,8 @@ impl Node {
     /// Changes tasks as an operator asks, in one transaction.
     pub async fn steer(&self, scope: Scope, steer: Steer) -> Result<Steered, StoreError> {
         let steered = self.counted(self.store.steer(scope, steer).await?);
-        if steered.redriven > 0 {
+        let is_due = |action: &DeliveryAction| matches!(action, DeliveryAction::RunNow | DeliveryAction::Redrive);
+        if steered.redriven > 0 || steered.deliveries.iter().any(is_due) {
             self.wakeups.hint_deliveries();
         }
         if steered.plans.iter().flatten().any(|plan| is_ready_after(*plan)) {

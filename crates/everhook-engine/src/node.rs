@@ -32,7 +32,7 @@ use crate::config::{JobsConfig, NodeConfig};
 use crate::counts::EndedCounts;
 use crate::dispatcher::{self, NodeCapacity};
 use crate::entropy::Entropy;
-use crate::intake::accept::Messages;
+use crate::intake::accept::{MessageBatches, Messages};
 use crate::intake::coalescer::Coalescer;
 use crate::intake::enqueue::Jobs;
 use crate::metrics::{Metrics, Now};
@@ -77,6 +77,7 @@ pub struct Node {
     pub(crate) deliveries: Arc<NodeCapacity<Delivery>>,
     pub(crate) jobs: Arc<NodeCapacity<Work>>,
     pub(crate) accepting: Coalescer<Messages>,
+    pub(crate) batching: Coalescer<MessageBatches>,
     pub(crate) enqueueing: Coalescer<Jobs>,
     pub(crate) settler: Settler,
     /// Jobs that handlers of this process are running.
@@ -158,6 +159,7 @@ impl Node {
             deliveries,
             jobs,
             accepting: Coalescer::new(Messages::default()),
+            batching: Coalescer::new(MessageBatches),
             enqueueing: Coalescer::new(Jobs),
             settler: Settler::default(),
             handled: Handled::default(),
@@ -193,6 +195,7 @@ impl Node {
         }
         if self.config.role.accepts() {
             self.spawn_intake(|node| async move { node.accepting.run(&node).await });
+            self.spawn_intake(|node| async move { node.batching.run(&node).await });
         }
         if self.delivers {
             self.spawn_intake(|node| async move { dispatcher::run(&node, Deliverer::new(&node)).await });

@@ -194,7 +194,7 @@ impl Relay {
                 rest: Rest { deliver_at: row.deliver_at, ..Rest::default() },
             };
             let (version, deliver_at) = (found.version, row.deliver_at);
-            let message = NewMessage { environment, message, keys, version, once, deliver_at };
+            let message = NewMessage { keys, version, once, deliver_at, ..NewMessage::new(environment, message) };
             RelayedRow { row: row.id, locator, message }
         }))
     }

@@ -250,6 +250,7 @@ impl Node {
         let now = self.clock.now();
         let reply = if ending.note == Note::default() { Default::default() } else { ending.note.to_bytes() };
         let record = AttemptRecord {
+            id: None,
             duration: now.since(started_at),
             result: ending.result.map(keep_result),
             ..record(ending.report, reply, started_at)

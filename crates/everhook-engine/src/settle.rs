@@ -111,6 +111,8 @@ pub(crate) enum AttemptEnd {
 
 /// The entry for the attempt log.
 pub(crate) struct AttemptRecord {
+    /// The id that the request carried; none if no request was sent under an id.
+    pub(crate) id: Option<AttemptId>,
     pub(crate) outcome: Outcome,
     pub(crate) class: Class,
     pub(crate) url: String,
@@ -294,7 +296,7 @@ fn decide(node: &Node, ended: &FinishedAttempt) -> (Settlement, Option<Decision>
     let policy = ended.job.as_ref().map_or(&node.config.retry, |job| &job.retry);
     let decision = lifecycle::decide(task, record.outcome, policy, node.entropy.jitter());
     let attempt = NewAttempt {
-        id: AttemptId(node.ids.next(node.clock.now())),
+        id: record.id.unwrap_or_else(|| AttemptId(node.new_id())),
         holder: record.holder,
         class: record.class,
         end: decision.end,

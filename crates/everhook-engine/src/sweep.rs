@@ -144,6 +144,7 @@ impl Sweeper {
     /// The record of an attempt by `from` that ends now; its real end is unknown.
     fn ended(&self, (class, outcome): (Class, Outcome), reply: Bytes, from: Holding) -> AttemptRecord {
         AttemptRecord {
+            id: None,
             outcome,
             class,
             url: String::new(),

@@ -8,22 +8,8 @@ select
 from everhook.task
     join everhook.job on job.environment = any (array[task.environment])
         and job.id = task.subject
-    left join lateral (
-        select *
-        from everhook.attempt
-        where attempt.kind = 1
-            and attempt.environment = job.environment
-            and attempt.subject = job.id
-        order by attempt.task desc, attempt.epoch desc
-        limit 1
-    ) as attempt on true
-    left join lateral (
-        select *
-        from everhook.job_output
-        where job_output.environment = job.environment
-            and job_output.job = job.id
-        limit 1
-    ) as output on true
+    left join everhook.last_attempt_of_job(job.environment, job.id) as attempt on true
+    left join everhook.output_of_job(job.environment, job.id) as output on true
 where task.environment = :environment
     and task.subject > :above
     and task.subject < :below

@@ -5,15 +5,7 @@ select
 from everhook.task
     join everhook.job on job.environment = any (array[task.environment])
         and job.id = task.subject
-    left join lateral (
-        select *
-        from everhook.attempt
-        where attempt.kind = 1
-            and attempt.environment = job.environment
-            and attempt.subject = job.id
-        order by attempt.task desc, attempt.epoch desc
-        limit 1
-    ) as attempt on true
+    left join everhook.last_attempt_of_job(job.environment, job.id) as attempt on true
 where task.environment = :environment
     and task.batch = :batch
     and task.state = 2

@@ -7,7 +7,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use everhook_core::fanout;
 use everhook_core::id::{ApplicationId, EnvironmentId, LaneId};
 use everhook_core::message::Message;
 use everhook_core::time::Timestamp;
@@ -30,7 +29,7 @@ statement! {
         -> Vec<(EnvironmentId, ApplicationId, i64, Timestamp)>;
     FindLane = "find_lane" { wanted: Keys } -> Vec<LaneRow>;
     pub(crate) AppendMessage<'a> = "append_message" { fresh: Messages<'a>, created_at: Timestamp };
-    AppendPayloadExpiry = "append_payload_expiry" { fresh: Expiries };
+    pub(crate) AppendPayloadExpiry = "append_payload_expiry" { fresh: Expiries };
     pub(crate) AppendTask = "append_task" { fresh: Tasks };
     pub(crate) LockLane = (
         "lock_lane",
@@ -226,7 +225,7 @@ impl Planner<'_> {
             }
             slot
         };
-        let tasks = plan(environment, &message, set, &self.store.ids, self.now, new.deliver_at, take_slot);
+        let tasks = plan(environment, &message, set, &self.store.ids, self.now, new.addressing(), take_slot);
         AppendDecision::Accepted(Written { environment, message: Arc::new(message), tasks })
     }
 }
@@ -245,11 +244,11 @@ fn wanted_lanes(
     for new in messages {
         let message = &new.message;
         // Most messages of a batch are alike. Ten thousand endpoints are not filtered again for each of them.
-        if !seen.insert((app_key(new), &message.event_type, &message.channels)) {
+        if !seen.insert((app_key(new), new.audience, &message.event_type, &message.channels)) {
             continue;
         }
         let Some(set) = endpoints(&app_key(new)) else { continue };
-        let wanting = set.endpoints.iter().filter(|e| fanout::wants(e, &message.event_type, &message.channels));
+        let wanting = set.endpoints.iter().filter(|e| new.audience.includes(e, &message.event_type, &message.channels));
         lanes.extend(wanting.map(|endpoint| (new.environment, endpoint.id.lane())));
     }
     lanes

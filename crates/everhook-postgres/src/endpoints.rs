@@ -4,12 +4,16 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use everhook_core::endpoint::Endpoint;
+use everhook_core::fanout;
 use everhook_core::id::{ApplicationId, EnvironmentId};
+use everhook_core::name::Name;
+use everhook_core::scope::AppScope;
 use everhook_store::cache::{EndpointCache, EndpointSet};
 use everhook_store::statement;
 
 use crate::columns::Keys;
 use crate::error::Fault;
+use crate::store::PostgresStore;
 use crate::tx::Tx;
 
 statement! {
@@ -51,4 +55,19 @@ pub(crate) async fn load(
         }
     }
     Ok(sets)
+}
+
+impl PostgresStore {
+    /// Returns whether an endpoint of the application wants such a message.
+    pub(crate) async fn has_subscriber_once(
+        &self,
+        scope: AppScope,
+        event_type: &Name,
+        channels: &[Name],
+    ) -> Result<bool, Fault> {
+        let wanted = Keys::of([(scope.environment, scope.application.0)]);
+        let rows = self.database.read(ListEndpointApplication { wanted }).await?;
+        let mut endpoints = rows.iter().filter_map(|(_, _, _, endpoint)| endpoint.as_ref());
+        Ok(endpoints.any(|endpoint| fanout::wants(endpoint, event_type, channels)))
+    }
 }

@@ -10,6 +10,7 @@ mod batch;
 mod columns;
 mod connection;
 mod dedup;
+mod deliveries;
 mod endpoints;
 mod environment;
 mod error;
@@ -39,6 +40,7 @@ mod session;
 mod settle;
 mod sql;
 mod store;
+mod svix;
 mod tls;
 mod tx;
 mod url;
@@ -53,6 +55,7 @@ pub use crate::migrate::{PostgresMigrationReport, migrate};
 pub use crate::outbox::PostgresOutbox;
 pub use crate::sql::{StoreStatement, statements};
 pub use crate::store::{PostgresConfig, PostgresStore};
+pub use crate::svix::{SvixApplication, SvixDatabase, SvixEndpoint, SvixEventType, SvixOrganization};
 pub use crate::url::{check_url, shown_url};
 
 /// The dialect for query files.

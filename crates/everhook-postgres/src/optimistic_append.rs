@@ -149,7 +149,7 @@ impl PostgresStore {
             // The slots are reserved before the write. If the guess is wrong, dropping the speculation releases them.
             let take_slot = |lane| Slot::reserve(&append.fast.as_ref()?.slots, lane);
             let at = new.message.id.0.timestamp();
-            let tasks = plan(new.environment, &new.message, &set, &self.ids, at, new.deliver_at, take_slot);
+            let tasks = plan(new.environment, &new.message, &set, &self.ids, at, new.addressing(), take_slot);
             // A pending task must lower the due time of its lane under a lock, which a single statement cannot do
             // safely.
             if tasks.iter().any(|planned| planned.slot.is_none()) {

@@ -39,6 +39,7 @@ impl PostgresStore {
                 self.find_resource_once(q.scope.environment, place).await?
             },
             Endpoints(q) => self.list_endpoints_once(q.scope.environment, q.scope.application, &q.slice).await?,
+            HasSubscriber(q) => self.has_subscriber_once(q.scope, &q.event_type, &q.channels).await?,
             FindEventType(q) => {
                 let place = ResourcePlace::named(ResourceKind::EventType, &q.name);
                 self.find_resource_once(q.scope.environment, place).await?
@@ -52,6 +53,8 @@ impl PostgresStore {
             Destinations(q) => {
                 self.list_destinations_once(q.scope.environment, q.scope.application, q.message).await?
             },
+            Deliveries(q) => self.list_deliveries_once(q.scope.environment, &q.filter).await?,
+            CountEndpoint(q) => self.count_endpoint_once(q.scope.environment, q.endpoint, q.period).await?,
             FindOnce(q) => self.find_slot(q.scope.environment, q.scope.application, &q.key).await?,
             OnceSlots(q) => self.list_slots(q.scope.environment, q.scope.application, &q.slice).await?,
             FindJob(q) => self.find_job_once(q.scope.environment, q.id).await?,

@@ -7,8 +7,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use everhook_core::endpoint::Endpoint;
+use everhook_core::fanout;
 use everhook_core::id::{ApplicationId, EnvironmentId, LaneId};
 use everhook_core::message::Message;
+use everhook_core::name::Name;
+use everhook_core::scope::AppScope;
 use everhook_core::task::{Task, TaskState};
 use everhook_store::append::{PlannedTask, accepted, judge, kept_by_suppressed, plan};
 use everhook_store::cache::EndpointSet;
@@ -16,7 +19,7 @@ use everhook_store::capacity::Slot;
 use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
 use everhook_store::once::{Suppression, Suppressions};
 use everhook_store::statement;
-use rusqlite::{CachedStatement, params};
+use rusqlite::{CachedStatement, Connection, params};
 
 use crate::dedup::{self, Claims};
 use crate::error::Fault;
@@ -52,6 +55,37 @@ pub(crate) fn append(tx: &Tx<'_>, append: Append) -> Result<Vec<Appended>, Fault
     let answers = append.messages.into_iter().map(|new| batch.append(new)).collect::<Result<_, Fault>>()?;
     once::log(tx, &batch.suppressed)?;
     Ok(answers)
+}
+
+/// Writes a message, and when to erase its payload.
+pub(crate) fn write_message(tx: &Tx<'_>, environment: EnvironmentId, message: &Message) -> Result<(), Fault> {
+    write_message_with(&mut tx.conn.prepare_cached(APPEND_MESSAGE)?, tx, environment, message)
+}
+
+fn write_message_with(
+    append_message: &mut CachedStatement<'_>,
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    message: &Message,
+) -> Result<(), Fault> {
+    append_message.execute(params![
+        environment.0,
+        message.application.as_bytes(),
+        message.id.as_bytes(),
+        message.event_type.as_str(),
+        message.event_id.as_ref().map(|id| id.as_str()),
+        rows::names_to_json(&message.channels)?,
+        rows::names_to_json(&message.tags)?,
+        message.payload.as_deref(),
+        message.created_at.as_micros(),
+        message.rest.to_json(),
+    ])?;
+    if let Some(due_at) = message.rest.payload_until {
+        let (application, id) = (message.application.as_bytes(), message.id.as_bytes());
+        let params = params![due_at.as_micros(), environment.0, application, id];
+        tx.conn.prepare_cached(APPEND_PAYLOAD_EXPIRY)?.execute(params)?;
+    }
+    Ok(())
 }
 
 /// Writes a new task, leased to `owner` or pending.
@@ -171,27 +205,12 @@ impl AppendBatch<'_> {
 
     fn write(&mut self, new: NewMessage, endpoints: &EndpointSet) -> Result<Appended, Fault> {
         let tx = self.tx;
-        let NewMessage { environment, message, deliver_at, .. } = new;
+        let addressing = new.addressing();
+        let NewMessage { environment, message, .. } = new;
         let message = Arc::new(Message { created_at: tx.now, ..message });
-        self.append_message.execute(params![
-            environment.0,
-            message.application.as_bytes(),
-            message.id.as_bytes(),
-            message.event_type.as_str(),
-            message.event_id.as_ref().map(|id| id.as_str()),
-            rows::names_to_json(&message.channels)?,
-            rows::names_to_json(&message.tags)?,
-            message.payload.as_deref(),
-            message.created_at.as_micros(),
-            message.rest.to_json(),
-        ])?;
-        if let Some(due_at) = message.rest.payload_until {
-            let (application, id) = (message.application.as_bytes(), message.id.as_bytes());
-            let params = params![due_at.as_micros(), environment.0, application, id];
-            tx.conn.prepare_cached(APPEND_PAYLOAD_EXPIRY)?.execute(params)?;
-        }
+        write_message_with(&mut self.append_message, tx, environment, &message)?;
         let mut fault = None;
-        let planned = plan(environment, &message, endpoints, tx.ids, tx.now, deliver_at, |lane| {
+        let planned = plan(environment, &message, endpoints, tx.ids, tx.now, addressing, |lane| {
             self.take_slot(environment, lane).unwrap_or_else(|failed| {
                 fault = Some(failed);
                 None
@@ -271,6 +290,18 @@ impl Applications {
         self.0.insert((environment, application), endpoints.clone());
         Ok(endpoints)
     }
+}
+
+/// Returns whether an endpoint of the application wants such a message.
+pub(crate) fn has_subscriber(
+    conn: &Connection,
+    scope: AppScope,
+    event_type: &Name,
+    channels: &[Name],
+) -> Result<bool, Fault> {
+    let AppScope { environment, application } = scope;
+    let endpoints = run(conn, ListEndpointApplication { environment, application })?;
+    Ok(endpoints.iter().any(|endpoint| fanout::wants(endpoint, event_type, channels)))
 }
 
 /// Returns the endpoints of an application, from the cache if its version is current; none if it does not exist.

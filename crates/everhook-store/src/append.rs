@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use everhook_core::endpoint::Endpoint;
-use everhook_core::fanout;
 use everhook_core::id::{EnvironmentId, Id, LaneId, MessageId, TaskId};
 use everhook_core::message::Message;
 use everhook_core::task::{PRIORITY_DEFAULT, Task, TaskKey, TaskKind, Trigger};
@@ -16,7 +15,7 @@ use crate::cache::EndpointSet;
 use crate::capacity::Slot;
 use crate::dedup::{DedupKey, DedupScope, HASH_BYTES};
 use crate::ids::Ids;
-use crate::lease::{Appended, Leased, Work};
+use crate::lease::{Addressing, Appended, Leased, Work};
 
 /// The object that was accepted earlier under a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,19 +57,19 @@ pub struct PlannedTask {
     pub slot: Option<Slot>,
 }
 
-/// Plans the deliveries of one message: one for each endpoint that wants it, due now or at a later `deliver_at`.
+/// Plans the deliveries of one message: one for each endpoint of its audience, due now or at a later `deliver_at`.
 pub fn plan(
     environment: EnvironmentId,
     message: &Message,
     endpoints: &EndpointSet,
     ids: &Ids,
     now: Timestamp,
-    deliver_at: Option<Timestamp>,
+    Addressing { audience, deliver_at }: Addressing,
     mut take_slot: impl FnMut(LaneId) -> Option<Slot>,
 ) -> Vec<PlannedTask> {
     let due_at = deliver_at.map_or(now, |at| at.max(now));
     let wanting =
-        endpoints.endpoints.iter().filter(|e| fanout::wants(e, &message.event_type, &message.channels)).cloned();
+        endpoints.endpoints.iter().filter(|e| audience.includes(e, &message.event_type, &message.channels)).cloned();
     wanting
         .map(|endpoint| {
             let lane = endpoint.id.lane();

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use everhook_core::endpoint::Endpoint;
+use everhook_core::fanout::Audience;
 use everhook_core::id::{AttemptId, BatchId, EnvironmentId, LaneId, MessageId, SessionId};
 use everhook_core::job::Job;
 use everhook_core::job::report::KeptResult;
@@ -84,12 +85,33 @@ pub struct NewMessage {
     pub once: Option<OnceClaim>,
     /// The time from which its deliveries are due, if that is later than now.
     pub deliver_at: Option<Timestamp>,
+    pub audience: Audience,
+}
+
+/// The endpoints of a message, and the time of its deliveries.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Addressing {
+    pub audience: Audience,
+    pub deliver_at: Option<Timestamp>,
 }
 
 impl NewMessage {
     /// Returns a message without keys, to be delivered now.
     pub fn new(environment: EnvironmentId, message: Message) -> NewMessage {
-        NewMessage { environment, message, keys: Vec::new(), version: None, once: None, deliver_at: None }
+        NewMessage {
+            environment,
+            message,
+            keys: Vec::new(),
+            version: None,
+            once: None,
+            deliver_at: None,
+            audience: Audience::default(),
+        }
+    }
+
+    /// Returns the part that plans the deliveries.
+    pub fn addressing(&self) -> Addressing {
+        Addressing { audience: self.audience, deliver_at: self.deliver_at }
     }
 }
 

@@ -13,8 +13,8 @@ const TEST_CRATES: [&str; 3] = ["everhook-sim", "everhook-testkit", "everhook-te
 const SQLITE: &str = "everhook-sqlite";
 const POSTGRES: &str = "everhook-postgres";
 
-/// Modules that one database needs and the other does not: files and threads, connections and plans. Store operations are
-/// never plumbing.
+/// Modules that one database needs and the other does not: files and threads, connections and plans, and the reader of
+/// another product's database. Store operations are never plumbing.
 const PLUMBING: [(&str, &[&str]); 2] = [
     (SQLITE, &["checkpoint", "clock", "identity", "open", "readers", "writer"]),
     (
@@ -32,6 +32,7 @@ const PLUMBING: [(&str, &[&str]); 2] = [
             "sql",
             "statement",
             "store",
+            "svix",
             "tls",
             "tx",
             "url",

@@ -1,4 +1,4 @@
-//! Which environment a token or an admin key means.
+//! Finds the environment of a token or an admin key.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -10,15 +10,15 @@ use crate::limits::ENVIRONMENTS_CACHED_MAX;
 use everhook_engine::node::Node;
 use everhook_store::query;
 
-/// The name of the environment that is there without anyone naming it.
+/// The name of the environment for requests that do not name one.
 const DEFAULT_NAME: &str = "default";
 
-/// Environments seen so far. They are never deleted, so what is known stays true.
+/// A cache of environments. Environments are never deleted, so entries do not become outdated.
 #[derive(Default)]
 pub(crate) struct Environments(Mutex<HashMap<OrgId, EnvironmentId>>);
 
 impl Environments {
-    /// The environment of an `org_` id; one that is named for the first time comes into being.
+    /// Returns the environment of an `org_` id, and creates it on first use.
     pub(crate) async fn ensure(&self, node: &Node, org: OrgId) -> Result<EnvironmentId, ApiError> {
         if let Some(known) = self.lock().get(&org) {
             return Ok(*known);
@@ -34,7 +34,7 @@ impl Environments {
         Ok(environment)
     }
 
-    /// The environment of an admin key that names none.
+    /// Returns the environment for requests with an admin key that do not name one.
     pub(crate) async fn default_one(&self, node: &Node) -> Result<EnvironmentId, ApiError> {
         self.ensure(node, DEFAULT_ORG.parse().expect("a valid id, checked by a test of the core")).await
     }
@@ -44,7 +44,7 @@ impl Environments {
     }
 }
 
-/// The environment of this name or `org_` id.
+/// Finds an environment by its name or its `org_` id.
 pub(crate) async fn find(node: &Node, wanted: &str) -> Result<Option<EnvironmentId>, ApiError> {
     let org = wanted.parse::<OrgId>().ok();
     let all = node.read(query::Environments {}).await?;
@@ -52,7 +52,7 @@ pub(crate) async fn find(node: &Node, wanted: &str) -> Result<Option<Environment
     Ok(found.map(|environment| environment.id))
 }
 
-/// The `org_` id of an environment.
+/// Finds the `org_` id of an environment.
 pub(crate) async fn org(node: &Node, id: EnvironmentId) -> Result<Option<OrgId>, ApiError> {
     let all = node.read(query::Environments {}).await?;
     Ok(all.iter().find(|environment| environment.id == id).map(|environment| environment.org))

@@ -1,6 +1,6 @@
-//! What API keys may do, remembered for moments, so that the store is not asked for every request.
+//! A short-lived cache of API keys, which saves a read of the store per request.
 //!
-//! A key that does not work is never remembered: one created a moment ago works at once.
+//! Unknown keys are not cached, so that a new key works at once.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -13,7 +13,6 @@ use everhook_store::query;
 
 use crate::limits::{KEY_FRESH, KEY_REFRESH, KEY_STALE, KEYS_CACHED_MAX};
 
-/// API keys seen lately.
 #[derive(Default)]
 pub(crate) struct Keys(Mutex<HashMap<ApiKeyHash, Known>>);
 
@@ -25,7 +24,7 @@ struct Known {
 }
 
 impl Keys {
-    /// What a key may do; none if it is unknown or revoked.
+    /// Returns the scope of a key, or none if the key is unknown or revoked.
     pub(crate) async fn find(
         &self,
         node: &Node,
@@ -43,12 +42,12 @@ impl Keys {
     fn remembered(&self, hash: &ApiKeyHash, now: Timestamp) -> Option<KeyScope> {
         let mut keys = self.lock();
         let known = keys.get_mut(hash)?;
-        // A clock that was set back would keep a revoked key alive.
+        // If the clock was set back, the entry would keep a revoked key valid for too long.
         if now >= known.read_at.plus(KEY_STALE) || now < known.read_at {
             return None;
         }
         if now >= known.refresh_at {
-            // This request reads it again; the others need not all do so at the same moment.
+            // Only this request reads the key again. Concurrent requests use the cached entry meanwhile.
             known.refresh_at = now.plus(KEY_REFRESH);
             return None;
         }
@@ -91,10 +90,10 @@ mod tests {
         assert!(!remembers(&keys, 0));
         keys.remember(HASH, Some(KeyScope::Admin), AT);
         assert!(remembers(&keys, 1999));
-        assert!(!remembers(&keys, 2000), "this one reads it again");
-        assert!(remembers(&keys, 2001), "this one need not wait for it");
-        assert!(!remembers(&keys, 2500), "the reader seems to have failed");
-        assert!(!remembers(&keys, 4000), "nobody uses what is this old");
+        assert!(!remembers(&keys, 2000), "this request reads the key again");
+        assert!(remembers(&keys, 2001), "this request does not wait for the read");
+        assert!(!remembers(&keys, 2500), "the read seems to have failed");
+        assert!(!remembers(&keys, 4000), "an entry of this age is not used");
     }
 
     #[test]

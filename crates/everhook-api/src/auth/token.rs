@@ -1,8 +1,9 @@
 //! Tokens: JSON Web Tokens signed with the server's secret (HS256).
 //!
-//! `sub` = `org_…` stands for an environment; `org` = `org_…` with `sub` = `app_…` for one application of it, with the rights
-//! that `capabilities` lists, or all where it is absent. `exp` is required; it and `nbf` are checked by the store's clock. The
-//! issuer is not looked at. A header with `crit` is refused: it names extensions that must be understood, and there are none.
+//! A token with `sub` = `org_…` is for an environment. A token with `org` = `org_…` and `sub` = `app_…` is for one
+//! application. It has the rights that `capabilities` lists, or all rights without the claim. `exp` is required; `exp`
+//! and `nbf` are compared with the store's clock. The issuer is not checked. A header with `crit` is refused: it names
+//! extensions that the server must support, and the server supports none.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::ApiError;
 use crate::limits::TOKEN_LEEWAY;
 
-/// Signs and verifies.
+/// Signs and verifies tokens with one secret.
 pub(crate) struct Tokens {
     secret: String,
     verify: DecodingKey,
@@ -27,12 +28,12 @@ pub(crate) struct Tokens {
     rules: Validation,
 }
 
-/// What a valid token says.
+/// The claims of a valid token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Claims {
-    /// Its holder may do everything in this environment.
+    /// The token allows all operations in this environment.
     Environment(OrgId),
-    /// Its holder may do what concerns this application.
+    /// The token allows operations on this application.
     Application { org: OrgId, id: ApplicationId, flags: Arc<[Name]>, capabilities: Capabilities },
 }
 
@@ -43,7 +44,7 @@ pub(crate) struct Grant {
     pub(crate) id: ApplicationId,
     pub(crate) flags: Vec<Name>,
     pub(crate) capabilities: Capabilities,
-    /// The user's own name for the session that the token belongs to.
+    /// The session id that the request for the token gave.
     pub(crate) session: Option<String>,
     pub(crate) expiry: Duration,
 }
@@ -51,7 +52,7 @@ pub(crate) struct Grant {
 const SECRET: &str =
     "This is the secret that tokens are signed with, not a token: create an API key, or sign a token with it.";
 
-/// What a token may say. Times may have fractions.
+/// The claims that the server reads. Times may have fractions.
 #[derive(Deserialize)]
 struct ClaimsIn {
     sub: Option<String>,
@@ -62,7 +63,7 @@ struct ClaimsIn {
     exp: Option<f64>,
 }
 
-/// What our tokens say.
+/// The claims of the tokens that the server issues.
 #[derive(Serialize)]
 struct ClaimsOut<'a> {
     iss: &'static str,
@@ -83,7 +84,7 @@ impl Tokens {
         let mut rules = Validation::new(Algorithm::HS256);
         rules.required_spec_claims.clear();
         rules.validate_aud = false;
-        // Its own check reads the machine's clock.
+        // The library compares `exp` with the machine's clock. `verify` compares it with the store's clock.
         rules.validate_exp = false;
         rules.validate_nbf = false;
         let verify = DecodingKey::from_secret(secret.as_bytes());
@@ -91,10 +92,9 @@ impl Tokens {
         Tokens { secret, verify, sign, rules }
     }
 
-    /// Reads a token.
     pub(crate) fn verify(&self, token: &str, now: Timestamp) -> Result<Claims, ApiError> {
         let Ok(data) = jsonwebtoken::decode::<ClaimsIn>(token, &self.verify, &self.rules) else {
-            // Whoever holds the secret gains nothing from being told.
+            // The hint reveals nothing, because this caller already has the secret.
             let is_secret = constant_time::verify_slices_are_equal(token.as_bytes(), self.secret.as_bytes()).is_ok();
             return Err(ApiError::unauthenticated(if is_secret { SECRET } else { "Invalid token" }));
         };
@@ -112,7 +112,7 @@ impl Tokens {
         read(claims)
     }
 
-    /// A token for one application.
+    /// Issues a token for one application.
     pub(crate) fn issue(&self, grant: &Grant, now: Timestamp) -> Option<String> {
         let iat = now.as_secs();
         let claims = ClaimsOut {
@@ -132,7 +132,7 @@ impl Tokens {
 
 fn read(claims: ClaimsIn) -> Result<Claims, ApiError> {
     let subject = claims.sub.ok_or_else(|| ApiError::unauthenticated("The token has no `sub`."))?;
-    let bad = |_| ApiError::bad_request("bad_token", "The token names something that is no valid id.");
+    let bad = |_| ApiError::bad_request("bad_token", "The token contains an invalid id.");
     match claims.org {
         None => subject.parse().map(Claims::Environment).map_err(bad),
         Some(org) => Ok(Claims::Application {

@@ -1,6 +1,6 @@
-//! Schemas of changes: a change has the members of its form, and all of them may be absent or null.
+//! Schemas of PATCH bodies: a patch has the members of its form, and all of them may be absent or null.
 //!
-//! Clients are generated from these schemas, which therefore stay short: the form describes its members.
+//! Client libraries are generated from these schemas. The schemas stay short, because the form describes its members.
 
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{Object, Schema, SchemaFormat, SchemaType, Type};
@@ -18,27 +18,27 @@ const PATCHES: [Patch; 3] = [
     Patch {
         name: "ApplicationPatch",
         form: "ApplicationIn",
-        description: "A change of an application: what is absent stays.",
+        description: "A change of an application. Absent members keep their values.",
         without: &[],
     },
     Patch {
         name: "EndpointPatch",
         form: "EndpointIn",
-        description: "A change of an endpoint: what is absent stays.",
+        description: "A change of an endpoint. Absent members keep their values.",
         without: &["headers", "secret"],
     },
     Patch {
         name: "EventTypePatch",
         form: "EventTypeUpdate",
-        description: "A change of an event type: what is absent stays.",
+        description: "A change of an event type. Absent members keep their values.",
         without: &[],
     },
 ];
 
-/// Members that are described here, too: they have no effect yet, or an older name.
+/// Members that keep their description: they have no effect yet, or are older names.
 const DESCRIBED: [&str; 2] = ["rateLimit", "throttleRate"];
 
-/// Adds the schemas that the routes refer to by name.
+/// Adds the schemas that routes refer to by name.
 pub(super) fn add_schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
     for patch in PATCHES {
         let form = schemas.iter().find(|(name, _)| name == patch.form).map(|(_, schema)| schema.clone());

@@ -1,4 +1,4 @@
-//! A job as a request describes it: alone, in a list, in a batch, or as what a schedule starts. One form and one check for all.
+//! The form of a job in requests: for a single job, a list, a batch and the job of a schedule.
 
 use std::time::Duration;
 
@@ -16,68 +16,69 @@ use utoipa::ToSchema;
 use crate::input;
 use crate::limits::UNIQUE_WINDOW_DEFAULT;
 
-/// A job to enqueue. Only queue and kind have to be there.
+/// A job to enqueue. Only `queue` and `kind` are required.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct JobIn<'a> {
-    /// Where it waits; a queue needs no set-up.
+    /// The queue of the job. A queue needs no set-up.
     #[schema(max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$", example = "email")]
     queue: String,
-    /// Which handler takes it.
+    /// The kind of the job, by which workers choose a handler.
     #[schema(max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$", example = "email.send")]
     kind: String,
-    /// What the handler gets, byte for byte: any JSON.
+    /// Any JSON value. The handler gets it byte for byte.
     #[serde(borrow)]
     #[schema(value_type = Option<Object>)]
     payload: Option<&'a RawValue>,
-    /// A text for people.
+    /// The display name.
     #[schema(max_length = 256)]
     name: Option<String>,
-    /// Not before this time; one that has passed means now.
+    /// The earliest time at which the job runs. A time in the past means now.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub(crate) run_at: Option<Timestamp>,
-    /// Not before so many seconds have passed.
+    /// Seconds from now until the job may run, in the place of `runAt`.
     #[schema(minimum = 0)]
     pub(crate) delay_seconds: Option<f64>,
-    /// 0 goes first, 9 last; 5 where nothing is said.
+    /// 0 runs first, 9 runs last. Default: 5.
     #[schema(minimum = 0, maximum = 9)]
     priority: Option<i64>,
-    /// How often it is tried before it is dead; 10 where nothing is said.
+    /// The number of attempts before the job is dead. Default: 10.
     #[schema(minimum = 1, maximum = 101)]
     max_attempts: Option<u32>,
-    /// How long to wait after a failure: `[5, 60]`, or `{"baseSeconds": 5, "capSeconds": 3600}`, which is the default.
+    /// Seconds between attempts: a list such as `[5, 60]`, or an exponential back-off.
+    /// Default: `{"baseSeconds": 5, "capSeconds": 3600}`.
     #[schema(value_type = Option<Object>)]
     backoff: Option<Backoff>,
-    /// How long one attempt may take; 15 minutes where nothing is said. The target of a queue has five minutes at most, or what the server's
-    /// settings say (`job_push_timeout_seconds`).
+    /// Seconds that one attempt may take. Default: 900 (15 minutes). A push to the target of a queue is also limited by
+    /// the server's setting `job_push_timeout_seconds`, 300 by default.
     #[schema(minimum = 1, maximum = 604_800)]
     timeout_seconds: Option<u64>,
-    /// Only one job is accepted under this per queue; later ones are answered with it.
+    /// A key for which the queue accepts only one job. Later requests with the key get that job.
     #[schema(max_length = 256)]
     unique_key: Option<String>,
-    /// For how long that counts; a day where nothing is said.
+    /// Seconds for which `uniqueKey` is reserved. Default: 86400 (one day).
     #[schema(minimum = 1, maximum = 7_776_000)]
     unique_seconds: Option<u64>,
-    /// Jobs of the queue with the same key share its `keyLimit`.
+    /// Jobs of the queue with the same key share the queue's `keyLimit`.
     #[schema(max_length = 256)]
     concurrency_key: Option<String>,
-    /// For finding it again.
+    /// Tags, by which lists can be filtered.
     #[schema(max_items = 8)]
     tags: Option<Vec<String>>,
-    /// Never interpreted.
+    /// Your own data. Everhook does not interpret it.
     #[schema(value_type = Option<BTreeMap<String, String>>)]
     metadata: Option<Metadata>,
-    /// The batch it belongs to.
+    /// The id of the batch that the job belongs to.
     #[schema(example = "batch_1srOrx2ZWZBpBUvZwXKQmoEYga2")]
     pub(crate) batch_id: Option<String>,
 }
 
 impl JobIn<'_> {
-    /// The job, if it keeps all rules.
+    /// Checks all rules and builds the job.
     pub(crate) fn into_job(self, id: JobId) -> Result<Job, Violation> {
         let queue = input::own_name("queue", self.queue)?;
         let kind = at("kind").check(Name::try_from(self.kind))?;
-        // A copy, because the body shares its memory with everything else that came over the connection.
+        // The payload is copied, because the body shares its buffer with other data of the connection.
         let payload = self.payload.map_or("null", RawValue::get);
         let plain = Job::new(id, queue, kind, Bytes::copy_from_slice(payload.as_bytes()));
         let job = Job {
@@ -99,17 +100,16 @@ impl JobIn<'_> {
         Ok(job)
     }
 
-    /// When it may run.
     pub(crate) fn run_at(&self, now: Timestamp) -> Result<RunAt, Violation> {
         run_at(self.run_at, self.delay_seconds, now)
     }
 }
 
-/// When a job may run, by one of the two ways to say it.
+/// Returns the time from `runAt` or `delaySeconds`, of which a request has at most one.
 pub(crate) fn run_at(time: Option<Timestamp>, delay_seconds: Option<f64>, now: Timestamp) -> Result<RunAt, Violation> {
     let (run_at, field) = match (time, delay_seconds) {
         (None, None) => return Ok(RunAt::Now),
-        (Some(_), Some(_)) => return Err(at("delaySeconds").breaks("must not be there together with runAt")),
+        (Some(_), Some(_)) => return Err(at("delaySeconds").breaks("cannot be combined with runAt")),
         (Some(time), None) => (RunAt::At(time), BadJob::RunAt.field()),
         (None, Some(seconds)) => (RunAt::In(input::span("delaySeconds", seconds)?), "delaySeconds"),
     };
@@ -140,7 +140,7 @@ fn unique(key: Option<String>, seconds: Option<u64>) -> Result<Option<Unique>, V
             Ok(Some(Unique { key, window: seconds.map_or(UNIQUE_WINDOW_DEFAULT, Duration::from_secs) }))
         }
         (None, None) => Ok(None),
-        (None, Some(_)) => Err(at("uniqueSeconds").breaks("needs a uniqueKey")),
+        (None, Some(_)) => Err(at("uniqueSeconds").breaks("requires uniqueKey")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! A job as it is shown: what was asked for, where it stands, and what its attempts said.
+//! The form of a job in responses: its specification, its state and its attempts.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-/// What was asked for.
+/// The specification of a job.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct JobSpecOut {
@@ -25,7 +25,7 @@ pub(crate) struct JobSpecOut {
     kind: Name,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
-    /// As it came; lists have none.
+    /// The payload as it was sent. Lists do not include it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     payload: Option<Box<RawValue>>,
@@ -47,7 +47,7 @@ pub(crate) struct JobSpecOut {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     batch_id: Option<BatchId>,
-    /// The schedule that started it.
+    /// The schedule that created the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     schedule_id: Option<ScheduleId>,
@@ -65,94 +65,94 @@ pub(crate) struct JobOut {
     spec: JobSpecOut,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
-    /// When it is, or was, due; absent once it has ended.
+    /// The time at which the job becomes or became due. Absent after the end of the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     run_at: Option<Timestamp>,
-    /// Attempts that count against `maxAttempts`; lists have none of jobs that succeeded or were cancelled.
+    /// Attempts that count against `maxAttempts`. Lists do not include it for jobs that succeeded or were cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tries: Option<u32>,
-    /// Whether someone asked for its end while it runs; its worker learns at the next heartbeat.
+    /// Whether the running job is to be cancelled. Its worker learns this with the next heartbeat.
     cancel_requested: bool,
-    /// Who has it.
+    /// The worker that holds the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) held_by: Option<HolderOut>,
     #[serde(skip_serializing_if = "Option::is_none")]
     progress: Option<ProgressOut>,
-    /// What came out.
+    /// The result that the worker reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     result: Option<Box<RawValue>>,
-    /// How long the result was, where it was too long to be kept.
+    /// The size in bytes of a result that was too large to be stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     result_too_large_bytes: Option<usize>,
-    /// What its latest attempt said went wrong.
+    /// The error of the latest attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
-    /// When it ended.
+    /// The end of the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     ended_at: Option<Timestamp>,
-    /// The latest attempts, newest first; lists have none.
+    /// The latest attempts, newest first. Lists do not include them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) attempts: Option<Vec<JobAttemptOut>>,
 }
 
-/// Who has a job.
+/// The worker or node that holds a job.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct HolderOut {
     #[schema(value_type = String)]
     pub(crate) worker_id: SessionId,
-    /// The name it registered with; a node of Everhook itself has none here.
+    /// The name that the worker registered with. Absent if a node of Everhook holds the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<String>,
-    /// In which lease.
+    /// The epoch of the lease.
     epoch: u32,
-    /// When it was leased.
+    /// The time of the lease.
     #[schema(value_type = String, format = DateTime)]
     since: Timestamp,
 }
 
-/// How far a job is.
+/// The progress of a job.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ProgressOut {
     percent: u8,
     text: String,
 }
 
-/// One try of a job.
+/// One attempt of a job.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct JobAttemptOut {
     #[schema(value_type = String)]
     id: AttemptId,
-    /// How it ended: `success`, `failed`, `timeout`, `panicked`, `snoozed`, `abandoned`, `interrupted`, `cancelled`, or what went
-    /// wrong with a push.
+    /// The outcome: `success`, `failed`, `timeout`, `panicked`, `snoozed`, `abandoned`, `interrupted`, `cancelled`, or
+    /// the class of a failed push.
     class: String,
-    /// How it left the job.
+    /// The state of the job after the attempt.
     #[schema(value_type = String, pattern = "^(pending|succeeded|dead|cancelled)$")]
     state: Shown<JobState>,
-    /// In which lease.
+    /// The epoch of the lease.
     epoch: u32,
-    /// The holder of the attempt; of an abandoned attempt, the holder that died.
+    /// The holder of the attempt. For an abandoned attempt, the holder that crashed.
     #[schema(value_type = String)]
     worker_id: SessionId,
-    /// The HTTP status that a push was answered with.
+    /// The HTTP status of the response to a push.
     #[serde(skip_serializing_if = "Option::is_none")]
     response_status_code: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
-    /// The last lines that its worker logged.
+    /// The last lines that the worker logged.
     log: Vec<String>,
-    /// When it began; where a remote worker had it, or its holder died, when it was leased.
+    /// The start of the attempt. For remote workers and abandoned attempts, the time of the lease.
     #[schema(value_type = String, format = DateTime)]
     started_at: Timestamp,
-    /// How long it took; of an abandoned one, until it was taken over.
+    /// Duration in milliseconds. An abandoned attempt lasts until another holder takes over the job.
     duration_ms: u64,
 }
 
-/// A state under the name it has in the API.
+/// A state with its name in the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shown<T>(pub(crate) T);
 
@@ -207,7 +207,7 @@ impl JobSpecOut {
 }
 
 impl JobOut {
-    /// A job that was accepted just now.
+    /// Shows a job that has just been accepted.
     pub(crate) fn accepted(job: Job, created_at: Timestamp, due_at: Timestamp) -> JobOut {
         let (state, open) = (JobState::Pending, None);
         let shown = JobRecord { job, created_at, state, open, progress: None, result: None, last: None };
@@ -279,7 +279,7 @@ fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// What was kept as JSON, as it is.
+/// Returns stored JSON byte for byte.
 pub(crate) fn json(bytes: &Bytes) -> Option<Box<RawValue>> {
     serde_json::from_slice(bytes).ok()
 }

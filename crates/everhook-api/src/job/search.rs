@@ -1,4 +1,4 @@
-//! Which jobs a list has, and dead jobs that are put back by the same conditions.
+//! The filters of job lists, and the redrive of dead jobs with the same filters.
 
 use std::sync::Arc;
 
@@ -27,47 +27,47 @@ use crate::limits::JOB_REDRIVE_ROUNDS_MAX;
 use crate::scope::InJobs;
 use crate::state::Api;
 
-/// Which jobs a list has: those that all of it is true of.
+/// The filters of a list. A job matches if it meets all conditions.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct JobParams {
-    /// On this queue.
+    /// Only jobs of this queue.
     #[serde(deserialize_with = "crate::query::one")]
     #[param(value_type = Option<String>)]
     queue: Option<Name>,
-    /// In this state: `pending`, `leased`, `succeeded`, `dead` or `cancelled`.
+    /// Only jobs in this state: `pending`, `leased`, `succeeded`, `dead` or `cancelled`.
     #[serde(deserialize_with = "crate::query::one")]
     #[param(value_type = Option<String>)]
     state: Option<Shown<JobState>>,
-    /// Of this kind.
+    /// Only jobs of this kind.
     #[serde(deserialize_with = "crate::query::one")]
     #[param(value_type = Option<String>)]
     kind: Option<Name>,
-    /// With this tag.
+    /// Only jobs with this tag.
     #[serde(deserialize_with = "crate::query::one")]
     #[param(value_type = Option<String>)]
     tag: Option<Name>,
-    /// Of this batch.
+    /// Only jobs of this batch.
     #[serde(deserialize_with = "crate::query::one")]
     #[param(value_type = Option<String>)]
     batch: Option<BatchId>,
-    /// Accepted before this.
+    /// Only jobs that were accepted before this time.
     #[serde(deserialize_with = "crate::query::time")]
     #[param(value_type = Option<String>, format = DateTime)]
     before: Option<Timestamp>,
-    /// Accepted at this or later.
+    /// Only jobs that were accepted at this time or later.
     #[serde(deserialize_with = "crate::query::time")]
     #[param(value_type = Option<String>, format = DateTime)]
     after: Option<Timestamp>,
-    /// Whose latest attempt says this, in whatever case.
+    /// Only jobs whose latest error contains this text, ignoring case.
     #[serde(deserialize_with = "crate::query::one")]
     #[param(value_type = Option<String>)]
     error: Option<String>,
 }
 
 impl JobParams {
-    /// Whoever only says after which time wants what came right after it.
+    /// Returns whether the list starts at its old end: a request with only `after` wants the jobs next to that time.
     pub(crate) fn starts_after(&self) -> bool {
         self.after.is_some() && self.before.is_none()
     }
@@ -93,41 +93,41 @@ impl JobParams {
     }
 }
 
-/// Which dead jobs to put back: those that all of it is true of, or else all.
+/// The dead jobs to redrive: those that meet all conditions. Without conditions, all dead jobs.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RedriveJobsIn {
-    /// On this queue.
+    /// Only jobs of this queue.
     #[schema(value_type = Option<String>)]
     queue: Option<Name>,
-    /// Of this kind.
+    /// Only jobs of this kind.
     #[schema(value_type = Option<String>)]
     kind: Option<Name>,
-    /// With this tag.
+    /// Only jobs with this tag.
     #[schema(value_type = Option<String>)]
     tag: Option<Name>,
-    /// Of this batch.
+    /// Only jobs of this batch.
     #[schema(value_type = Option<String>)]
     batch: Option<BatchId>,
-    /// Accepted before this.
+    /// Only jobs that were accepted before this time.
     #[schema(value_type = Option<String>, format = DateTime)]
     before: Option<Timestamp>,
-    /// Accepted at this or later.
+    /// Only jobs that were accepted at this time or later.
     #[schema(value_type = Option<String>, format = DateTime)]
     after: Option<Timestamp>,
-    /// Whose latest attempt says this, in whatever case.
+    /// Only jobs whose latest error contains this text, ignoring case.
     error: Option<String>,
 }
 
-/// How many jobs were put back.
+/// The result of a redrive.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct JobsRedrivenOut {
     redriven: usize,
-    /// Whether that was all; if not, ask again.
+    /// Whether all matching jobs were redriven. If false, repeat the request.
     done: bool,
 }
 
-/// Put dead jobs back to pending, due now, with fresh tries.
+/// Make dead jobs pending again, due now, with a fresh set of attempts.
 #[utoipa::path(
     post, path = "/api/v1/job/redrive", operation_id = "v1.job.redrive", tag = "Job",
     request_body = Option<RedriveJobsIn>, responses((status = 202, body = JobsRedrivenOut))
@@ -147,7 +147,7 @@ pub(crate) async fn redrive(
         let steer = Steer::Jobs { ids: ids.clone(), command: OperatorCommand::Retry };
         let steered = api.node.steer(Scope::of(environment), steer).await?;
         out.redriven += steered.plans.iter().filter(|plan| matches!(plan, Some(JobAction::Redrive))).count();
-        // Forward only: one that dies again at once is for another request.
+        // The scan only moves forward. A job that dies again at once is left to the next request.
         match next.or(ids.last().copied().filter(|_| ids.len() == PAGE_MAX)) {
             Some(last) => filter.slice.after = Some(last),
             None => {

@@ -1,4 +1,4 @@
-//! A schedule as a request describes it, when it is created and when it is changed.
+//! The form of a schedule in requests, for creation and change.
 
 use std::time::Duration;
 
@@ -25,60 +25,62 @@ use crate::merge::Form;
 use crate::scope;
 use crate::state::Api;
 
-/// A schedule to create, or what to change of one: what is absent stays then.
+/// A schedule to create, or a change of a schedule. In a change, absent members keep their values.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ScheduleIn<'a> {
-    /// Its name, unique in the environment. Has to be there to create, and cannot be changed.
+    /// The name, unique in the environment. Required for creation, and cannot be changed.
     #[schema(max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$", example = "nightly")]
     pub(crate) name: Option<String>,
-    /// When it runs, by the clock: five fields, or six with seconds first, names, or `@daily` and the like.
+    /// The run times as a cron rule: five fields, or six fields with seconds first, or a shortcut such as `@daily`.
+    /// `cron` or `everySeconds` is required.
     #[schema(max_length = 256, example = "0 3 * * mon-fri")]
     cron: Option<String>,
-    /// When it runs, by the time that passes, in the place of `cron`.
+    /// Seconds between runs, in the place of `cron`.
     #[schema(minimum = 1, maximum = 31_622_400)]
     every_seconds: Option<u64>,
-    /// On whose clocks `cron` is: an IANA name; UTC where nothing is said.
+    /// The time zone of `cron`, by its IANA name. Default: UTC.
     #[schema(example = "Europe/Berlin")]
     timezone: Option<String>,
-    /// It does not run before this.
+    /// The schedule does not run before this time.
     #[schema(value_type = Option<String>, format = DateTime)]
     starts_at: Option<Timestamp>,
-    /// It does not run at this or later.
+    /// The schedule does not run at this time or later.
     #[schema(value_type = Option<String>, format = DateTime)]
     ends_at: Option<Timestamp>,
-    /// Each run is late by a part of this, the same on every replica.
+    /// Maximum delay in seconds that is added to each run. Default: 0. The delay of a run is the same on every replica.
     #[schema(maximum = 86_400)]
     jitter_seconds: Option<u64>,
-    /// How late a run may start before it counts as missed; 30 where nothing is said.
+    /// Seconds by which a run may start late before it counts as missed. Default: 30.
     #[schema(maximum = 86_400)]
     grace_seconds: Option<u64>,
-    /// What to do while the job of the run before is pending or runs. Only `allow` for messages.
+    /// The policy while the job of the previous run is pending or running. Default: `allow`, the only policy for
+    /// messages.
     overlap: Option<OverlapForm>,
-    /// What to do about runs that nobody started in time: `runOnce` where nothing is said.
+    /// The policy for runs that did not start in time. Default: `runOnce`.
     missed: Option<MissedForm>,
-    /// How many missed runs are made up for, with `catchUp`.
+    /// Maximum number of missed runs to make up for, with the policy `catchUp`.
     #[schema(minimum = 1, maximum = 100)]
     catch_up: Option<u32>,
-    /// The job that it starts.
+    /// The job that each run creates. `job` or `message` is required.
     #[serde(borrow, default, deserialize_with = "input::object", serialize_with = "left_out")]
     job: Option<JobIn<'a>>,
-    /// The message that it sends, in the place of `job`.
+    /// The message that each run creates, in the place of `job`.
     #[serde(borrow, default, deserialize_with = "input::object", serialize_with = "left_out")]
     message: Option<ScheduledMessageIn<'a>>,
-    /// Whether it waits to be resumed.
+    /// Whether the schedule is paused.
     pub(crate) paused: Option<bool>,
 }
 
-/// A message that is sent again and again.
+/// A message that each run of a schedule creates.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ScheduledMessageIn<'a> {
-    /// The application, by id or uid.
+    /// The id or uid of the application.
     application: String,
     #[schema(max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$", example = "report.due")]
     event_type: String,
-    /// What is sent, byte for byte.
+    /// The JSON object to deliver, byte for byte.
     #[serde(borrow)]
     #[schema(value_type = Object)]
     payload: &'a RawValue,
@@ -88,29 +90,29 @@ pub(crate) struct ScheduledMessageIn<'a> {
     tags: Option<Vec<String>>,
 }
 
-/// What to do while the run before is still open.
+/// The policy while the job of the previous run is pending or running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ScheduleOverlap)]
 pub(crate) enum OverlapForm {
-    /// Run beside it.
+    /// Start the run at its time.
     Allow,
-    /// Leave this run out.
+    /// Skip the run.
     Skip,
-    /// Run when it has ended; one run waits at most.
+    /// Start the run when the previous job has ended. At most one run waits.
     QueueOne,
 }
 
-/// What to do about runs that nobody started in time.
+/// The policy for runs that did not start in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ScheduleMissed)]
 pub(crate) enum MissedForm {
-    /// Leave them out.
+    /// Skip all missed runs.
     Skip,
-    /// One run for all of them.
+    /// Start one run for all missed runs.
     RunOnce,
-    /// Make up for the latest ones, `catchUp` at most.
+    /// Start the latest missed runs, at most `catchUp`.
     CatchUp,
 }
 
@@ -125,7 +127,7 @@ impl Form for ScheduleIn<'_> {
         ("catchUp", "missed"),
     ];
 
-    /// Without job and message, which stay where they are absent: a payload is kept byte for byte.
+    /// Leaves out the job and the message, which a change without them keeps. So their payload is kept byte for byte.
     fn of(record: &ScheduleRecord) -> Self {
         let schedule = &record.schedule;
         let (cron, timezone, every_seconds) = match &schedule.cadence {
@@ -152,7 +154,7 @@ impl Form for ScheduleIn<'_> {
     }
 }
 
-/// Absent members of a form are null.
+/// Writes null, because members that are left out of a form are null.
 fn left_out<T, S: Serializer>(_: &T, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_none()
 }
@@ -166,15 +168,15 @@ pub(crate) struct Checks {
 }
 
 impl ScheduleIn<'_> {
-    /// The schedule that is wanted: a new one, or one in the place of `old`.
+    /// Builds a new schedule, or the replacement of `old`.
     pub(crate) fn check(self, checks: Checks, old: Option<ScheduleRecord>) -> Result<ScheduleRecord, Violation> {
         let now = checks.now;
         let name = self.name(old.as_ref())?;
         let schedule = self.schedule(checks.id, old.as_ref().map(|old| &old.schedule), now)?;
         let starts = checks.starts.or_else(|| old.as_ref().map(|old| old.starts.clone()));
-        let starts = starts.ok_or_else(|| at("job").breaks("must be there, or message"))?;
+        let starts = starts.ok_or_else(|| at("job").breaks("job or message is required"))?;
         if matches!(starts, Starts::Message(_)) && schedule.overlap != Overlap::Allow {
-            return Err(at("overlap").breaks("must be allow for a message: it is never open"));
+            return Err(at("overlap").breaks("must be allow for a schedule of messages"));
         }
         let paused = self.paused.unwrap_or(false);
         Ok(match old {
@@ -191,11 +193,11 @@ impl ScheduleIn<'_> {
             (Some(old), Some(name)) if *name != old.name.as_str() => Err(at("name").breaks("cannot be changed")),
             (Some(old), _) => Ok(old.name.clone()),
             (None, Some(name)) => input::own_name("name", name.clone()),
-            (None, None) => Err(at("name").breaks("must be there")),
+            (None, None) => Err(at("name").breaks("is required")),
         }
     }
 
-    /// When it runs. An interval that is not changed keeps its beginning.
+    /// Builds the times of the runs. An unchanged interval keeps its start.
     fn schedule(&self, id: ScheduleId, old: Option<&Schedule>, now: Timestamp) -> Result<Schedule, Violation> {
         let base = Schedule::new(id, self.cadence(old.map(|old| &old.cadence), now)?);
         let schedule = Schedule {
@@ -209,11 +211,11 @@ impl ScheduleIn<'_> {
         };
         schedule.check().map_err(|bad| at(field(bad)).breaks(bad))?;
         let when = |schedule: &Schedule| (schedule.cadence.clone(), schedule.starts_at, schedule.ends_at);
-        // One that has ended can still be changed in other ways.
+        // A schedule that has ended can still be changed in other ways.
         if old.map(when) != Some(when(&schedule)) && schedule.next_after(now).is_none() {
             let (field, rule) = match schedule.ends_at {
-                Some(_) => ("endsAt", "it would never run: there is no time before this"),
-                None => ("cron", "it would never run"),
+                Some(_) => ("endsAt", "the schedule would never run: it has no run time before endsAt"),
+                None => ("cron", "the schedule would never run"),
             };
             return Err(at(field).breaks(rule));
         }
@@ -223,9 +225,9 @@ impl ScheduleIn<'_> {
     fn cadence(&self, old: Option<&Cadence>, now: Timestamp) -> Result<Cadence, Violation> {
         let zone = at("timezone").check(self.timezone.as_deref().map(str::parse::<Zone>).transpose())?;
         match (&self.cron, self.every_seconds) {
-            (Some(_), Some(_)) => Err(at("everySeconds").breaks("must not be there together with cron")),
-            (None, None) => Err(at("cron").breaks("must be there, or everySeconds")),
-            (None, Some(_)) if zone.is_some() => Err(at("timezone").breaks("is for cron only")),
+            (Some(_), Some(_)) => Err(at("everySeconds").breaks("cannot be combined with cron")),
+            (None, None) => Err(at("cron").breaks("cron or everySeconds is required")),
+            (None, Some(_)) if zone.is_some() => Err(at("timezone").breaks("can only be combined with cron")),
             (Some(cron), None) => {
                 Ok(Cadence::Cron { cron: at("cron").check(cron.parse())?, zone: zone.unwrap_or(Zone::UTC) })
             }
@@ -246,19 +248,19 @@ impl ScheduleIn<'_> {
             (Some(MissedForm::Skip), None) => Ok(Missed::Skip),
             (Some(MissedForm::RunOnce), None) => Ok(Missed::RunOnce),
             (None | Some(MissedForm::CatchUp), Some(count)) => Ok(Missed::CatchUp(count)),
-            (Some(MissedForm::CatchUp), None) => Err(at("catchUp").breaks("must be there with catchUp")),
-            (Some(_), Some(_)) => Err(at("catchUp").breaks("is for catchUp only")),
+            (Some(MissedForm::CatchUp), None) => Err(at("catchUp").breaks("is required if missed is catchUp")),
+            (Some(_), Some(_)) => Err(at("catchUp").breaks("can only be combined with the policy catchUp")),
         }
     }
 
-    /// Takes out what it starts; none if nothing is said of that.
+    /// Takes the job or message out of the form, if the request has one.
     pub(crate) async fn take_starts(
         &mut self,
         api: &Api,
         environment: EnvironmentId,
     ) -> Result<Option<Starts>, ApiError> {
         match (self.job.take(), self.message.take()) {
-            (Some(_), Some(_)) => Err(at("message").breaks("must not be there together with job").into()),
+            (Some(_), Some(_)) => Err(at("message").breaks("cannot be combined with job").into()),
             (Some(job), None) => {
                 scope::need_jobs(api)?;
                 Ok(Some(job_template(job).map_err(|bad| bad.under(at("job")))?))
@@ -270,7 +272,7 @@ impl ScheduleIn<'_> {
 }
 
 fn job_template(job: JobIn<'_>) -> Result<Starts, Violation> {
-    let its_own = "is the schedule's to say";
+    let its_own = "cannot be set: the schedule determines the time";
     if job.run_at.is_some() {
         return Err(at("runAt").breaks(its_own));
     }
@@ -278,9 +280,9 @@ fn job_template(job: JobIn<'_>) -> Result<Starts, Violation> {
         return Err(at("delaySeconds").breaks(its_own));
     }
     if job.batch_id.is_some() {
-        return Err(at("batchId").breaks("a schedule starts jobs of no batch"));
+        return Err(at("batchId").breaks("cannot be set: jobs of a schedule belong to no batch"));
     }
-    // The id is drawn when the job is started.
+    // The job gets its id when a run creates it.
     Ok(Starts::Job(Box::new(job.into_job(JobId(Id::MIN))?)))
 }
 
@@ -302,7 +304,7 @@ impl ScheduledMessageIn<'_> {
     }
 }
 
-/// The field that breaks the rule.
+/// Returns the field of a broken rule.
 const fn field(bad: BadSchedule) -> &'static str {
     match bad {
         BadSchedule::Every => "everySeconds",
@@ -334,7 +336,7 @@ impl From<Overlap> for OverlapForm {
 }
 
 impl MissedForm {
-    /// The policy and its count as they are shown.
+    /// Returns the policy and its count in the form of the API.
     pub(crate) const fn of(missed: Missed) -> (MissedForm, Option<u32>) {
         match missed {
             Missed::Skip => (MissedForm::Skip, None),

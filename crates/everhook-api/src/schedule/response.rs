@@ -1,4 +1,4 @@
-//! A schedule as it is shown: when it runs, what it starts, where it stands, and what it started.
+//! The form of a schedule in responses: its times, its job or message, its state and its runs.
 
 use everhook_core::id::{ApplicationId, Id, JobId, MessageId, ScheduleId};
 use everhook_core::limits::SCHEDULE_UPCOMING;
@@ -21,7 +21,7 @@ pub(crate) struct ScheduleOut {
     id: ScheduleId,
     #[schema(value_type = String)]
     pub(crate) name: Name,
-    /// `active`; `paused`; `ended`: there is no time left to run at.
+    /// `active`, `paused` or `ended`. An ended schedule has no more run times.
     #[schema(value_type = String)]
     state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,13 +46,13 @@ pub(crate) struct ScheduleOut {
     job: Option<JobSpecOut>,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<ScheduledMessageOut>,
-    /// When it runs next, by cron or interval; jitter comes on top. None while it is paused.
+    /// The next run time by cron or interval, without jitter. Null while the schedule is paused.
     #[schema(value_type = Option<String>, format = DateTime)]
     next_run_at: Option<Timestamp>,
-    /// The next five times; none while it is paused.
+    /// The next five run times. Empty while the schedule is paused.
     #[schema(value_type = Vec<String>)]
     upcoming: Vec<Timestamp>,
-    /// The time of a run that waits for the end of the one before.
+    /// The run time of a run that waits for the end of the previous job.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     queued_run_at: Option<Timestamp>,
@@ -60,12 +60,12 @@ pub(crate) struct ScheduleOut {
     created_at: Timestamp,
     #[schema(value_type = String, format = DateTime)]
     updated_at: Timestamp,
-    /// The latest runs, newest first; lists have none.
+    /// The latest runs, newest first. Lists do not include them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) history: Option<Vec<RunOut>>,
 }
 
-/// A message that is sent again and again.
+/// A message that each run of a schedule creates.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ScheduledMessageOut {
@@ -81,31 +81,31 @@ pub(crate) struct ScheduledMessageOut {
     tags: Vec<Name>,
 }
 
-/// One run of a schedule, or one that was left out.
+/// A run of a schedule, started or skipped.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RunOut {
-    /// The time by the schedule.
+    /// The run time by the schedule.
     #[schema(value_type = String, format = DateTime)]
     nominal_at: Timestamp,
-    /// When it was decided.
+    /// The time at which the run was started or skipped.
     #[schema(value_type = String, format = DateTime)]
     at: Timestamp,
-    /// `fired`; `missed`: nobody started it in time, nor those before it; `overlap`: the run before was still open; `manual`: someone
-    /// asked for it.
+    /// `fired`: the run started. `missed`: this run and maybe earlier ones did not start in time. `overlap`: skipped,
+    /// because the previous job had not ended. `manual`: started by a request.
     #[schema(value_type = String)]
     kind: &'static str,
-    /// The job that was started.
+    /// The job that the run created.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     job_id: Option<JobId>,
-    /// The message that was sent.
+    /// The message that the run created.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     message_id: Option<MessageId>,
 }
 
-/// What a run started.
+/// The kind of object that a run creates.
 #[derive(Clone, Copy)]
 pub(crate) enum StartsWhat {
     Job,

@@ -2,7 +2,8 @@
 //!
 //! The caller gets its answer only after the commit has returned. Deliveries that the append inserted as leased start
 //! right after the commit. If all slots are in use but some become free, the next group waits a moment for them, so
-//! that accepting does not outrun delivering.
+//! that accepting does not outrun delivering. Batches have a queue of their own: their messages are accepted together or
+//! not at all, and a large batch delays no single message.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -43,32 +44,74 @@ impl Intake for Messages {
     }
 
     async fn write(&self, node: &Arc<Node>, messages: Vec<NewMessage>) -> Result<Vec<Appended>, StoreError> {
-        // A node that does not deliver takes no leases; its deliveries are pending for other nodes.
-        let session = node.sessions.current().filter(|_| node.delivers);
-        let fast = session.as_ref().map(|session| FastPath { session: session.id, slots: node.deliveries.clone() });
-        let (size, begun) = (messages.len(), node.metrics.begin());
-        match node.store.append(Append { fast, messages }).await {
-            Ok(appended) => {
-                node.metrics.appended(size, begun);
-                node.metrics.made(Made::messages(&appended));
-                self.last_tasks.store(appended.iter().map(tasks).sum(), Ordering::Relaxed);
-                Ok(begin(node, appended, session.as_ref()))
-            }
-            Err(error) => {
-                // The store may have committed deliveries that are leased to this session, and this node cannot start
-                // them.
-                if let (true, Some(session)) = (error.is_in_doubt(), &session) {
-                    node.sessions.retire(session);
-                }
-                warn!(error = &error as &dyn std::error::Error, "could not append messages");
-                Err(error)
-            }
-        }
+        let appended = append(node, messages).await?;
+        self.last_tasks.store(appended.tasks, Ordering::Relaxed);
+        Ok(appended.answers)
     }
 
     async fn make_room(&self, node: &Node) {
         if node.delivers {
             node.deliveries.wait_for(self.last_tasks.load(Ordering::Relaxed)).await;
+        }
+    }
+}
+
+/// Messages that one request wants in one transaction. A batch that the store refuses fails as a whole.
+pub(crate) struct MessageBatches;
+
+impl Intake for MessageBatches {
+    type Request = Vec<NewMessage>;
+    type Group = Vec<Vec<NewMessage>>;
+    type Answer = Vec<Appended>;
+    const OP: Op = Op::Append;
+
+    fn weight(batch: &Vec<NewMessage>) -> Weight {
+        let payloads = batch.iter().filter_map(|new| new.message.payload.as_ref());
+        Weight { rows: batch.len(), payload_bytes: payloads.map(bytes::Bytes::len).sum() }
+    }
+
+    fn join(batches: Vec<Vec<NewMessage>>) -> Vec<Vec<NewMessage>> {
+        batches
+    }
+
+    fn split(batches: Vec<Vec<NewMessage>>) -> Vec<Vec<Vec<NewMessage>>> {
+        batches.into_iter().map(|batch| vec![batch]).collect()
+    }
+
+    async fn write(&self, node: &Arc<Node>, batches: Vec<Vec<NewMessage>>) -> Result<Vec<Vec<Appended>>, StoreError> {
+        let lengths: Vec<usize> = batches.iter().map(Vec::len).collect();
+        let mut answers = append(node, batches.into_iter().flatten().collect()).await?.answers.into_iter();
+        Ok(lengths.into_iter().map(|length| answers.by_ref().take(length).collect()).collect())
+    }
+}
+
+struct Written {
+    answers: Vec<Appended>,
+    /// The number of deliveries of all messages.
+    tasks: usize,
+}
+
+/// Appends messages in one transaction, and starts the deliveries that were inserted as leased.
+async fn append(node: &Arc<Node>, messages: Vec<NewMessage>) -> Result<Written, StoreError> {
+    // A node that does not deliver takes no leases; its deliveries are pending for other nodes.
+    let session = node.sessions.current().filter(|_| node.delivers);
+    let fast = session.as_ref().map(|session| FastPath { session: session.id, slots: node.deliveries.clone() });
+    let (size, begun) = (messages.len(), node.metrics.begin());
+    match node.store.append(Append { fast, messages }).await {
+        Ok(appended) => {
+            node.metrics.appended(size, begun);
+            node.metrics.made(Made::messages(&appended));
+            let tasks = appended.iter().map(tasks).sum();
+            Ok(Written { answers: begin(node, appended, session.as_ref()), tasks })
+        }
+        Err(error) => {
+            // The store may have committed deliveries that are leased to this session, and this node cannot start
+            // them.
+            if let (true, Some(session)) = (error.is_in_doubt(), &session) {
+                node.sessions.retire(session);
+            }
+            warn!(error = &error as &dyn std::error::Error, "could not append messages");
+            Err(error)
         }
     }
 }

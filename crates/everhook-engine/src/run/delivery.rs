@@ -1,7 +1,8 @@
 //! Runs one delivery: builds, signs and sends the request, and reads the reply.
 //!
 //! The core classifies the reply and `settle` records it; this module makes no decision about the task. It sends
-//! nothing under a session that was not renewed recently, and aborts when another node closes the session.
+//! nothing under a session that was not renewed recently, and aborts when another node closes the session. The id of the
+//! attempt is made before the request, which carries it in a header.
 
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
@@ -14,6 +15,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use everhook_core::dispatch::{Event, LeaseCommand, StartOrder, Ticket};
 use everhook_core::endpoint::Endpoint;
+use everhook_core::id::AttemptId;
 use everhook_core::message::Message;
 use everhook_core::outcome::{Class, Outcome, Reply, SendFailure, classify};
 use everhook_core::task::Task;
@@ -40,6 +42,23 @@ pub(crate) struct Deliverer {
 pub(crate) struct Delivery {
     leased: Leased,
     session: Arc<Session>,
+}
+
+/// A request that was sent, or was about to be sent.
+struct SentRequest {
+    /// The id in the header of the request.
+    id: AttemptId,
+    url: String,
+    started_at: Timestamp,
+    duration: Duration,
+}
+
+impl SentRequest {
+    fn ended(self, outcome: Outcome, class: Class, status: u16, reply: Bytes) -> AttemptRecord {
+        let SentRequest { id, url, started_at, duration } = self;
+        let id = Some(id);
+        AttemptRecord { id, outcome, class, url, status, reply, started_at, duration, result: None, holder: None }
+    }
 }
 
 #[async_trait]
@@ -156,7 +175,8 @@ impl Deliverer {
         if self.node.interrupt.is_cancelled() || !self.node.sessions.may_send(session) {
             return if session.is_closed() { None } else { Some(AttemptEnd::HandedBack) };
         }
-        let headers = self.headers(endpoint, message, &body, leased.task.tries + 1);
+        let id = AttemptId(self.node.new_id());
+        let headers = self.headers(endpoint, message, &body, (id, leased.task.tries + 1));
         let begun = self.node.clock.elapsed();
         let sent = match headers {
             Ok(headers) => {
@@ -166,31 +186,25 @@ impl Deliverer {
             Err(failure) => Sent::Answered(Err(failure)),
         };
         let duration = self.node.clock.elapsed().saturating_sub(begun);
-        let url = endpoint.url.clone();
+        let request = SentRequest { id, url: endpoint.url.clone(), started_at, duration };
         match sent {
             Sent::SessionClosed => None,
             Sent::Exhausted(failure) => {
                 self.node.deliveries.pause(&failure.detail, self.node.clock.elapsed());
                 Some(AttemptEnd::HandedBack)
             }
-            Sent::Interrupted => Some(AttemptEnd::Attempted(interrupted(url, started_at, duration))),
-            Sent::Answered(answer) => Some(AttemptEnd::Attempted(self.record(answer, url, started_at, duration))),
+            Sent::Interrupted => Some(AttemptEnd::Attempted(interrupted(request))),
+            Sent::Answered(answer) => Some(AttemptEnd::Attempted(self.record(answer, request))),
         }
     }
 
-    fn record(
-        &self,
-        answer: Result<Reply, SendFailure>,
-        url: String,
-        started_at: Timestamp,
-        duration: Duration,
-    ) -> AttemptRecord {
+    fn record(&self, answer: Result<Reply, SendFailure>, request: SentRequest) -> AttemptRecord {
         let (class, outcome) = classify(&answer, self.node.clock.now());
         let (status, reply) = match answer {
             Ok(reply) => (reply.status, reply.body),
             Err(failure) => (0, Bytes::from(failure.detail)),
         };
-        AttemptRecord { outcome, class, url, status, reply, started_at, duration, result: None, holder: None }
+        request.ended(outcome, class, status, reply)
     }
 
     /// Builds the request headers. The endpoint's own headers come first, so that Everhook's headers replace them.
@@ -199,7 +213,7 @@ impl Deliverer {
         endpoint: &Endpoint,
         message: &Message,
         body: &[u8],
-        attempt: u32,
+        (attempt, number): (AttemptId, u32),
     ) -> Result<HeaderMap, SendFailure> {
         let mut headers = HeaderMap::with_capacity(endpoint.headers.len() + 12);
         for (name, value) in &endpoint.headers {
@@ -207,7 +221,7 @@ impl Deliverer {
             let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
             headers.insert(name, HeaderValue::from_str(value).map_err(|_| bad())?);
         }
-        let signed = Signed { id: message.id.to_string(), keys: &endpoint.keys, body, attempt };
+        let signed = Signed { id: message.id.to_string(), keys: &endpoint.keys, body, attempt, number };
         outbound::sign(&self.node, &mut headers, signed)?;
         headers.insert("everhook-event-type", header(message.event_type.to_string())?);
         if let Some(content_type) = &message.rest.content_type {
@@ -236,6 +250,7 @@ fn cancelled(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
         _ => "the payload was removed",
     };
     AttemptRecord {
+        id: None,
         outcome: Outcome::Cancelled,
         class: Class::Cancelled,
         url: leased.endpoint().map(|endpoint| endpoint.url.clone()).unwrap_or_default(),
@@ -250,6 +265,7 @@ fn cancelled(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
 
 fn panicked(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
     AttemptRecord {
+        id: None,
         outcome: Outcome::Failure { retry_after: None },
         class: Class::Internal,
         url: leased.endpoint().map(|endpoint| endpoint.url.clone()).unwrap_or_default(),
@@ -262,16 +278,7 @@ fn panicked(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
     }
 }
 
-fn interrupted(url: String, started_at: Timestamp, duration: Duration) -> AttemptRecord {
-    AttemptRecord {
-        outcome: Outcome::Interrupted,
-        class: Class::Interrupted,
-        url,
-        status: 0,
-        reply: Bytes::from_static(b"the server stopped before the reply arrived"),
-        started_at,
-        duration,
-        result: None,
-        holder: None,
-    }
+fn interrupted(request: SentRequest) -> AttemptRecord {
+    let reply = Bytes::from_static(b"the server stopped before the reply arrived");
+    request.ended(Outcome::Interrupted, Class::Interrupted, 0, reply)
 }

@@ -176,6 +176,7 @@ impl Runner {
         // handler completed it.
         task.cancel = context.is_cancelled();
         let record = AttemptRecord {
+            id: None,
             duration: self.node.clock.elapsed().saturating_sub(begun),
             result: finish.result.map(keep_result),
             ..record(finish.report, context.note(&finish.error), started_at)
@@ -204,6 +205,7 @@ impl Runner {
 pub(crate) fn record(report: Report, note: Bytes, started_at: Timestamp) -> AttemptRecord {
     let (class, outcome) = report.classify();
     AttemptRecord {
+        id: None,
         outcome,
         class,
         url: String::new(),

@@ -1,5 +1,6 @@
 //! Signs and sends requests, for deliveries and pushed jobs alike.
 
+use everhook_core::id::AttemptId;
 use everhook_core::outcome::{Blame, Class, Reply, SendFailure};
 use everhook_core::signing::SigningKeys;
 use everhook_sender::Request;
@@ -22,12 +23,14 @@ pub(crate) struct Signed<'a> {
     pub(crate) id: String,
     pub(crate) keys: &'a SigningKeys,
     pub(crate) body: &'a [u8],
-    pub(crate) attempt: u32,
+    pub(crate) attempt: AttemptId,
+    /// 1 for the first attempt that the retry policy counts.
+    pub(crate) number: u32,
 }
 
 /// Adds the headers of every request; they replace headers of the same name.
 pub(crate) fn sign(node: &Node, headers: &mut HeaderMap, signed: Signed<'_>) -> Result<(), SendFailure> {
-    let Signed { id, keys, body, attempt } = signed;
+    let Signed { id, keys, body, attempt, number } = signed;
     // Receivers compare the timestamp with their own clocks, so the amount by which the store's clock runs ahead is
     // subtracted.
     let now = node.clock.now().minus(node.store.ahead());
@@ -41,7 +44,8 @@ pub(crate) fn sign(node: &Node, headers: &mut HeaderMap, signed: Signed<'_>) -> 
     headers.insert("svix-timestamp", timestamp);
     headers.insert("svix-signature", signature);
     headers.insert("idempotency-key", id);
-    headers.insert("everhook-attempt", HeaderValue::from(attempt));
+    headers.insert("webhook-attempt-id", header(attempt.to_string())?);
+    headers.insert("everhook-attempt", HeaderValue::from(number));
     headers.insert(USER_AGENT, node.user_agent.clone());
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     Ok(())

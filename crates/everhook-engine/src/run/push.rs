@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use everhook_core::id::AttemptId;
 use everhook_core::job::Job;
 use everhook_core::job::report::{Note, Report};
 use everhook_core::limits::PUSH_TIMEOUT_DEFAULT;
@@ -29,7 +30,8 @@ pub(crate) async fn push(
 ) -> Option<AttemptEnd> {
     let (started_at, begun) = (node.clock.now(), node.clock.elapsed());
     let body = job.payload.clone().unwrap_or_default();
-    let sent = match headers(node, job, target, &body, task.tries + 1) {
+    let id = AttemptId(node.new_id());
+    let sent = match headers(node, job, target, &body, (id, task.tries + 1)) {
         Ok(headers) => {
             // A push occupies a slot until the reply, so the push timeout limits it even if the job itself may take
             // longer.
@@ -49,7 +51,11 @@ pub(crate) async fn push(
         }
         Sent::Interrupted => {
             let note = Note::new("the server stopped before the reply arrived", []).to_bytes();
-            Some(AttemptEnd::Attempted(AttemptRecord { duration, ..record(Report::Interrupted, note, started_at) }))
+            Some(AttemptEnd::Attempted(AttemptRecord {
+                id: Some(id),
+                duration,
+                ..record(Report::Interrupted, note, started_at)
+            }))
         }
         Sent::Answered(answer) => {
             let (class, outcome) = classify_push(&answer, node.clock.now());
@@ -57,14 +63,22 @@ pub(crate) async fn push(
                 Ok(reply) => (reply.status, reply.body),
                 Err(failure) => (0, Bytes::from(failure.detail)),
             };
-            Some(AttemptEnd::Attempted(answered(class, outcome, status, &reply, started_at, duration)))
+            let record = answered(class, outcome, status, &reply, started_at, duration);
+            Some(AttemptEnd::Attempted(AttemptRecord { id: Some(id), ..record }))
         }
     }
 }
 
-fn headers(node: &Node, job: &Job, target: &Target, body: &[u8], attempt: u32) -> Result<HeaderMap, SendFailure> {
+fn headers(
+    node: &Node,
+    job: &Job,
+    target: &Target,
+    body: &[u8],
+    (attempt, number): (AttemptId, u32),
+) -> Result<HeaderMap, SendFailure> {
     let mut headers = HeaderMap::with_capacity(16);
-    outbound::sign(node, &mut headers, Signed { id: job.id.to_string(), keys: &target.keys, body, attempt })?;
+    let signed = Signed { id: job.id.to_string(), keys: &target.keys, body, attempt, number };
+    outbound::sign(node, &mut headers, signed)?;
     headers.insert("everhook-queue", header(job.queue.to_string())?);
     headers.insert("everhook-kind", header(job.kind.to_string())?);
     Ok(headers)
@@ -91,6 +105,7 @@ fn answered(
         (_, status, said) => Note::new(&format!("the target answered {status}: {said}"), []).to_bytes(),
     };
     AttemptRecord {
+        id: None,
         outcome,
         class,
         url: String::new(),

@@ -2,10 +2,14 @@
 
 use std::time::Duration;
 
-use everhook_core::endpoint::EndpointState;
+use everhook_core::endpoint::{Endpoint, EndpointState};
+use everhook_core::fanout::Audience;
 use everhook_core::id::{ApplicationId, EndpointId, MessageId};
 use everhook_core::lifecycle::NextRow;
+use everhook_core::scope::AppScope;
 use everhook_store::lease::{Append, Appended, LeaseAsk, NewMessage, Settlement};
+use everhook_store::query;
+use everhook_store::store::Reads;
 
 use crate::conformance::fixture::{FixedCapacity, Fixture, HOUR, fast, name};
 
@@ -182,6 +186,44 @@ pub(super) async fn one_bad_neighbour_does_not_cost_the_batch(fx: &Fixture) {
     let leased = fx.lease(fx.session().await).await;
     let got: Vec<_> = leased.iter().map(|leased| MessageId(leased.task.key.subject)).collect();
     assert_eq!(got, [sent[0], sent[2]]);
+}
+
+pub(super) async fn a_message_for_one_endpoint_goes_nowhere_else(fx: &Fixture) {
+    let other = fx.endpoint().await;
+    let only = fx.endpoint_with(|endpoint| endpoint.event_types = Some(vec![name("something.else")])).await;
+    let (session, capacity) = (fx.session().await, FixedCapacity::of(5));
+    let new = || NewMessage { audience: Audience::Only(only), ..fx.message() };
+    for fast_path in [Some(fast(session, &capacity)), None] {
+        let (leased, pending) = counts(&fx.append_one(fast_path, new()).await);
+        assert_eq!(leased + pending, 1);
+    }
+    let lanes: Vec<_> = fx.lease(session).await.iter().map(|leased| leased.task.lane).collect();
+    assert_eq!(lanes, [only.lane()], "the filters of the endpoint do not matter");
+    fx.switch(only, EndpointState::Disabled).await;
+    assert_eq!(counts(&fx.append_one(None, new()).await), (0, 0));
+    let batch = vec![NewMessage { audience: Audience::Only(other), ..fx.message() }, new(), fx.message()];
+    let answers = fx.append(Some(fast(session, &capacity)), batch).await;
+    assert_eq!(answers.iter().map(|answer| counts(answer).0).collect::<Vec<_>>(), [1, 0, 1]);
+}
+
+pub(super) async fn the_store_tells_whether_any_endpoint_wants_a_message(fx: &Fixture) {
+    let scope = AppScope::of(fx.here, fx.application);
+    let wants = async |event_type: &str, channels: &[&str]| {
+        let channels = channels.iter().map(|channel| name(channel)).collect();
+        fx.store.read(query::HasSubscriber { scope, event_type: name(event_type), channels }).await.unwrap()
+    };
+    assert!(!wants("a", &[]).await);
+    let picky = |endpoint: &mut Endpoint| {
+        endpoint.event_types = Some(vec![name("a")]);
+        endpoint.channels = Some(vec![name("red")]);
+    };
+    let endpoint = fx.endpoint_with(picky).await;
+    assert!(wants("a", &["blue", "red"]).await);
+    assert!(!wants("a", &["blue"]).await && !wants("b", &["red"]).await && !wants("a", &[]).await);
+    fx.switch(endpoint, EndpointState::Disabled).await;
+    assert!(!wants("a", &["red"]).await);
+    fx.endpoint().await;
+    assert!(wants("a", &[]).await);
 }
 
 /// Returns a message whose deliveries are due in this many hours.

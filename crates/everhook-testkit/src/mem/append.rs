@@ -3,8 +3,11 @@
 use std::sync::Arc;
 
 use everhook_core::endpoint::Endpoint;
+use everhook_core::fanout;
 use everhook_core::id::{ApplicationId, EnvironmentId, Id, LaneId};
 use everhook_core::message::Message;
+use everhook_core::name::Name;
+use everhook_core::scope::AppScope;
 use everhook_core::time::Timestamp;
 use everhook_store::append::{KeyHolder, PlannedTask, accepted, judge, kept_by_suppressed, plan};
 use everhook_store::cache::EndpointSet;
@@ -30,7 +33,8 @@ pub(super) fn append_one(
     fast: Option<&FastPath>,
     new: NewMessage,
 ) -> Appended {
-    let NewMessage { environment, message, keys, version, once, deliver_at } = new;
+    let addressing = new.addressing();
+    let NewMessage { environment, message, keys, version, once, .. } = new;
     let taken: Vec<_> = keys.iter().filter_map(|key| Some((key, holder(tables, environment, key, now)?))).collect();
     if let Some(refusal) = judge(&taken) {
         return refusal;
@@ -52,7 +56,7 @@ pub(super) fn append_one(
     tables.messages.insert((environment, message.application, message.id), Arc::clone(&message));
     let endpoints = endpoints_of(tables, environment, message.application);
     let take_slot = |lane| take_slot(tables, fast?, environment, lane, now);
-    let planned = plan(environment, &message, &endpoints, ids, now, deliver_at, take_slot);
+    let planned = plan(environment, &message, &endpoints, ids, now, addressing, take_slot);
     for task in &planned {
         write(tables, fast, task, now);
     }
@@ -84,6 +88,12 @@ fn write(tables: &mut Tables, fast: Option<&FastPath>, planned: &PlannedTask, no
         // From here on the lane is not free: later messages of the same batch wait behind this task.
         lane.waiting |= task.due_at <= now;
     }
+}
+
+/// Returns whether an endpoint of the application wants such a message.
+pub(super) fn has_subscriber(tables: &Tables, scope: AppScope, event_type: &Name, channels: &[Name]) -> bool {
+    let set = endpoints_of(tables, scope.environment, scope.application);
+    set.endpoints.iter().any(|endpoint| fanout::wants(endpoint, event_type, channels))
 }
 
 pub(super) fn endpoints_of(tables: &Tables, environment: EnvironmentId, application: ApplicationId) -> EndpointSet {

@@ -24,7 +24,7 @@ async fn a_uid_is_taken_once() {
     let world = World::new().await;
     let id = world.application("acme").await;
     let second = r#"{"name": "Another", "uid": "acme"}"#;
-    insta::assert_snapshot!(world.post("/app", second).await, @r#"409 {"code":"conflict","detail":"An application with this uid exists already."}"#);
+    insta::assert_snapshot!(world.post("/app", second).await, @r#"409 {"code":"conflict","detail":"An application with this uid already exists."}"#);
     let existing = world.post("/app?get_if_exists=true", second).await;
     assert_eq!((existing.status.as_u16(), existing.created()), (200, id.clone()));
     let another = world.application("another").await;

@@ -63,7 +63,7 @@ async fn an_admin_key_chooses_its_environment() {
     assert_eq!(list("").await.each("uid"), ["ours"], "the default environment");
     assert_eq!(list("other").await.each("uid"), ["theirs"]);
     assert_eq!(list(OTHER_ORG).await.each("uid"), ["theirs"]);
-    insta::assert_snapshot!(list("nowhere").await, @r#"404 {"code":"not_found","detail":"There is no environment of the name or id that the everhook-environment header has."}"#);
+    insta::assert_snapshot!(list("nowhere").await, @r#"404 {"code":"not_found","detail":"No environment has the name or id of the everhook-environment header."}"#);
     let call = Call::new(Method::GET, "/app").header("everhook-environment", "other");
     assert_eq!(world.call(call).await.each("uid"), ["ours"], "a key of one environment stays there");
 }
@@ -87,7 +87,7 @@ async fn a_token_stands_for_an_environment() {
     assert_eq!(with(json!({"sub": DEFAULT_ORG, "exp": 9_000_000_000.5, "nbf": 5})).await.status, 200);
     insta::assert_snapshot!(with(json!({"sub": DEFAULT_ORG})).await, @r#"401 {"code":"authentication_failed","detail":"The token has no `exp`: sign one that expires."}"#);
     insta::assert_snapshot!(with(json!({"exp": LATER})).await, @r#"401 {"code":"authentication_failed","detail":"The token has no `sub`."}"#);
-    insta::assert_snapshot!(with(json!({"sub": "org_nonsense", "exp": LATER})).await, @r#"400 {"code":"bad_token","detail":"The token names something that is no valid id."}"#);
+    insta::assert_snapshot!(with(json!({"sub": "org_nonsense", "exp": LATER})).await, @r#"400 {"code":"bad_token","detail":"The token contains an invalid id."}"#);
     let token = World::token(&json!({"sub": DEFAULT_ORG, "exp": LATER}));
     assert_eq!(as_bearer(&world, &token[..token.len() - 2], "/app").await.status, 401);
     let none = "eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0.eyJzdWIiOiJvcmdfMjNyYjhZZEdxTVQwcUl6cGdHd2RYZkhpck11In0.";
@@ -217,7 +217,7 @@ async fn the_old_path_of_portal_tokens_works_without_a_body() {
 async fn access_tokens_need_a_secret_to_be_signed_with() {
     let world = World::with_secret(None).await;
     world.application("acme").await;
-    insta::assert_snapshot!(world.post("/auth/app-portal-access/acme", "{}").await, @r#"501 {"code":"not_implemented","detail":"Tokens need a secret to sign them with: set EVERHOOK_JWT_SECRET on the server."}"#);
+    insta::assert_snapshot!(world.post("/auth/app-portal-access/acme", "{}").await, @r#"501 {"code":"not_implemented","detail":"The server has no secret for signing tokens: set EVERHOOK_JWT_SECRET on the server."}"#);
     let world = World::new().await;
     assert_eq!(world.post("/auth/app-portal-access/nobody", "{}").await.status, 404);
     let body = r#"{"application": {"name": "New", "uid": "new"}}"#;

@@ -258,8 +258,8 @@ async fn queries_of_any_kind_are_read_or_refused() {
 #[tokio::test]
 async fn unknown_routes_and_methods_have_the_json_shape() {
     let world = World::new().await;
-    insta::assert_snapshot!(world.get("/nothing").await, @r#"404 {"code":"not_found","detail":"There is no route /api/v1/nothing"}"#);
-    insta::assert_snapshot!(world.get("/!/nothing").await, @r#"404 {"code":"not_found","detail":"There is no route /nothing"}"#);
+    insta::assert_snapshot!(world.get("/nothing").await, @r#"404 {"code":"not_found","detail":"route /api/v1/nothing not found"}"#);
+    insta::assert_snapshot!(world.get("/!/nothing").await, @r#"404 {"code":"not_found","detail":"route /nothing not found"}"#);
     let answer = world.delete("/app").await;
     assert_eq!(answer.headers["allow"], "GET,HEAD,POST");
     insta::assert_snapshot!(answer, @r#"405 {"code":"method_not_allowed","detail":"The route does not take this method."}"#);

@@ -32,22 +32,31 @@ fn the_document_lists_every_route() {
     /api/v1/app/{app_id} delete get patch put
     /api/v1/app/{app_id}/attempt/endpoint/{endpoint_id} get
     /api/v1/app/{app_id}/attempt/msg/{msg_id} get
+    /api/v1/app/{app_id}/delivery get
     /api/v1/app/{app_id}/endpoint get post
     /api/v1/app/{app_id}/endpoint/{endpoint_id} delete get patch put
+    /api/v1/app/{app_id}/endpoint/{endpoint_id}/attempt-stats get
     /api/v1/app/{app_id}/endpoint/{endpoint_id}/headers get patch put
+    /api/v1/app/{app_id}/endpoint/{endpoint_id}/msg get
     /api/v1/app/{app_id}/endpoint/{endpoint_id}/redrive post
     /api/v1/app/{app_id}/endpoint/{endpoint_id}/secret get
     /api/v1/app/{app_id}/endpoint/{endpoint_id}/secret/rotate post
+    /api/v1/app/{app_id}/endpoint/{endpoint_id}/stats get
     /api/v1/app/{app_id}/msg get post
     /api/v1/app/{app_id}/msg/{msg_id} get
     /api/v1/app/{app_id}/msg/{msg_id}/attempt get
     /api/v1/app/{app_id}/msg/{msg_id}/attempt/{attempt_id} get
     /api/v1/app/{app_id}/msg/{msg_id}/attempt/{attempt_id}/content delete
+    /api/v1/app/{app_id}/msg/{msg_id}/cancel post
     /api/v1/app/{app_id}/msg/{msg_id}/content delete
     /api/v1/app/{app_id}/msg/{msg_id}/endpoint get
+    /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id} get
     /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/attempt get
+    /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/cancel post
+    /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/dismiss post
     /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/redrive post
     /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/resend post
+    /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/retry-now post
     /api/v1/app/{app_id}/once get
     /api/v1/app/{app_id}/once/{key} delete get
     /api/v1/auth/app-portal-access/{app_id} post
@@ -58,6 +67,7 @@ fn the_document_lists_every_route() {
     /api/v1/batch/{batch_id}/retry post
     /api/v1/batch/{batch_id}/seal post
     /api/v1/batch/{batch_id}/skip post
+    /api/v1/delivery get
     /api/v1/environment/export post
     /api/v1/environment/import post
     /api/v1/event-type get post

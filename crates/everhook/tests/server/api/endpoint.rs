@@ -44,7 +44,7 @@ async fn a_change_of_an_endpoint_is_merged_into_what_there_is() {
     assert_eq!(rest, ["null", "null", "{}", "\"\""]);
     assert_eq!(removed["disabled"], true);
     let refused = patch(r#"{"eventTypes": ["old"]}"#).await;
-    assert_eq!(refused["detail"][0]["msg"], "there is no event type \"old\"");
+    assert_eq!(refused["detail"][0]["msg"], "no event type \"old\" exists");
 }
 
 #[tokio::test]
@@ -68,8 +68,8 @@ async fn an_endpoint_asks_for_event_types_that_exist() {
         let body = format!(r#"{{"url": "https://example.com/", "eventTypes": {types}}}"#);
         world.post("/app/acme/endpoint", &body).await
     };
-    insta::assert_snapshot!(with(r#"["nothing"]"#).await, @r#"422 {"detail":[{"loc":["body","eventTypes"],"msg":"there is no event type \"nothing\"","type":"value_error"}]}"#);
-    insta::assert_snapshot!(with(r#"["old"]"#).await, @r#"422 {"detail":[{"loc":["body","eventTypes"],"msg":"there is no event type \"old\"","type":"value_error"}]}"#);
+    insta::assert_snapshot!(with(r#"["nothing"]"#).await, @r#"422 {"detail":[{"loc":["body","eventTypes"],"msg":"no event type \"nothing\" exists","type":"value_error"}]}"#);
+    insta::assert_snapshot!(with(r#"["old"]"#).await, @r#"422 {"detail":[{"loc":["body","eventTypes"],"msg":"no event type \"old\" exists","type":"value_error"}]}"#);
     insta::assert_snapshot!(with(r#"["a b"]"#).await, @r#"422 {"detail":[{"loc":["body","eventTypes","[0]"],"msg":"may only contain letters, digits, '-', '_' and '.'","type":"value_error"}]}"#);
     assert!(with("[]").await.json()["eventTypes"].is_null(), "an empty list means all");
     assert!(with("null").await.json()["filterTypes"].is_null());

@@ -13,7 +13,7 @@ async fn an_event_type_lives_from_create_to_expunge() {
     let created = world.post("/event-type", body).await;
     insta::assert_snapshot!(created, @r#"201 {"name":"user.created","description":"d","archived":false,"deprecated":false,"schemas":{"1":{"a":2,"b":1,"type":"object"}},"featureFlag":"beta","featureFlags":["beta"],"groupName":"users","createdAt":"<time>","updatedAt":"<time>"}"#);
     assert_eq!(world.get("/event-type/user.created").await.body, created.body);
-    insta::assert_snapshot!(world.post("/event-type", body).await, @r#"409 {"code":"event_type_exists","detail":"An event type with this name exists already."}"#);
+    insta::assert_snapshot!(world.post("/event-type", body).await, @r#"409 {"code":"event_type_exists","detail":"An event type with this name already exists."}"#);
     insta::assert_snapshot!(world.get("/event-type").await, @r#"200 {"data":[{"name":"user.created","description":"d","archived":false,"deprecated":false,"schemas":null,"featureFlag":"beta","featureFlags":["beta"],"groupName":"users","createdAt":"<time>","updatedAt":"<time>"}],"iterator":"user.created","prevIterator":"-user.created","done":true}"#);
     assert_eq!(world.get("/event-type?with_content=true").await.json()["data"][0]["schemas"]["1"]["a"], 2);
     let patch = r#"{"schemas": null, "featureFlag": null, "deprecated": true}"#;

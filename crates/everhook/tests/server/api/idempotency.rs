@@ -84,7 +84,7 @@ async fn a_failed_request_may_be_repeated() {
     fail(StoreError::InDoubt { op: Op::Append, source: "the cable was pulled".into() });
     insta::assert_snapshot!(post(&world, "/app/acme/msg", "key", body).await, @r#"503 {"code":"in_doubt","detail":"It may or may not have been written: try again with the same idempotency key."}"#);
     fail(StoreError::Slow { op: Op::Read(QueryName::Messages), source: "interrupted".into() });
-    insta::assert_snapshot!(post(&world, "/app/acme/msg", "key", body).await, @r#"503 {"code":"too_slow","detail":"The search took too long: ask for less, such as a shorter time, or try again."}"#);
+    insta::assert_snapshot!(post(&world, "/app/acme/msg", "key", body).await, @r#"503 {"code":"too_slow","detail":"The search took too long: narrow it, for example to a shorter period, or try again."}"#);
     fail(StoreError::Full { op: Op::Append, source: "no space left".into() });
     insta::assert_snapshot!(post(&world, "/app/acme/msg", "key", body).await, @r#"507 {"code":"storage_full","detail":"The storage is full."}"#);
     fail(StoreError::Refused { op: Op::Append, source: "a secret of ours".into() });

@@ -57,7 +57,7 @@ async fn bad_jobs_are_refused_by_field() {
         (json!({ "timeoutSeconds": 0 }), "timeoutSeconds", "must be 1 to 604800 seconds"),
         (json!({ "uniqueKey": "" }), "uniqueKey", "must have 1 to 256 bytes"),
         (json!({ "uniqueKey": "k", "uniqueSeconds": 0 }), "uniqueSeconds", "must be 1 to"),
-        (json!({ "uniqueSeconds": 1 }), "uniqueSeconds", "needs a uniqueKey"),
+        (json!({ "uniqueSeconds": 1 }), "uniqueSeconds", "requires uniqueKey"),
         (json!({ "concurrencyKey": long }), "concurrencyKey", "must have 1 to 256 bytes"),
         (json!({ "name": "\u{1}" }), "name", "no control characters"),
         (json!({ "tags": ["a", "b c"] }), "tags.[1]", "may only contain"),
@@ -67,9 +67,13 @@ async fn bad_jobs_are_refused_by_field() {
         (json!({ "runAt": "2999-01-01T00:00:00Z" }), "runAt", "days ahead"),
         (json!({ "delaySeconds": -1 }), "delaySeconds", "at least 0"),
         (json!({ "delaySeconds": 1e300 }), "delaySeconds", "days ahead"),
-        (json!({ "delaySeconds": 1, "runAt": "2026-01-01T00:00:00Z" }), "delaySeconds", "together with runAt"),
+        (
+            json!({ "delaySeconds": 1, "runAt": "2026-01-01T00:00:00Z" }),
+            "delaySeconds",
+            "cannot be combined with runAt",
+        ),
         (json!({ "batchId": "b" }), "batchId", "not a valid id"),
-        (json!({ "batchId": "batch_23rb8YdGqMT0qIzpgGwdXfHirMu" }), "batchId", "no such batch"),
+        (json!({ "batchId": "batch_23rb8YdGqMT0qIzpgGwdXfHirMu" }), "batchId", "no batch has this id"),
     ] {
         let answer = world.enqueue(&with(json!({ "queue": "q", "kind": "k" }), more.clone())).await;
         let (at, said) = broken(&answer);
@@ -129,7 +133,7 @@ async fn many_jobs_are_enqueued_at_once_and_each_is_answered() {
     let data = answer.json()["data"].clone();
     assert_eq!(data[0]["state"], "pending");
     assert_eq!(data[1], json!({ "id": taken, "state": "pending", "existing": true }));
-    assert_eq!(data[2], json!({ "error": { "code": "not_found", "detail": "There is no such batch." } }));
+    assert_eq!(data[2], json!({ "error": { "code": "not_found", "detail": "The batch was not found." } }));
     assert_eq!(world.get("/job").await.each("id").len(), 2);
 
     let bad = json!({ "jobs": [job(json!({})), job(json!({ "priority": 11 }))] });

@@ -55,22 +55,22 @@ async fn bad_schedules_are_refused_by_field() {
     let none = Value::Null;
     let message = json!({ "application": "acme", "eventType": "tick", "payload": {} });
     for (more, place, rule) in [
-        (json!({ "name": none }), "name", "must be there"),
+        (json!({ "name": none }), "name", "is required"),
         (json!({ "name": "a b" }), "name", "may only contain"),
         (json!({ "name": "everhook.mine" }), "name", "must not begin with"),
         (json!({ "cron": "61 * * * *" }), "cron", "field 1 (minute), column 1: 61 is out of range, 0 to 59"),
         (json!({ "cron": "0 0 * * FUN" }), "cron", "column 9: unknown name"),
         (json!({ "cron": "@often" }), "cron", "unknown nickname"),
         (json!({ "cron": "0 0 30 2 *" }), "cron", "never run"),
-        (json!({ "cron": none }), "cron", "must be there, or everySeconds"),
-        (json!({ "everySeconds": 60 }), "everySeconds", "together with cron"),
+        (json!({ "cron": none }), "cron", "cron or everySeconds is required"),
+        (json!({ "everySeconds": 60 }), "everySeconds", "cannot be combined with cron"),
         (json!({ "timezone": "Mars/Olympus" }), "timezone", "unknown time zone"),
-        (json!({ "cron": none, "everySeconds": 60 }), "timezone", "is for cron only"),
+        (json!({ "cron": none, "everySeconds": 60 }), "timezone", "can only be combined with cron"),
         (json!({ "cron": none, "everySeconds": 0, "timezone": none }), "everySeconds", "whole seconds"),
         (json!({ "jitterSeconds": 90_000 }), "jitterSeconds", "at most"),
         (json!({ "graceSeconds": 90_000 }), "graceSeconds", "at most"),
-        (json!({ "missed": "catchUp" }), "catchUp", "must be there"),
-        (json!({ "missed": "skip", "catchUp": 3 }), "catchUp", "is for catchUp only"),
+        (json!({ "missed": "catchUp" }), "catchUp", "is required if missed is catchUp"),
+        (json!({ "missed": "skip", "catchUp": 3 }), "catchUp", "can only be combined with the policy catchUp"),
         (json!({ "catchUp": 101 }), "catchUp", "1 to 100"),
         (json!({ "missed": "never" }), "missed", "unknown variant"),
         (json!({ "overlap": "queue" }), "overlap", "unknown variant"),
@@ -80,11 +80,15 @@ async fn bad_schedules_are_refused_by_field() {
             "must be after startsAt",
         ),
         (json!({ "endsAt": "2001-01-01T00:00:00Z" }), "endsAt", "never run"),
-        (json!({ "job": none }), "job", "must be there, or message"),
-        (json!({ "message": message }), "message", "together with job"),
+        (json!({ "job": none }), "job", "job or message is required"),
+        (json!({ "message": message }), "message", "cannot be combined with job"),
         (json!({ "job": { "queue": "q", "kind": "k", "priority": 10 } }), "job.priority", "0 to 9"),
         (json!({ "job": { "queue": "everhook.q", "kind": "k" } }), "job.queue", "must not begin with"),
-        (json!({ "job": { "queue": "q", "kind": "k", "delaySeconds": 1 } }), "job.delaySeconds", "schedule's"),
+        (
+            json!({ "job": { "queue": "q", "kind": "k", "delaySeconds": 1 } }),
+            "job.delaySeconds",
+            "the schedule determines the time",
+        ),
         (json!({ "job": { "queue": "q", "kind": "k", "batchId": "b" } }), "job.batchId", "no batch"),
         (
             json!({ "job": none, "message": with(message.clone(), json!({ "application": "x" })) }),
@@ -101,7 +105,11 @@ async fn bad_schedules_are_refused_by_field() {
             "message.tags.[0]",
             "may only",
         ),
-        (json!({ "job": none, "message": message, "overlap": "skip" }), "overlap", "must be allow for a message"),
+        (
+            json!({ "job": none, "message": message, "overlap": "skip" }),
+            "overlap",
+            "must be allow for a schedule of messages",
+        ),
     ] {
         let answer = create(&world, more.clone()).await;
         let (at, said) = broken(&answer);

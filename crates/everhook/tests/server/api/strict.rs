@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::api::world::{Call, World};
 
-const OWN: [&str; 8] = ["Batch", "Job", "Node", "Once", "Outbox", "Queue", "Schedule", "Worker"];
+const OWN: [&str; 9] = ["Batch", "Delivery", "Job", "Node", "Once", "Outbox", "Queue", "Schedule", "Worker"];
 
 struct Own {
     method: Method,
@@ -132,11 +132,11 @@ async fn a_misspelt_option_is_refused_with_the_one_that_was_meant() {
     let schedule = json!({ "name": "s", "cron": "@daily", "job": { "queue": "q", "kind": "k", "timeout": 5 } });
     insta::assert_snapshot!(world.post("/schedule", &schedule.to_string()).await, @r#"422 {"detail":[{"loc":["body","job","timeout"],"msg":"is not a known field: did you mean `timeoutSeconds`?","type":"value_error"}]}"#);
     insta::assert_snapshot!(world.get("/job?que=q").await, @r#"422 {"detail":[{"loc":["query","que"],"msg":"is not a known parameter: did you mean `queue`?","type":"value_error"}]}"#);
-    insta::assert_snapshot!(world.get("/worker?limit=5").await, @r#"422 {"detail":[{"loc":["query","limit"],"msg":"is not a known parameter: there are none here","type":"value_error"}]}"#);
-    insta::assert_snapshot!(world.post("/queue/q/pause", r#"{"until": "tomorrow"}"#).await, @r#"422 {"detail":[{"loc":["body","until"],"msg":"is not a known field: there are none here","type":"value_error"}]}"#);
+    insta::assert_snapshot!(world.get("/worker?limit=5").await, @r#"422 {"detail":[{"loc":["query","limit"],"msg":"is not a known parameter: this route has none","type":"value_error"}]}"#);
+    insta::assert_snapshot!(world.post("/queue/q/pause", r#"{"until": "tomorrow"}"#).await, @r#"422 {"detail":[{"loc":["body","until"],"msg":"is not a known field: this route has none","type":"value_error"}]}"#);
     let message = r#"{"eventType": "a", "payload": {}, "once": {"key": "k", "phas": 2}}"#;
     insta::assert_snapshot!(world.post("/app/acme/msg", message).await, @r#"422 {"detail":[{"loc":["body","once","phas"],"msg":"is not a known field: did you mean `phase`?","type":"value_error"}]}"#);
-    insta::assert_snapshot!(world.post("/app/acme/endpoint/main/redrive", r#"{"from": "2026-01-01T00:00:00Z"}"#).await, @r#"422 {"detail":[{"loc":["body","from"],"msg":"is not a known field: there are since, until","type":"value_error"}]}"#);
+    insta::assert_snapshot!(world.post("/app/acme/endpoint/main/redrive", r#"{"from": "2026-01-01T00:00:00Z"}"#).await, @r#"422 {"detail":[{"loc":["body","from"],"msg":"is not a known field: use one of since, until","type":"value_error"}]}"#);
     assert_eq!(world.get("/job").await.each("id"), [""; 0], "nothing was enqueued");
 }
 

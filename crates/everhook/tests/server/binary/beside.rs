@@ -31,10 +31,13 @@ fn keys_are_created_listed_and_revoked_beside_a_running_server(backend: Arc<Back
     let table = backend.run(&["key", "list"]);
     assert!(table.contains("staging") && !table.contains(key.trim()), "{table}");
 
-    backend.run(&["key", "revoke", &text(&of("staging")["id"])]);
+    let unconfirmed = backend.try_run(&["key", "revoke", &text(&of("staging")["id"])]);
+    assert_eq!(unconfirmed.status.code(), Some(2), "it needs --yes without a terminal");
+    client.get("/app").expect(200);
+    backend.run(&["key", "revoke", &text(&of("staging")["id"]), "--yes"]);
     until_true("the revoked key has stopped working", || client.get("/app").status == 401);
     server.client().get("/app").expect(200);
-    let again = backend.try_run(&["key", "revoke", &text(&of("staging")["id"])]);
+    let again = backend.try_run(&["key", "revoke", &text(&of("staging")["id"]), "--yes"]);
     let complaint = String::from_utf8(again.stderr).unwrap();
     assert!(!again.status.success() && complaint.contains("everhook key list"), "{complaint}");
 }

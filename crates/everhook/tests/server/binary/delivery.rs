@@ -44,6 +44,8 @@ fn a_message_arrives_signed_with_its_headers(backend: Arc<Backend>) {
     assert_eq!(seen.header("content-type"), "application/json");
     assert_eq!(seen.header("user-agent"), format!("Everhook/{}", env!("CARGO_PKG_VERSION")));
     assert_eq!(application.wait_for(&id, &endpoint, "success")["status"], 0);
+    let attempts = application.client.get(&application.path(&format!("/attempt/msg/{id}"))).expect(200);
+    assert_eq!(text(&attempts["data"][0]["id"]), seen.header("webhook-attempt-id"));
 }
 
 fn the_body_is_what_was_accepted_byte_for_byte(backend: Arc<Backend>) {

@@ -3,7 +3,7 @@
 use std::fs::{self, OpenOptions};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::process::{ExitStatus, Output, Stdio};
+use std::process::{Command, ExitStatus, Output, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 use std::thread;
@@ -53,10 +53,17 @@ impl Backend {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    /// Prepares a command of the binary on this store.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let (name, value) = self.setting();
+        let mut command = everhook();
+        command.args(arguments).env(name, value).stdin(Stdio::null());
+        command
+    }
+
     /// Runs a command that may fail.
     pub(crate) fn try_run(&self, arguments: &[&str]) -> Output {
-        let (name, value) = self.setting();
-        everhook().args(arguments).env(name, value).stdin(Stdio::null()).output().unwrap()
+        self.command(arguments).output().unwrap()
     }
 }
 
