@@ -102,12 +102,12 @@ pub struct AttemptNews {
     pub msg_id: MessageId,
     pub msg_event_id: Option<Name>,
     pub endpoint_id: EndpointId,
-    pub last_attempt: LastAttempt,
+    pub last_attempt: ReportedAttempt,
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct LastAttempt {
+pub struct ReportedAttempt {
     pub id: AttemptId,
     /// The HTTP status; 0 if the receiver sent none.
     pub response_status_code: u16,

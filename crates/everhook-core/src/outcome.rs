@@ -78,7 +78,7 @@ pub enum Class {
     Status,
     /// 429, 502 or 504: the receiver is overloaded.
     Throttled,
-    /// 410: the receiver wants no more requests.
+    /// 410, or a failure with the wish to disable the endpoint: the receiver wants no more requests.
     Gone,
     Dns,
     Connect,
@@ -198,13 +198,12 @@ pub enum Outcome {
 pub fn classify(sent: &Result<Reply, SendFailure>, now: Timestamp) -> (Class, Outcome) {
     let (class, outcome) = classify_status(sent, now);
     let wish = sent.as_ref().ok().and_then(|reply| reply.wish);
-    let outcome = match (wish, outcome) {
-        (Some(Wish::Disable), Outcome::Success) => Outcome::LastSuccess,
-        (Some(Wish::Disable), _) => Outcome::Gone,
-        (Some(Wish::AbortMessage), Outcome::Throttled { .. } | Outcome::Failure { .. }) => Outcome::Aborted,
-        (Some(Wish::AbortMessage) | None, outcome) => outcome,
-    };
-    (class, outcome)
+    match (wish, outcome) {
+        (Some(Wish::Disable), Outcome::Success) => (class, Outcome::LastSuccess),
+        (Some(Wish::Disable), _) => (Class::Gone, Outcome::Gone),
+        (Some(Wish::AbortMessage), Outcome::Throttled { .. } | Outcome::Failure { .. }) => (class, Outcome::Aborted),
+        (Some(Wish::AbortMessage) | None, outcome) => (class, outcome),
+    }
 }
 
 fn classify_status(sent: &Result<Reply, SendFailure>, now: Timestamp) -> (Class, Outcome) {
@@ -307,7 +306,7 @@ mod tests {
             classify(&Ok(reply), Timestamp::default())
         };
         assert_eq!(with(204, "disable"), (Class::Success, Outcome::LastSuccess));
-        assert_eq!(with(500, " Disable "), (Class::Status, Outcome::Gone));
+        assert_eq!(with(500, " Disable "), (Class::Gone, Outcome::Gone));
         assert_eq!(with(200, "abort-message"), (Class::Success, Outcome::Success));
         assert_eq!(with(500, "abort-message"), (Class::Status, Outcome::Aborted));
         assert_eq!(with(429, "abort-message"), (Class::Throttled, Outcome::Aborted));

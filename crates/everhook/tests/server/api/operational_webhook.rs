@@ -77,12 +77,13 @@ async fn operational_endpoints_are_the_environments_own() {
 #[tokio::test]
 async fn the_operator_is_told_of_endpoints_and_deliveries() {
     let world = World::new().await;
-    world.post(PATH, r#"{"url": "https://example.com/"}"#).await.created();
+    let operational = world.post(PATH, r#"{"url": "https://example.com/"}"#).await.created();
     let application = world.application("acme").await;
     let endpoint = world.endpoint("acme", "main").await;
     let about = json!({"appId": application, "appUid": "acme", "endpointId": endpoint, "endpointUid": "main"});
     assert_eq!(events(&world).await, [json!({"type": "endpoint.created", "data": about})]);
     assert!(world.counts("everhook_messages_accepted_total 1"), "an event is a message");
+    assert_eq!(world.get("/delivery").await.each("endpointId"), [operational], "its delivery is visible");
 
     world.patch("/app/acme/endpoint/main", r#"{"disabled": true}"#).await;
     let told = events(&world).await;
