@@ -12,31 +12,37 @@ use http::request::Parts;
 use crate::auth::Rights;
 use crate::error::ApiError;
 
-const NEEDS: [(&str, &str, Capability); 26] = [
+const NEEDS: &[(&str, &str, Capability)] = &[
     ("GET", "/api/v1/app/{app_id}", ViewBase),
     ("GET", "/api/v1/app/{app_id}/attempt/endpoint/{endpoint_id}", ViewBase),
     ("GET", "/api/v1/app/{app_id}/attempt/msg/{msg_id}", ViewBase),
+    ("GET", "/api/v1/app/{app_id}/delivery", ViewBase),
     ("GET", "/api/v1/app/{app_id}/endpoint", ViewBase),
     ("POST", "/api/v1/app/{app_id}/endpoint", ManageEndpoint),
     ("GET", "/api/v1/app/{app_id}/endpoint/{endpoint_id}", ViewBase),
     ("PUT", "/api/v1/app/{app_id}/endpoint/{endpoint_id}", ManageEndpoint),
     ("PATCH", "/api/v1/app/{app_id}/endpoint/{endpoint_id}", ManageEndpoint),
     ("DELETE", "/api/v1/app/{app_id}/endpoint/{endpoint_id}", ManageEndpoint),
+    ("GET", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/attempt-stats", ViewBase),
     ("GET", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/headers", ViewBase),
     ("PUT", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/headers", ManageEndpoint),
     ("PATCH", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/headers", ManageEndpoint),
+    ("GET", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/msg", ViewBase),
     ("POST", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/redrive", CreateAttempts),
     ("GET", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/secret", ViewEndpointSecret),
     ("POST", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/secret/rotate", ManageEndpointSecret),
     ("POST", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/send-example", CreateAttempts),
+    ("GET", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/stats", ViewBase),
     ("GET", "/api/v1/app/{app_id}/msg", ViewBase),
     ("GET", "/api/v1/app/{app_id}/msg/{msg_id}", ViewBase),
     ("GET", "/api/v1/app/{app_id}/msg/{msg_id}/attempt", ViewBase),
     ("GET", "/api/v1/app/{app_id}/msg/{msg_id}/attempt/{attempt_id}", ViewBase),
     ("GET", "/api/v1/app/{app_id}/msg/{msg_id}/endpoint", ViewBase),
+    ("GET", "/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}", ViewBase),
     ("GET", "/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/attempt", ViewBase),
     ("POST", "/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/redrive", CreateAttempts),
     ("POST", "/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/resend", CreateAttempts),
+    ("POST", "/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/retry-now", CreateAttempts),
     ("POST", "/api/v1/auth/logout", ViewBase),
     ("GET", "/api/v1/event-type", ViewBase),
     ("GET", "/api/v1/event-type/{event_type_name}", ViewBase),
@@ -69,7 +75,7 @@ mod tests {
     #[test]
     fn every_entry_of_the_table_is_a_route() {
         let paths = routes::all().paths.paths;
-        for (method, path, _) in NEEDS {
+        for (method, path, _) in NEEDS.iter().copied() {
             let item = paths.get(path).unwrap_or_else(|| panic!("no route {path}"));
             let operation = match method {
                 "GET" => &item.get,

@@ -80,3 +80,7 @@ pub(crate) const WORKER_HELD_MAX: usize = 10_000;
 pub(crate) const RUNS_SHOWN: usize = 20;
 /// Transactions of one request that redrives dead jobs. The next request handles the rest.
 pub(crate) const JOB_REDRIVE_ROUNDS_MAX: usize = 40;
+/// Longest period of an endpoint's statistics.
+pub(crate) const STATS_PERIOD_MAX: Duration = Duration::from_secs(28 * 24 * 3600);
+/// Largest difference between the clocks of a client and the server in a request for statistics.
+pub(crate) const STATS_CLOCK_SKEW: Duration = Duration::from_secs(300);

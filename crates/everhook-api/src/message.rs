@@ -123,6 +123,10 @@ pub(crate) struct MessageOut<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     deliver_at: Option<Timestamp>,
+    /// The message whose dead delivery this message replaces with a corrected payload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    redrive_of: Option<MessageId>,
     /// True in a response with status 200: the request was suppressed, and this message has the once-slot.
     #[serde(skip_serializing_if = "is_false")]
     #[schema(required = false)]
@@ -374,7 +378,7 @@ impl<'a> MessageIn<'a> {
         if payload_until.is_some() && deliver_at > payload_until {
             return Err(at("deliverAt").breaks("must be before the payload's retention ends").into());
         }
-        let rest = Rest { deliver_at, payload_until, content_type };
+        let rest = Rest { deliver_at, payload_until, content_type, redrive_of: None };
         let Found { id: application, version } = found;
         let message = self.into_new(api, application, payload.bytes(), rest)?;
         let mut keys = Vec::with_capacity(2);
@@ -475,7 +479,7 @@ impl MessageOut<'_> {
 
 impl<'a> MessageOut<'a> {
     /// Shows a message. `payload` saves a second parse if the caller already has the payload as JSON.
-    fn new(
+    pub(crate) fn new(
         message: &'a Message,
         now: Timestamp,
         content: &ContentParams,
@@ -497,6 +501,7 @@ impl<'a> MessageOut<'a> {
             payload,
             timestamp: message.created_at,
             deliver_at: message.rest.deliver_at,
+            redrive_of: message.rest.redrive_of,
             suppressed: false,
         }
     }

@@ -23,9 +23,9 @@ use crate::error::ApiError;
 use crate::state::{Api, ApiConfig};
 use crate::strict::{self, Known, KnownByRoute};
 use crate::{
-    application, attempt, batch, bounds, destination, document, endpoint, endpoint_headers, endpoint_secret,
-    event_type, example, health, integration, job, job_end, message, message_batch, node, once, outbox, portal,
-    precheck, queue, redrive, schedule, token_end, worker,
+    application, attempt, batch, bounds, delivery, delivery_steer, destination, document, endpoint, endpoint_headers,
+    endpoint_message, endpoint_secret, endpoint_stats, event_type, example, health, integration, job, job_end, message,
+    message_batch, node, once, outbox, portal, precheck, queue, redrive, schedule, token_end, worker,
 };
 
 /// Time for which a browser may cache the answer to a preflight request.
@@ -77,6 +77,10 @@ pub(crate) fn all() -> Routes {
         .merge(once::routes())
         .merge(attempt::routes())
         .merge(destination::routes())
+        .merge(endpoint_message::routes())
+        .merge(endpoint_stats::routes())
+        .merge(delivery::routes())
+        .merge(delivery_steer::routes())
         .merge(redrive::routes())
         .merge(portal::routes())
         .merge(token_end::routes())

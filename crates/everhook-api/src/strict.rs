@@ -25,9 +25,9 @@ use crate::input;
 use crate::state::Api;
 
 /// The tags of Everhook's own routes.
-const OWN_TAGS: [&str; 8] = ["Batch", "Job", "Node", "Once", "Outbox", "Queue", "Schedule", "Worker"];
+const OWN_TAGS: &[&str] = &["Batch", "Delivery", "Job", "Node", "Once", "Outbox", "Queue", "Schedule", "Worker"];
 /// The suffixes of Everhook's own operations whose tag belongs to the compatible API.
-const OWN_OPERATIONS: [&str; 2] = [".redrive", ".create-batch"];
+const OWN_OPERATIONS: &[&str] = &[".redrive", ".create-batch"];
 
 /// The parameters of one of Everhook's own routes, and whether it takes a body.
 #[derive(Clone, Debug)]

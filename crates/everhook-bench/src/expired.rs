@@ -97,6 +97,23 @@ impl Ages {
         Ok(())
     }
 
+    /// Writes messages that were delivered just now, each with one attempt to the only endpoint.
+    pub(crate) async fn write_delivered(&self, place: &Place, count: usize) -> anyhow::Result<()> {
+        eprintln!("  filling {count} delivered messages");
+        let statements = self.messages(self.now_secs - ID_EPOCH_SECS, count);
+        let Some(client) = place.client().await? else {
+            let connection = rusqlite::Connection::open(place.file())?;
+            let all = statements.join(";\n");
+            let all = format!("pragma synchronous = off; begin; {all}; commit; pragma wal_checkpoint(truncate)");
+            return connection.execute_batch(&all).context("could not fill the embedded store");
+        };
+        client.batch_execute("set synchronous_commit = off").await?;
+        for statement in statements.iter().map(String::as_str).chain(["vacuum analyze", "checkpoint"]) {
+            client.batch_execute(statement).await?;
+        }
+        Ok(())
+    }
+
     /// Counts the rows that are left.
     pub(crate) async fn left(&self, place: &Place) -> anyhow::Result<Expired> {
         let (schema, now_us) = (self.schema(), self.now_secs * 1_000_000);

@@ -6,6 +6,7 @@ mod isolation;
 mod jobs;
 mod latency;
 mod outbox;
+mod pages;
 mod pinned;
 mod rate;
 mod replicas;
@@ -20,7 +21,7 @@ use crate::Arguments;
 use crate::bench::Bench;
 use crate::report::{Report, Row};
 
-pub(crate) const NAMES: [&str; 14] = [
+pub(crate) const NAMES: [&str; 15] = [
     "one",
     "five",
     "outbox",
@@ -32,6 +33,7 @@ pub(crate) const NAMES: [&str; 14] = [
     "isolation",
     "pinned",
     "scrape",
+    "pages",
     "retention",
     "replicas",
     "start",
@@ -72,6 +74,7 @@ async fn run_one(name: &str, bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
         "isolation" => isolation::run(bench).await,
         "pinned" => pinned::run(bench).await,
         "scrape" => scrape::run(bench).await,
+        "pages" => pages::run(bench).await,
         "retention" => retention::run(bench).await,
         "replicas" => replicas::run(bench).await,
         "start" => start::run(bench).await,

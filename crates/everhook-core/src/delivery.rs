@@ -1,8 +1,22 @@
-//! The state of a delivery as users see it, computed from its open task, or from its last attempt once the task is
-//! gone.
+//! The state of a delivery as users see it, the reason for that state, and the commands of operators.
+//!
+//! Pure. The state is computed from the open task, or from the last attempt once the task is gone.
 
+use std::fmt;
+use std::str::FromStr;
+
+use crate::id::{BadId, EndpointId, MessageId};
 use crate::lifecycle::EndState;
+use crate::outcome::Class;
 use crate::task::TaskState;
+use crate::time::Timestamp;
+
+/// The key of a delivery. Lists are sorted by it, so that newer messages have larger keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DeliveryKey {
+    pub message: MessageId,
+    pub endpoint: EndpointId,
+}
 
 /// The state of one message at one endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,9 +66,295 @@ pub fn state(trace: DeliveryTrace, endpoint: EndpointPresence) -> DeliveryState 
     }
 }
 
+impl DeliveryState {
+    /// Whether the delivery has a task: it waits, is being sent, or is dead and can be redriven.
+    pub const fn is_open(self) -> bool {
+        match self {
+            DeliveryState::Pending | DeliveryState::Sending | DeliveryState::Held | DeliveryState::Dead => true,
+            DeliveryState::Succeeded | DeliveryState::Cancelled => false,
+        }
+    }
+}
+
+/// Why a delivery is in its state. Later versions may add reasons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// Waits for the delivery time of its message.
+    Scheduled {
+        until: Timestamp,
+    },
+    /// Waits for the next retry.
+    Retry {
+        until: Timestamp,
+    },
+    /// Due, but the endpoint backs off after a timeout or an answer such as 429.
+    BackOff {
+        until: Timestamp,
+    },
+    /// Due, and waits for its turn.
+    Queued,
+    EndpointDisabled,
+    /// A user cancelled it while a node held it. It ends when the node lets it go.
+    CancelRequested,
+    Sending {
+        since: Timestamp,
+    },
+    Delivered,
+    /// The last attempt failed and no further one was allowed.
+    Exhausted,
+    /// The receiver answered 410.
+    Gone,
+    /// Its holders crashed too often.
+    Crashed,
+    EndpointDeleted,
+    /// Ended without a request; the last attempt holds the details.
+    Cancelled,
+}
+
+/// The facts from which [`reason`] decides.
+#[derive(Clone, Copy, Debug)]
+pub struct DeliveryFacts {
+    pub state: DeliveryState,
+    /// The due time of the open task.
+    pub due_at: Option<Timestamp>,
+    /// The start of the lease.
+    pub leased_at: Option<Timestamp>,
+    /// The lane starts no task before this time.
+    pub hold_until: Option<Timestamp>,
+    /// The cancel flag of the open task.
+    pub cancel: bool,
+    /// The class of the last attempt.
+    pub last: Option<Class>,
+}
+
+pub fn reason(facts: &DeliveryFacts, now: Timestamp) -> Reason {
+    match facts.state {
+        DeliveryState::Pending | DeliveryState::Sending if facts.cancel => Reason::CancelRequested,
+        DeliveryState::Pending => waiting(facts, now),
+        DeliveryState::Held => Reason::EndpointDisabled,
+        DeliveryState::Sending => {
+            facts.leased_at.or(facts.due_at).map_or(Reason::Queued, |since| Reason::Sending { since })
+        }
+        DeliveryState::Succeeded => Reason::Delivered,
+        DeliveryState::Dead => match facts.last {
+            Some(Class::Gone) => Reason::Gone,
+            Some(Class::Abandoned) => Reason::Crashed,
+            _ => Reason::Exhausted,
+        },
+        // A pending task of a deleted endpoint has a due time; it is cancelled when it comes up.
+        DeliveryState::Cancelled if facts.due_at.is_some() => Reason::EndpointDeleted,
+        DeliveryState::Cancelled => Reason::Cancelled,
+    }
+}
+
+fn waiting(facts: &DeliveryFacts, now: Timestamp) -> Reason {
+    let due_at = facts.due_at.unwrap_or(now);
+    match facts.hold_until {
+        Some(until) if until > due_at.max(now) => Reason::BackOff { until },
+        _ if due_at <= now => Reason::Queued,
+        _ if facts.last.is_some() => Reason::Retry { until: due_at },
+        _ => Reason::Scheduled { until: due_at },
+    }
+}
+
+impl Reason {
+    /// The name in the API.
+    pub const fn kind(self) -> &'static str {
+        match self {
+            Reason::Scheduled { .. } => "scheduled",
+            Reason::Retry { .. } => "retry",
+            Reason::BackOff { .. } => "backOff",
+            Reason::Queued => "queued",
+            Reason::EndpointDisabled => "endpointDisabled",
+            Reason::CancelRequested => "cancelRequested",
+            Reason::Sending { .. } => "sending",
+            Reason::Delivered => "delivered",
+            Reason::Exhausted => "exhausted",
+            Reason::Gone => "gone",
+            Reason::Crashed => "crashed",
+            Reason::EndpointDeleted => "endpointDeleted",
+            Reason::Cancelled => "cancelled",
+        }
+    }
+
+    /// The time until which the reason holds, as far as it is known.
+    pub const fn until(self) -> Option<Timestamp> {
+        match self {
+            Reason::Scheduled { until } | Reason::Retry { until } | Reason::BackOff { until } => Some(until),
+            _ => None,
+        }
+    }
+}
+
+/// A command of an operator for the open tasks of a delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeliveryCommand {
+    /// End a delivery that waits or is being sent.
+    Cancel,
+    /// Make a waiting delivery due now, or redrive a dead one.
+    RetryNow,
+    /// End a dead delivery as cancelled.
+    Dismiss,
+}
+
+/// The action that carries out a command on one task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeliveryAction {
+    /// Delete the task, and log that the delivery was cancelled.
+    End,
+    /// Flag the task. Its next lease ends the delivery as cancelled, unless the current attempt succeeds.
+    RequestCancel,
+    /// Make the task due now.
+    RunNow,
+    /// Return the task to pending with fresh tries.
+    Redrive,
+    /// The task is already in the requested state.
+    Nothing,
+    /// The state does not allow the command.
+    Refuse,
+}
+
+impl DeliveryCommand {
+    /// Decides the action for a task in this state.
+    pub const fn on(self, state: TaskState) -> DeliveryAction {
+        match (self, state) {
+            (DeliveryCommand::Cancel, TaskState::Pending) => DeliveryAction::End,
+            (DeliveryCommand::Cancel, TaskState::Leased) => DeliveryAction::RequestCancel,
+            (DeliveryCommand::Cancel, TaskState::Dead) => DeliveryAction::Refuse,
+            (DeliveryCommand::RetryNow, TaskState::Pending) => DeliveryAction::RunNow,
+            (DeliveryCommand::RetryNow, TaskState::Leased) => DeliveryAction::Nothing,
+            (DeliveryCommand::RetryNow, TaskState::Dead) => DeliveryAction::Redrive,
+            (DeliveryCommand::Dismiss, TaskState::Dead) => DeliveryAction::End,
+            (DeliveryCommand::Dismiss, TaskState::Pending | TaskState::Leased) => DeliveryAction::Refuse,
+        }
+    }
+
+    /// The text of the attempt that logs an ended delivery.
+    pub const fn note(self) -> &'static str {
+        match self {
+            DeliveryCommand::Cancel | DeliveryCommand::RetryNow => "the delivery was cancelled on request",
+            DeliveryCommand::Dismiss => "the dead delivery was dismissed on request",
+        }
+    }
+}
+
+impl fmt::Display for DeliveryState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            DeliveryState::Pending => "pending",
+            DeliveryState::Sending => "sending",
+            DeliveryState::Held => "held",
+            DeliveryState::Succeeded => "succeeded",
+            DeliveryState::Dead => "dead",
+            DeliveryState::Cancelled => "cancelled",
+        })
+    }
+}
+
+/// Error of a text that names no state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("must be pending, sending, held, succeeded, dead or cancelled")]
+pub struct BadDeliveryState;
+
+impl FromStr for DeliveryState {
+    type Err = BadDeliveryState;
+
+    fn from_str(text: &str) -> Result<DeliveryState, BadDeliveryState> {
+        let all = [
+            DeliveryState::Pending,
+            DeliveryState::Sending,
+            DeliveryState::Held,
+            DeliveryState::Succeeded,
+            DeliveryState::Dead,
+            DeliveryState::Cancelled,
+        ];
+        all.into_iter().find(|state| state.to_string() == text).ok_or(BadDeliveryState)
+    }
+}
+
+impl fmt::Display for DeliveryKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.message, self.endpoint)
+    }
+}
+
+impl FromStr for DeliveryKey {
+    type Err = BadId;
+
+    fn from_str(text: &str) -> Result<DeliveryKey, BadId> {
+        let (message, endpoint) = text.split_once('.').ok_or(BadId)?;
+        Ok(DeliveryKey { message: message.parse()?, endpoint: endpoint.parse()? })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::id::Id;
+
+    #[track_caller]
+    fn check(change: impl FnOnce(&mut DeliveryFacts), want: &str) {
+        let now = Timestamp::from_millis(100_000);
+        let mut facts = DeliveryFacts {
+            state: DeliveryState::Pending,
+            due_at: None,
+            leased_at: None,
+            hold_until: None,
+            cancel: false,
+            last: None,
+        };
+        change(&mut facts);
+        let reason = reason(&facts, now);
+        let until = reason.until().map(|until| format!(" until {}", until.as_millis())).unwrap_or_default();
+        assert_eq!(format!("{}{until}", reason.kind()), want);
+    }
+
+    fn at(millis: i64) -> Option<Timestamp> {
+        Some(Timestamp::from_millis(millis))
+    }
+
+    #[test]
+    fn a_waiting_delivery_says_what_it_waits_for() {
+        check(|facts| facts.due_at = at(99_000), "queued");
+        check(|facts| facts.due_at = at(101_000), "scheduled until 101000");
+        let retry = |facts: &mut DeliveryFacts| (facts.due_at, facts.last) = (at(101_000), Some(Class::Status));
+        check(retry, "retry until 101000");
+        check(|facts| (facts.due_at, facts.hold_until) = (at(99_000), at(105_000)), "backOff until 105000");
+        check(|facts| (facts.due_at, facts.hold_until) = (at(106_000), at(105_000)), "scheduled until 106000");
+        check(|facts| (facts.due_at, facts.hold_until) = (at(99_000), at(98_000)), "queued");
+        check(|facts| (facts.due_at, facts.cancel) = (at(101_000), true), "cancelRequested");
+        check(|facts| facts.state = DeliveryState::Held, "endpointDisabled");
+    }
+
+    #[test]
+    fn an_ended_delivery_says_how_it_ended() {
+        let dead = |class| move |facts: &mut DeliveryFacts| (facts.state, facts.last) = (DeliveryState::Dead, class);
+        check(dead(Some(Class::Status)), "exhausted");
+        check(dead(Some(Class::Gone)), "gone");
+        check(dead(Some(Class::Abandoned)), "crashed");
+        check(|facts| facts.state = DeliveryState::Succeeded, "delivered");
+        check(|facts| facts.state = DeliveryState::Cancelled, "cancelled");
+        check(|facts| (facts.state, facts.due_at) = (DeliveryState::Cancelled, at(1)), "endpointDeleted");
+    }
+
+    #[test]
+    fn a_command_fits_the_state_of_its_task() {
+        use DeliveryAction::{End, Nothing, Redrive, Refuse, RequestCancel, RunNow};
+        let on =
+            |command: DeliveryCommand| [TaskState::Pending, TaskState::Leased, TaskState::Dead].map(|s| command.on(s));
+        assert_eq!(on(DeliveryCommand::Cancel), [End, RequestCancel, Refuse]);
+        assert_eq!(on(DeliveryCommand::RetryNow), [RunNow, Nothing, Redrive]);
+        assert_eq!(on(DeliveryCommand::Dismiss), [Refuse, Refuse, End]);
+    }
+
+    #[test]
+    fn a_key_is_read_as_it_is_written() {
+        let key = DeliveryKey { message: MessageId(Id::MAX), endpoint: EndpointId(Id::MIN) };
+        assert_eq!(key.to_string().parse(), Ok(key));
+        for bad in ["", "msg_1", "msg_1.ep_1"] {
+            assert_eq!(bad.parse::<DeliveryKey>(), Err(BadId), "{bad}");
+        }
+    }
 
     #[test]
     fn a_waiting_delivery_depends_on_its_endpoint() {

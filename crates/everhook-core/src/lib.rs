@@ -38,4 +38,5 @@ pub mod svix_key;
 pub mod task;
 pub mod time;
 pub mod token;
+pub mod verify;
 pub mod violation;

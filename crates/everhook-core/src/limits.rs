@@ -119,6 +119,8 @@ pub const SESSIONS_LISTED_MAX: usize = 1000;
 pub const BACKLOG_COUNTED_MAX: usize = 100_000;
 /// Lanes whose oldest due task is sampled for metrics: the lanes that have waited longest.
 pub const BACKLOG_LANES_MAX: usize = 64;
+/// Attempts that one request for the statistics of an endpoint reads, newest first.
+pub const STATS_ROWS_MAX: usize = 100_000;
 /// Dead tasks that one transaction redrives.
 pub const REDRIVE_BATCH_MAX: usize = 1000;
 /// Endpoints one application may have.

@@ -37,6 +37,9 @@ pub struct Rest {
     /// Content type of a payload that is not JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content_type: Option<String>,
+    /// The message whose dead delivery this one replaces, with a corrected payload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub redrive_of: Option<MessageId>,
 }
 
 impl Rest {
@@ -100,6 +103,7 @@ pub fn check_depth(json: &str) -> Result<(), BadPayload> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::id::Id;
 
     #[test]
     fn a_payload_is_an_object_of_bounded_depth() {
@@ -115,8 +119,12 @@ mod tests {
     fn a_message_keeps_what_little_else_it_has() {
         assert_eq!(Rest::default().to_json(), None);
         let at = Timestamp::from_micros(1_614_265_330_123_456);
-        let rest =
-            Rest { deliver_at: Some(at), payload_until: Some(at), content_type: Some("text/csv; a=\"b\"".to_owned()) };
+        let rest = Rest {
+            deliver_at: Some(at),
+            payload_until: Some(at),
+            content_type: Some("text/csv; a=\"b\"".to_owned()),
+            redrive_of: Some(MessageId(Id::MAX)),
+        };
         assert_eq!(serde_json::from_str::<Rest>(&rest.to_json().unwrap()).unwrap(), rest);
         assert_eq!(serde_json::from_str::<Rest>(r#"{"ofANewerServer": 1}"#).unwrap(), Rest::default());
     }

@@ -3,6 +3,7 @@
 //! Pure. `classify` maps a receiver's reply or the sender's failure. No other code interprets a status code.
 
 use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -122,6 +123,20 @@ impl fmt::Display for Class {
     }
 }
 
+/// Error of a text that names no class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("is not the class of an attempt")]
+pub struct BadClass;
+
+impl FromStr for Class {
+    type Err = BadClass;
+
+    fn from_str(text: &str) -> Result<Class, BadClass> {
+        let mut all = (0..).map_while(Class::from_db);
+        all.find(|class| class.to_string() == text).ok_or(BadClass)
+    }
+}
+
 /// The meaning of an attempt for its task and lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -215,6 +230,14 @@ mod tests {
         check(301, "", "status Failure { retry_after: None }");
         check(404, "", "status Failure { retry_after: None }");
         check(500, "", "status Failure { retry_after: None }");
+    }
+
+    #[test]
+    fn a_class_is_read_by_its_name() {
+        for class in [Class::Success, Class::Timeout, Class::Snoozed] {
+            assert_eq!(class.to_string().parse(), Ok(class));
+        }
+        assert_eq!("fine".parse::<Class>(), Err(BadClass));
     }
 
     #[test]

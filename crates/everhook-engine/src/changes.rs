@@ -5,6 +5,7 @@
 
 use everhook_core::application::Environment;
 use everhook_core::batch::Resolution;
+use everhook_core::delivery::DeliveryAction;
 use everhook_core::endpoint::EndpointState;
 use everhook_core::id::{BatchId, JobId, OrgId};
 use everhook_core::job::report::Progress;
@@ -134,7 +135,8 @@ impl Node {
     /// Changes tasks as an operator asks, in one transaction.
     pub async fn steer(&self, scope: Scope, steer: Steer) -> Result<Steered, StoreError> {
         let steered = self.counted(self.store.steer(scope, steer).await?);
-        if steered.redriven > 0 {
+        let is_due = |action: &DeliveryAction| matches!(action, DeliveryAction::RunNow | DeliveryAction::Redrive);
+        if steered.redriven > 0 || steered.deliveries.iter().any(is_due) {
             self.wakeups.hint_deliveries();
         }
         if steered.plans.iter().flatten().any(|plan| is_ready_after(*plan)) {

@@ -17,7 +17,8 @@ update everhook.task
 set state = 0,
     due_at = :now,
     tries = 0,
-    crashes = 0
+    crashes = 0,
+    cancel = false
 from dead
 where task.environment = any (array[dead.environment])
     and task.subject = dead.subject

@@ -29,7 +29,7 @@ statement! {
         -> Vec<(EnvironmentId, ApplicationId, i64, Timestamp)>;
     FindLane = "find_lane" { wanted: Keys } -> Vec<LaneRow>;
     pub(crate) AppendMessage<'a> = "append_message" { fresh: Messages<'a>, created_at: Timestamp };
-    AppendPayloadExpiry = "append_payload_expiry" { fresh: Expiries };
+    pub(crate) AppendPayloadExpiry = "append_payload_expiry" { fresh: Expiries };
     pub(crate) AppendTask = "append_task" { fresh: Tasks };
     pub(crate) LockLane = (
         "lock_lane",

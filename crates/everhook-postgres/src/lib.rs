@@ -10,6 +10,7 @@ mod batch;
 mod columns;
 mod connection;
 mod dedup;
+mod deliveries;
 mod endpoints;
 mod environment;
 mod error;

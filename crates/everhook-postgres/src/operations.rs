@@ -122,6 +122,18 @@ impl Store for PostgresStore {
                 let redriven = self.run_plain(Op::Steer, || self.redrive_once(environment, &redrive)).await?;
                 Ok(Made::default().with(Steered { redriven, ..Steered::default() }))
             }
+            Steer::Deliveries { message, endpoint, command } => {
+                let weeks = || [Week::of(&message.0)].into_iter().collect();
+                let change = || self.steer_deliveries_once(environment, message, endpoint, command);
+                let deliveries = self.run(Op::Steer, weeks, change).await?;
+                Ok(Made::default().with(Steered { deliveries, ..Steered::default() }))
+            }
+            Steer::Correct { dead, message } => {
+                let weeks = || [Week::of(&dead.message.0), Week::of(&message.id.0)].into_iter().collect();
+                let corrected = self.run(Op::Steer, weeks, || self.correct_once(environment, dead, &message)).await?;
+                let made = Made { messages: usize::from(corrected.is_some()), ..Made::default() };
+                Ok(made.with(Steered { corrected, ..Steered::default() }))
+            }
             Steer::Jobs { ids, command } => {
                 let weeks = || ids.iter().map(|id| Week::of(&id.0)).collect();
                 let plans = self.run(Op::Steer, weeks, || self.change_jobs_once(environment, &ids, command)).await?;

@@ -60,6 +60,8 @@ impl PostgresStore {
             Destinations(q) => {
                 self.list_destinations_once(q.scope.environment, q.scope.application, q.message).await?
             },
+            Deliveries(q) => self.list_deliveries_once(q.scope.environment, &q.filter).await?,
+            CountEndpoint(q) => self.count_endpoint_once(q.scope.environment, q.endpoint, q.period).await?,
             FindOnce(q) => self.find_slot(q.scope.environment, q.scope.application, &q.key).await?,
             OnceSlots(q) => self.list_slots(q.scope.environment, q.scope.application, &q.slice).await?,
             FindJob(q) => self.find_job_once(q.scope.environment, q.id).await?,

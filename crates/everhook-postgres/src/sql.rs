@@ -11,15 +11,17 @@ use everhook_store::sql::statement::{Text, Width};
 use crate::job::{batch as job_batch, enqueue, output, query, steer};
 use crate::schedule::fire;
 use crate::{
-    append, backlog, batch, dedup, endpoints, environment, feed, history, lease, once, optimistic_append, outbox,
-    partition, queue, redrive, renew, resource, retention, schedule, session, settle, token, tx, worker,
+    append, backlog, batch, dedup, deliveries, endpoints, environment, feed, history, lease, once, optimistic_append,
+    outbox, partition, queue, redrive, renew, resource, retention, schedule, session, settle, token, tx, worker,
 };
 
 /// The statements of every module.
-const ALL: [&[fn() -> &'static Text]; 31] = [
+const ALL: [&[fn() -> &'static Text]; 33] = [
     append::STATEMENTS,
     backlog::STATEMENTS,
     batch::STATEMENTS,
+    deliveries::STATEMENTS,
+    deliveries::steer::STATEMENTS,
     steer::STATEMENTS,
     optimistic_append::STATEMENTS,
     endpoints::STATEMENTS,

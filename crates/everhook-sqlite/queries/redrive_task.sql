@@ -5,7 +5,8 @@ update task
 set state = 0,
     due_at = ?7,
     tries = 0,
-    crashes = 0
+    crashes = 0,
+    cancel = 0
 where (environment, subject, id) in (
     select environment, subject, id
     from (

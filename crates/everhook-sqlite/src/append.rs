@@ -57,6 +57,37 @@ pub(crate) fn append(tx: &Tx<'_>, append: Append) -> Result<Vec<Appended>, Fault
     Ok(answers)
 }
 
+/// Writes a message, and when to erase its payload.
+pub(crate) fn write_message(tx: &Tx<'_>, environment: EnvironmentId, message: &Message) -> Result<(), Fault> {
+    write_message_with(&mut tx.conn.prepare_cached(APPEND_MESSAGE)?, tx, environment, message)
+}
+
+fn write_message_with(
+    append_message: &mut CachedStatement<'_>,
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    message: &Message,
+) -> Result<(), Fault> {
+    append_message.execute(params![
+        environment.0,
+        message.application.as_bytes(),
+        message.id.as_bytes(),
+        message.event_type.as_str(),
+        message.event_id.as_ref().map(|id| id.as_str()),
+        rows::names_to_json(&message.channels)?,
+        rows::names_to_json(&message.tags)?,
+        message.payload.as_deref(),
+        message.created_at.as_micros(),
+        message.rest.to_json(),
+    ])?;
+    if let Some(due_at) = message.rest.payload_until {
+        let (application, id) = (message.application.as_bytes(), message.id.as_bytes());
+        let params = params![due_at.as_micros(), environment.0, application, id];
+        tx.conn.prepare_cached(APPEND_PAYLOAD_EXPIRY)?.execute(params)?;
+    }
+    Ok(())
+}
+
 /// Writes a new task, leased to `owner` or pending.
 pub(crate) fn write_task(
     append_task: &mut CachedStatement<'_>,
@@ -177,23 +208,7 @@ impl AppendBatch<'_> {
         let addressing = new.addressing();
         let NewMessage { environment, message, .. } = new;
         let message = Arc::new(Message { created_at: tx.now, ..message });
-        self.append_message.execute(params![
-            environment.0,
-            message.application.as_bytes(),
-            message.id.as_bytes(),
-            message.event_type.as_str(),
-            message.event_id.as_ref().map(|id| id.as_str()),
-            rows::names_to_json(&message.channels)?,
-            rows::names_to_json(&message.tags)?,
-            message.payload.as_deref(),
-            message.created_at.as_micros(),
-            message.rest.to_json(),
-        ])?;
-        if let Some(due_at) = message.rest.payload_until {
-            let (application, id) = (message.application.as_bytes(), message.id.as_bytes());
-            let params = params![due_at.as_micros(), environment.0, application, id];
-            tx.conn.prepare_cached(APPEND_PAYLOAD_EXPIRY)?.execute(params)?;
-        }
+        write_message_with(&mut self.append_message, tx, environment, &message)?;
         let mut fault = None;
         let planned = plan(environment, &message, endpoints, tx.ids, tx.now, addressing, |lane| {
             self.take_slot(environment, lane).unwrap_or_else(|failed| {

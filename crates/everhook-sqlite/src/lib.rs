@@ -22,6 +22,7 @@ mod batch;
 mod checkpoint;
 mod clock;
 mod dedup;
+mod deliveries;
 mod environment;
 mod error;
 mod feed;

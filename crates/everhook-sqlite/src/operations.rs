@@ -40,7 +40,7 @@ use crate::job::{self, steer};
 use crate::queue::stats;
 use crate::schedule::fire;
 use crate::writer::{Tx, WriteAsk, WriteClass};
-use crate::{append, batch, environment, lease, once, reads, resource, session, settle, token, worker};
+use crate::{append, batch, deliveries, environment, lease, once, reads, resource, session, settle, token, worker};
 
 #[async_trait]
 impl Store for SqliteStore {
@@ -113,11 +113,21 @@ impl Store for SqliteStore {
         let rows = match &steer {
             Steer::Redrive(redrive) => redrive.limit,
             Steer::Jobs { ids, .. } => ids.len(),
+            Steer::Deliveries { .. } | Steer::Correct { .. } => 1,
         };
         let steer = move |tx: &Tx<'_>| match steer {
             Steer::Redrive(redrive) => {
                 let redriven = delivery::redrive(tx, scope.environment, &redrive)?;
                 Ok(Made::default().with(Steered { redriven, ..Steered::default() }))
+            }
+            Steer::Deliveries { message, endpoint, command } => {
+                let deliveries = deliveries::steer::change(tx, scope.environment, message, endpoint, command)?;
+                Ok(Made::default().with(Steered { deliveries, ..Steered::default() }))
+            }
+            Steer::Correct { dead, message } => {
+                let corrected = deliveries::steer::correct(tx, scope.environment, dead, message)?;
+                let made = Made { messages: usize::from(corrected.is_some()), ..Made::default() };
+                Ok(made.with(Steered { corrected, ..Steered::default() }))
             }
             Steer::Jobs { ids, command } => {
                 let plans = steer::change(tx, scope.environment, &ids, command)?;

@@ -11,7 +11,7 @@ use crate::error::Fault;
 use crate::history::{self, attempt, delivery};
 use crate::job::query as job;
 use crate::queue::{self, stats};
-use crate::{append, backlog, batch, environment, once, resource, schedule, session, token, worker};
+use crate::{append, backlog, batch, deliveries, environment, once, resource, schedule, session, token, worker};
 
 /// Answers a query. The caller applies the deadline and the share.
 pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<Answer, Fault> {
@@ -43,6 +43,8 @@ pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<
         FindAttempt(q) => attempt::find(conn, q.scope.environment, q.message, q.id)?,
         Attempts(q) => attempt::list(conn, q.scope.environment, q.scope.application, &q.filter)?,
         Destinations(q) => delivery::list(conn, q.scope.environment, q.scope.application, q.message)?,
+        Deliveries(q) => deliveries::list(conn, q.scope.environment, &q.filter)?,
+        CountEndpoint(q) => deliveries::count(conn, q.scope.environment, q.endpoint, q.period)?,
         FindOnce(q) => once::find(conn, q.scope.environment, q.scope.application, &q.key)?,
         OnceSlots(q) => once::list(conn, q.scope.environment, q.scope.application, &q.slice)?,
         FindJob(q) => job::find(conn, q.scope.environment, q.id)?,

@@ -12,6 +12,7 @@ pub mod cache;
 pub mod capacity;
 pub mod catalog;
 pub mod dedup;
+pub mod delivery;
 pub mod error;
 pub mod hints;
 pub mod history;

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use everhook_core::api_key::{ApiKeyHash, KeyRecord, KeyScope};
 use everhook_core::application::{Application, Environment};
+use everhook_core::delivery::DeliveryKey;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::event_type::EventType;
 use everhook_core::id::{
@@ -29,6 +30,7 @@ use everhook_core::token::{TokenKey, TokenMark};
 use crate::backlog::Backlog;
 use crate::batch::BatchRecord;
 use crate::catalog::{ArchivedTypes, Having, Locator, Slice};
+use crate::delivery::{DeliveryFilter, DeliveryRecord, EndpointCounts, Period};
 use crate::history::{Attempt, AttemptFilter, Destination, MessageFilter};
 use crate::job::{JobAttempt, JobFilter, JobRecord};
 use crate::lease::SessionRecord;
@@ -189,6 +191,13 @@ queries! {
     /// The state of a message at each endpoint that it went to, by endpoint id. One statement reads tasks and attempts,
     /// so that a delivery that is being settled appears in one state, not in both or none.
     search Destinations { scope: AppScope, message: MessageId } -> Vec<Destination>;
+
+    /// Deliveries by message and endpoint, newest life of each. One statement reads the tasks and attempts of a message,
+    /// as for `Destinations`. Visits a bounded number of messages.
+    search Deliveries { scope: Scope, filter: DeliveryFilter } -> Piece<DeliveryRecord, DeliveryKey>;
+
+    /// The attempts to an endpoint in a period, by result. Reads at most `STATS_ROWS_MAX` attempts, newest first.
+    search CountEndpoint { scope: Scope, endpoint: EndpointId, period: Period } -> EndpointCounts;
 
     lookup FindOnce { scope: AppScope, key: Name } -> Option<OnceRecord>;
     /// The once-slots of an application, by key.

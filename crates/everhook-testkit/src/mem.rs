@@ -8,6 +8,7 @@
 mod append;
 mod backlog;
 mod batch;
+mod deliveries;
 mod history;
 mod job;
 mod lease;

@@ -6,8 +6,9 @@ use everhook_core::limits::{BATCH_SELECTION_MAX, PAGE_MAX};
 use serde_json::{Value, json};
 
 use crate::job::pairs;
-use crate::remote::{Remote, named, query};
-use crate::table::{cell, facts, seconds, table, text, time};
+use crate::output::{Answer, Part, Table};
+use crate::remote::{MORE, Remote, named, query};
+use crate::table::{cell, cells, time};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BatchCommand {
@@ -16,17 +17,11 @@ pub(crate) enum BatchCommand {
         /// Show at most this many batches.
         #[arg(long, default_value_t = 50, value_name = "COUNT")]
         limit: usize,
-        /// Print JSON instead of a table.
-        #[arg(long)]
-        json: bool,
     },
     /// Show a batch and its dead jobs.
     Show {
         /// Id of the batch, such as batch_2d….
         id: String,
-        /// Print JSON instead of text.
-        #[arg(long)]
-        json: bool,
     },
     /// Create an empty batch and print its id.
     #[command(after_help = "Examples:
@@ -79,19 +74,21 @@ pub(crate) struct Selection {
 }
 
 impl BatchCommand {
-    /// Runs the command and returns the text to print.
-    pub(crate) async fn ask(self, remote: &Remote) -> anyhow::Result<String> {
+    pub(crate) async fn ask(self, remote: &Remote) -> anyhow::Result<Answer> {
         match self {
-            BatchCommand::List { limit, json } => list(remote, limit, json).await,
-            BatchCommand::Show { id, json } => show(remote, &id, json).await,
+            BatchCommand::List { limit } => list(remote, limit).await,
+            BatchCommand::Show { id } => show(remote, &id).await,
             BatchCommand::Create { name, application, prefix, metadata } => {
                 let metadata = pairs(&metadata)?;
                 let body = json!({ "name": name, "application": application, "prefix": prefix, "metadata": metadata });
-                Ok(text(&remote.post_body("/batch", &body).await?, "id") + "\n")
+                let created = remote.post_body("/batch", &body).await?;
+                let id = cell(&created, "id");
+                Ok(Answer::line(created, id))
             }
             BatchCommand::Seal { id } => {
                 let sealed = remote.post(&format!("{}/seal", path(&id)?)).await?;
-                Ok(format!("{id} is sealed: {}\n", counts(&sealed)))
+                let text = format!("{id} is sealed: {}", counts(&sealed));
+                Ok(Answer::line(sealed, text))
             }
             BatchCommand::Retry(selection) => selection.resolve(remote, "retry").await,
             BatchCommand::Skip(selection) => selection.resolve(remote, "skip").await,
@@ -100,7 +97,7 @@ impl BatchCommand {
 }
 
 impl Selection {
-    async fn resolve(self, remote: &Remote, what: &str) -> anyhow::Result<String> {
+    async fn resolve(self, remote: &Remote, what: &str) -> anyhow::Result<Answer> {
         let path = path(&self.id)?;
         let jobs = if self.all { dead_ids(remote, &self.id).await? } else { self.jobs };
         if jobs.is_empty() {
@@ -110,30 +107,24 @@ impl Selection {
         for jobs in jobs.chunks(BATCH_SELECTION_MAX) {
             batch = remote.post_body(&format!("{path}/{what}"), &json!({ "jobs": jobs })).await?;
         }
-        Ok(format!("{} is in phase {}: {}\n", self.id, cell(&batch, "phase"), counts(&batch)))
+        let text = format!("{} is in phase {}: {}", self.id, cell(&batch, "phase"), counts(&batch));
+        Ok(Answer::line(batch, text))
     }
 }
 
-async fn list(remote: &Remote, limit: usize, json: bool) -> anyhow::Result<String> {
-    let batches = remote.get_some("/batch", PAGE_MAX, limit.max(1)).await?;
-    if json {
-        return Ok(format!("{:#}\n", Value::from(batches)));
-    }
-    let mut rows = vec![["ID", "NAME", "STATE", "PHASE", "ANNOUNCED", "JOBS", "CREATED"].map(str::to_owned)];
-    for batch in &batches {
-        let [id, name, state, phase, announced] =
-            ["id", "name", "state", "phase", "announced"].map(|key| cell(batch, key));
-        rows.push([id, name, state, phase, announced, counts(batch), seconds(batch, "createdAt")]);
-    }
-    Ok(table(&rows))
+async fn list(remote: &Remote, limit: usize) -> anyhow::Result<Answer> {
+    let found = remote.get_some("/batch", PAGE_MAX, limit.max(1)).await?;
+    let heads = ["ID", "NAME", "STATE", "PHASE", "ANNOUNCED", "JOBS", "CREATED"];
+    let row = |batch: &Value| {
+        let [id, name, state, phase, announced] = cells(batch, ["id", "name", "state", "phase", "announced"]);
+        [id, name, state, phase, announced, counts(batch), time(batch, "createdAt")]
+    };
+    Ok(Answer::list(found.items, heads, row).note_if(found.more, MORE))
 }
 
-async fn show(remote: &Remote, id: &str, json: bool) -> anyhow::Result<String> {
+async fn show(remote: &Remote, id: &str) -> anyhow::Result<Answer> {
     let batch = remote.get(&path(id)?).await?;
-    if json {
-        return Ok(format!("{batch:#}\n"));
-    }
-    let mut shown = facts(vec![
+    let facts = vec![
         ("id", cell(&batch, "id")),
         ("name", cell(&batch, "name")),
         ("state", cell(&batch, "state")),
@@ -143,23 +134,18 @@ async fn show(remote: &Remote, id: &str, json: bool) -> anyhow::Result<String> {
         ("announced", cell(&batch, "announced")),
         ("jobs", counts(&batch)),
         ("created", time(&batch, "createdAt")),
-    ]);
-    let dead = remote.get_some(&dead_jobs(id), PAGE_MAX, PAGE_MAX).await?;
-    if !dead.is_empty() {
-        let mut rows = vec![["DEAD JOB", "NAME", "KIND", "ENDED", "ERROR"].map(str::to_owned)];
-        for job in &dead {
-            let [id, name, kind, error] = ["id", "name", "kind", "error"].map(|key| cell(job, key));
-            rows.push([id, name, kind, time(job, "endedAt"), error]);
-        }
-        shown += "\n";
-        shown += &table(&rows);
-    }
-    Ok(shown)
+    ];
+    let dead = remote.get_some(&dead_jobs(id), PAGE_MAX, PAGE_MAX).await?.items;
+    let dead = Table::new(["DEAD JOB", "NAME", "KIND", "ENDED", "ERROR"], &dead, |job| {
+        let [id, name, kind, error] = cells(job, ["id", "name", "kind", "error"]);
+        [id, name, kind, time(job, "endedAt"), error]
+    });
+    Ok(Answer::object(batch, vec![Part::Facts(facts), Part::Table(dead)]))
 }
 
 async fn dead_ids(remote: &Remote, id: &str) -> anyhow::Result<Vec<String>> {
     let dead = remote.get_all(&dead_jobs(id), PAGE_MAX).await?;
-    Ok(dead.iter().map(|job| text(job, "id")).collect())
+    Ok(dead.iter().map(|job| cell(job, "id")).collect())
 }
 
 fn dead_jobs(id: &str) -> String {

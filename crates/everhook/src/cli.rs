@@ -3,49 +3,66 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
-use clap::{Args, Parser, Subcommand};
-use everhook_core::id::KeyId;
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
 use everhook_core::token::TokenKeyChange;
 
+use crate::app::AppCommand;
+use crate::attempt::AttemptCommand;
 use crate::batch::BatchCommand;
-use crate::config::{Config, Flags, Settings, StoreConfig};
+use crate::config::{Config, Flags, Settings};
+use crate::confirm::Consent;
+use crate::context::ContextCommand;
+use crate::dead::DeadCommand;
+use crate::endpoint::EndpointCommand;
+use crate::event_type::EventTypeCommand;
 use crate::import::ImportCommand;
 use crate::job::JobCommand;
 use crate::keys::Wanted;
+use crate::listen::ListenArgs;
+use crate::message::MessageCommand;
+use crate::nodes::NodeCommand;
+use crate::once::OnceCommand;
 use crate::outbox::OutboxCommand;
+use crate::output::{Answer, FormatArgs, write_out};
 use crate::plain::plain;
 use crate::queue::QueueCommand;
-use crate::remote::Remote;
+use crate::remote::{ClientArgs, Remote};
 use crate::schedule::ScheduleCommand;
+use crate::serve::Announce;
+use crate::tail::TailArgs;
+use crate::trigger::TriggerArgs;
+use crate::verify::VerifyArgs;
 use crate::worker::WorkerCommand;
-use crate::{keys, logging, nodes, once, serve, store};
+use crate::{exit, keys, logging, serve, status, store};
 
 /// Delivers webhooks and runs jobs durably: accepted work ends as delivered, dead or cancelled, visibly.
 ///
 /// Start with `everhook serve`. It needs no configuration, keeps its data in ./everhook-data, and shows a first API key
 /// with a command to try. Without a terminal, the key is written to a file. On several machines, give every replica the
 /// same `--database postgres://…`.
+///
+/// Other commands talk to a running server. Choose it with --url and --key, with EVERHOOK_URL and EVERHOOK_KEY, or
+/// store it with `everhook context add`.
 #[derive(Debug, Parser)]
-#[command(name = "everhook", version, max_term_width = 100)]
+#[command(name = "everhook", version, max_term_width = 100, after_long_help = exit::HELP)]
 pub(crate) struct Cli {
-    #[command(flatten)]
-    settings: SettingsArgs,
     #[command(subcommand)]
     command: Command,
 }
 
 /// Sources of the configuration. Flags override `EVERHOOK_*` variables, which override the file, which overrides the
 /// defaults.
-#[derive(Debug, Args)]
-struct SettingsArgs {
+#[derive(Debug, Default, Args)]
+pub(crate) struct SettingsArgs {
     /// Read the configuration from this TOML file (see `everhook config init`).
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Store everything in an embedded database in this folder [default: ./everhook-data].
-    #[arg(long, global = true, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER")]
     data: Option<PathBuf>,
     /// Store everything in this PostgreSQL database, which any number of replicas may share.
-    #[arg(long, global = true, value_name = "URL", conflicts_with = "data")]
+    #[arg(long, value_name = "URL", conflicts_with = "data")]
     database: Option<String>,
 }
 
@@ -53,6 +70,8 @@ struct SettingsArgs {
 enum Command {
     /// Run the server: the API and the deliveries.
     Serve {
+        #[command(flatten)]
+        settings: SettingsArgs,
         /// Listen on this address [default: 127.0.0.1:8071].
         #[arg(long, value_name = "ADDRESS:PORT")]
         listen: Option<String>,
@@ -68,59 +87,141 @@ enum Command {
         role: Option<String>,
     },
     /// Migrate the database schema (`serve` does so at start, unless `auto_migrate = false`).
-    Migrate,
+    Migrate {
+        #[command(flatten)]
+        settings: SettingsArgs,
+    },
     /// Create, list and revoke API keys, also while a server runs.
     #[command(subcommand)]
     Key(KeyCommand),
     /// Rotate the key that signs application tokens, also while a server runs.
     #[command(subcommand)]
     Token(TokenCommand),
-    /// Show the nodes of a running server (EVERHOOK_URL, EVERHOOK_KEY).
-    #[command(subcommand)]
-    Node(NodeCommand),
-    /// Show and reset once-slots, which send one message per phase (EVERHOOK_URL, EVERHOOK_KEY).
-    ///
-    /// A message with `"once": {"key": "run-42"}` claims the slot run-42 of its application. The first message wins and
-    /// is delivered. Later ones are not sent; the API returns the winner instead. A claim with a higher phase, or a
-    /// reset, opens the slot again.
-    #[command(subcommand)]
-    Once(OnceCommand),
-    /// Show and repair the outboxes of a running server (EVERHOOK_URL, EVERHOOK_KEY), and install new ones.
-    #[command(subcommand)]
-    Outbox(OutboxCommand),
-    /// Enqueue, list and change jobs (EVERHOOK_URL, EVERHOOK_KEY).
-    ///
-    /// A job waits on a queue until a worker leases it, or until the server pushes it to the queue's URL. A failed job
-    /// is retried. When no attempts are left, the job is dead and waits for `retry` or `redrive`.
-    #[command(subcommand)]
-    Job(JobCommand),
-    /// Show, pause, limit and delete queues, and set their push URLs (EVERHOOK_URL, EVERHOOK_KEY).
-    #[command(subcommand)]
-    Queue(QueueCommand),
-    /// Create, show and repair batches of jobs (EVERHOOK_URL, EVERHOOK_KEY).
-    #[command(subcommand)]
-    Batch(BatchCommand),
-    /// Start jobs or messages on a schedule (EVERHOOK_URL, EVERHOOK_KEY).
-    #[command(subcommand)]
-    Schedule(ScheduleCommand),
-    /// Show the workers of a running server (EVERHOOK_URL, EVERHOOK_KEY).
-    #[command(subcommand)]
-    Worker(WorkerCommand),
     /// Copy applications, endpoints and event types from another product, also while a server runs.
     #[command(subcommand)]
     Import(ImportCommand),
     /// Print a configuration template, or check and show the current configuration.
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Receive webhooks on this machine, verify and show them, and forward them to a local program.
+    #[command(after_help = "Examples:
+  everhook listen --demo                                   see a first webhook arrive, with nothing to set up
+  everhook listen --port 9000 --secret whsec_…             verify the signature of every request
+  everhook listen --forward http://127.0.0.1:3000/hooks    show requests on their way to your program")]
+    Listen(ListenArgs),
+    /// Check the signature of a received request, and say what is wrong with it.
+    #[command(after_help = "Example:
+  everhook verify --secret whsec_… -H 'webhook-id: msg_2d…' -H 'webhook-timestamp: 1777896000' \\
+    -H 'webhook-signature: v1,…' --file body.json
+
+The exit code is 0 for a genuine request and 1 for any other.")]
+    Verify(VerifyArgs),
+    /// Name servers with their keys, to use them with --context.
+    Context {
+        #[command(flatten)]
+        format: FormatArgs,
+        #[command(subcommand)]
+        command: ContextCommand,
+    },
+    /// Show a server on one screen: readiness, nodes, queues and outboxes.
+    Status {
+        #[command(flatten)]
+        client: ClientArgs,
+    },
+    /// Create, list and change applications, which own endpoints and messages.
+    App(Asked<AppCommand>),
+    /// Create, list and change endpoints: URLs with filters, headers and a signing secret.
+    Endpoint(Asked<EndpointCommand>),
+    /// Describe the event types that endpoints can subscribe to.
+    EventType(Asked<EventTypeCommand>),
+    /// Send, show, list, resend and expunge messages.
+    Msg(Asked<MessageCommand>),
+    /// Send a sample event: the example of its event type, or one that fits its schema.
+    #[command(after_help = "Examples:
+  everhook trigger invoice.paid --app acme
+  everhook trigger invoice.paid --app acme --data '{\"id\": \"inv_1\"}'")]
+    Trigger {
+        #[command(flatten)]
+        client: ClientArgs,
+        #[command(flatten)]
+        trigger: TriggerArgs,
+    },
+    /// Show new messages of an application, or new attempts to an endpoint, as they come.
+    #[command(after_help = "Examples:
+  everhook tail acme
+  everhook tail acme --event-type invoice.paid --since 10m
+  everhook tail acme --endpoint ep_2d… --failed --json")]
+    Tail {
+        #[command(flatten)]
+        client: ClientArgs,
+        #[command(flatten)]
+        tail: TailArgs,
+    },
+    /// Show the attempts to deliver messages.
+    Attempt(Asked<AttemptCommand>),
+    /// Show dead deliveries, which are out of attempts, and send them again.
+    Dead(Asked<DeadCommand>),
+    /// Show and reset once-slots, which send one message per phase.
+    ///
+    /// A message with `"once": {"key": "run-42"}` claims the slot run-42 of its application. The first message wins and
+    /// is delivered. Later ones are not sent; the API returns the winner instead. A claim with a higher phase, or a
+    /// reset, opens the slot again.
+    Once(Asked<OnceCommand>),
+    /// Show and repair outboxes, and install new ones.
+    Outbox(Asked<OutboxCommand>),
+    /// Enqueue, list and change jobs.
+    ///
+    /// A job waits on a queue until a worker leases it, or until the server pushes it to the queue's URL. A failed job
+    /// is retried. When no attempts are left, the job is dead and waits for `retry` or `redrive`.
+    Job(Asked<JobCommand>),
+    /// Show, pause, limit and delete queues, and set their push URLs.
+    Queue(Asked<QueueCommand>),
+    /// Create, show and repair batches of jobs.
+    Batch(Asked<BatchCommand>),
+    /// Start jobs or messages on a schedule.
+    Schedule(Asked<ScheduleCommand>),
+    /// Show the workers of a running server.
+    Worker(Asked<WorkerCommand>),
+    /// Show the nodes of a running server.
+    Node(Asked<NodeCommand>),
+    /// Print the completions of a shell.
+    #[command(after_help = "Examples:
+  everhook completions bash > /etc/bash_completion.d/everhook
+  everhook completions zsh > ~/.zfunc/_everhook
+  everhook completions fish > ~/.config/fish/completions/everhook.fish")]
+    Completions {
+        /// Shell to complete commands in.
+        shell: Shell,
+    },
+    /// Print the manual page, or write the pages of all commands to a folder.
+    #[command(after_help = "Examples:
+  everhook man | man -l -
+  everhook man --folder /usr/local/share/man/man1")]
+    Man {
+        /// Write one page per command to this folder.
+        #[arg(long, value_name = "FOLDER")]
+        folder: Option<PathBuf>,
+    },
     /// Print the OpenAPI document of the API.
     #[command(hide = true)]
     Openapi,
+}
+
+// A group of commands that talk to a running server. A doc comment would replace the description of each group.
+#[derive(Debug, Args)]
+struct Asked<C: Subcommand> {
+    #[command(flatten)]
+    client: ClientArgs,
+    #[command(subcommand)]
+    command: C,
 }
 
 #[derive(Debug, Subcommand)]
 enum KeyCommand {
     /// Create a key and print it. The key is shown only once.
     Create {
+        #[command(flatten)]
+        settings: SettingsArgs,
         /// Environment of the key, created if it does not exist [default: default].
         #[arg(long, value_name = "NAME", conflicts_with = "admin")]
         environment: Option<String>,
@@ -132,14 +233,19 @@ enum KeyCommand {
     Generate,
     /// List the ids of all keys. The keys themselves are not stored.
     List {
-        /// Print JSON instead of a table.
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        settings: SettingsArgs,
+        #[command(flatten)]
+        format: FormatArgs,
     },
     /// Revoke a key for ever. Every replica rejects it within seconds.
     Revoke {
+        #[command(flatten)]
+        settings: SettingsArgs,
         /// Id of the key, as `everhook key list` shows it.
         id: String,
+        #[command(flatten)]
+        consent: Consent,
     },
 }
 
@@ -147,48 +253,13 @@ enum KeyCommand {
 enum TokenCommand {
     /// Sign new application tokens with a new key. Tokens of the old key stay valid until they expire.
     RotateKey {
+        #[command(flatten)]
+        settings: SettingsArgs,
         /// End all application tokens of the server. Every replica rejects them within seconds.
         #[arg(long)]
         revoke: bool,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-enum NodeCommand {
-    /// List the nodes that share the store: role, version, last heartbeat, held tasks. Requires an admin key.
-    List {
-        /// Print JSON instead of a table.
-        #[arg(long)]
-        json: bool,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-enum OnceCommand {
-    /// List the slots of an application: phase, winner, suppressed calls.
-    List {
-        /// Id or uid of the application.
-        application: String,
-        /// Print JSON instead of a table.
-        #[arg(long)]
-        json: bool,
-    },
-    /// Show one slot of an application.
-    Show {
-        /// Id or uid of the application.
-        application: String,
-        /// Key of the slot, such as run-42.
-        key: String,
-        /// Print JSON instead of text.
-        #[arg(long)]
-        json: bool,
-    },
-    /// Open the next phase of a slot: the next message that claims it is sent. The slot keeps its history.
-    Reset {
-        /// Id or uid of the application.
-        application: String,
-        /// Key of the slot, such as run-42.
-        key: String,
+        #[command(flatten)]
+        consent: Consent,
     },
 }
 
@@ -197,74 +268,174 @@ enum ConfigCommand {
     /// Print a template with every setting and its default.
     Init,
     /// Check whether the configuration is valid.
-    Check,
+    Check {
+        #[command(flatten)]
+        settings: SettingsArgs,
+    },
     /// Show every setting with its source. Secrets are redacted.
-    Show,
+    Show {
+        #[command(flatten)]
+        settings: SettingsArgs,
+    },
 }
 
 impl Cli {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let command = match self.command {
-            Command::Openapi => {
-                self.settings
-                    .refuse(&["config", "data", "database"], "the document does not depend on the configuration")?;
-                return print(&everhook_api::openapi());
+        match self.command {
+            Command::Serve { settings, listen, listen_ops, public_url, role } => {
+                let flags = Flags { listen, listen_ops, public_url, role, ..Flags::default() };
+                let (config, logs) = settings.start(flags)?;
+                runtime()?.block_on(serve::serve(config, &logs, Announce::Print))
             }
-            Command::Config(ConfigCommand::Init) => {
-                self.settings.refuse(&["config", "data", "database"], "the template contains the defaults")?;
-                return print(Settings::TEMPLATE);
+            Command::Migrate { settings } => {
+                let (config, _logs) = settings.start(Flags::default())?;
+                runtime()?.block_on(store::migrate(&config))
             }
-            Command::Key(KeyCommand::Generate) => {
-                self.settings.refuse(&["config", "data", "database"], "the key is printed and not stored")?;
-                return print(&format!("{}\n", keys::generate().expose()));
+            Command::Key(command) => command.run(),
+            Command::Token(command) => command.run(),
+            Command::Import(ImportCommand::Svix(mut import)) => {
+                let (config, _logs) = std::mem::take(&mut import.settings).start(Flags::default())?;
+                runtime()?.block_on(import.run(&config))
             }
-            // `install` works on a customer's database or file, so Everhook's own configuration does not apply.
-            Command::Outbox(command @ OutboxCommand::Install { .. }) => {
-                self.settings.refuse(&["config", "data"], "choose the outbox with --database or --sqlite")?;
-                return print(&runtime()?.block_on(command.run(self.settings.database))?);
+            Command::Config(command) => command.run(),
+            Command::Listen(listen) => runtime()?.block_on(listen.run()),
+            Command::Verify(verify) => verify.run(),
+            Command::Context { format, command } => command.run()?.print(format.format()),
+            Command::Status { client } => ask(&client, status::ask),
+            Command::Trigger { client, trigger } => ask(&client, async |remote| trigger.ask(remote).await),
+            Command::Tail { client, tail } => {
+                let remote = client.remote()?;
+                runtime()?.block_on(tail.follow(&remote, client.format.format()))
             }
-            // Commands that talk to a running server need no configuration of their own.
-            command if command.is_remote() => {
-                let instead = "this command talks to a running server: set EVERHOOK_URL and EVERHOOK_KEY";
-                self.settings.refuse(&["config", "data", "database"], instead)?;
-                return print(&runtime()?.block_on(command.ask())?);
+            Command::App(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            Command::Endpoint(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            Command::EventType(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            Command::Msg(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            Command::Attempt(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            Command::Dead(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            Command::Once(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            Command::Outbox(Asked { client, command }) => {
+                runtime()?.block_on(command.run(&client))?.print(client.format.format())
             }
-            command => command,
-        };
-        let flags = command.flags(self.settings.data, self.settings.database);
-        let settings = Settings::load(self.settings.config.as_deref(), flags)?;
-        let config = settings.check()?;
-        let logs = logging::init(&config)?;
-        settings.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
-        let runtime = runtime()?;
-        match command {
-            Command::Serve { .. } => runtime.block_on(serve::serve(config, &logs)),
-            Command::Migrate => runtime.block_on(store::migrate(&config)),
-            Command::Key(command) => runtime.block_on(run_key(command, &config)),
-            Command::Token(TokenCommand::RotateKey { revoke }) => runtime.block_on(rotate_key(revoke, &config)),
-            Command::Import(command) => runtime.block_on(command.run(&config)),
-            Command::Config(ConfigCommand::Show) => print(&settings.show()),
-            Command::Config(_) => print("configuration is valid\n"),
-            Command::Outbox(command) => {
-                let StoreConfig::Postgres { url, direct_url, .. } = config.store else {
-                    anyhow::bail!("an embedded database has no outbox: set --database to a PostgreSQL URL");
-                };
-                print(&runtime.block_on(command.run(Some(direct_url.unwrap_or(url).0)))?)
+            Command::Job(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            Command::Queue(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            Command::Batch(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            Command::Schedule(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            Command::Worker(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            Command::Node(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            Command::Completions { shell } => {
+                let mut script = Vec::new();
+                clap_complete::generate(shell, &mut Cli::command(), "everhook", &mut script);
+                // The script contains no text of customers, and tabs must stay.
+                write_out(&String::from_utf8_lossy(&script))
             }
-            Command::Openapi | Command::Node(_) | Command::Once(_) | Command::Worker(_) => Ok(()),
-            Command::Job(_) | Command::Queue(_) | Command::Batch(_) | Command::Schedule(_) => Ok(()),
+            Command::Man { folder } => manual(folder),
+            Command::Openapi => print(&everhook_api::openapi()),
         }
     }
 }
 
+/// Prints the manual page, or writes the pages of all commands.
+fn manual(folder: Option<PathBuf>) -> anyhow::Result<()> {
+    match folder {
+        Some(folder) => clap_mangen::generate_to(Cli::command(), &folder)
+            .with_context(|| format!("could not write to {}", folder.display())),
+        None => {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(Cli::command()).render(&mut page)?;
+            print(&String::from_utf8_lossy(&page))
+        }
+    }
+}
+
+/// Sends a command to the chosen server and prints the answer.
+fn ask(client: &ClientArgs, command: impl AsyncFnOnce(&Remote) -> anyhow::Result<Answer>) -> anyhow::Result<()> {
+    let remote = client.remote()?;
+    runtime()?.block_on(command(&remote))?.print(client.format.format())
+}
+
 impl SettingsArgs {
-    /// Refuses flags that would have no effect.
-    fn refuse(&self, flags: &[&str], why: &str) -> anyhow::Result<()> {
-        let given =
-            [("config", self.config.is_some()), ("data", self.data.is_some()), ("database", self.database.is_some())];
-        match given.into_iter().find(|(flag, is_given)| *is_given && flags.contains(flag)) {
-            Some((flag, _)) => anyhow::bail!("--{flag} has no effect here: {why}"),
-            None => Ok(()),
+    /// Reads the configuration, without checking it.
+    pub(crate) fn load(self, flags: Flags) -> anyhow::Result<Settings> {
+        let flags = Flags { data: self.data, database: self.database, ..flags };
+        Settings::load(self.config.as_deref(), flags)
+    }
+
+    /// Checks the configuration and starts the logger.
+    fn start(self, flags: Flags) -> anyhow::Result<(Config, logging::Logs)> {
+        let settings = self.load(flags)?;
+        let config = settings.check()?;
+        let logs = logging::init(&config)?;
+        settings.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
+        Ok((config, logs))
+    }
+}
+
+impl KeyCommand {
+    fn run(self) -> anyhow::Result<()> {
+        // Invalid arguments are reported before the store is opened.
+        match self {
+            KeyCommand::Generate => print(&format!("{}\n", keys::generate().expose())),
+            KeyCommand::Create { settings, environment, admin } => {
+                let wanted = Wanted::new(environment, admin)?;
+                let key = keys::generate();
+                beside(settings, async |opened| keys::keep(&*opened.store, &opened.ids, &key, &wanted).await)?;
+                print(&format!("{}\n", key.expose()))
+            }
+            KeyCommand::List { settings, format } => {
+                beside(settings, async |opened| keys::list(&*opened.store).await)?.print(format.format())
+            }
+            KeyCommand::Revoke { settings, id, consent } => {
+                let id = keys::handle(&id)?;
+                consent.to(&format!("revoke key {id} for ever"), None)?;
+                beside(settings, async |opened| keys::revoke(&*opened.store, id).await)?;
+                print(&format!("revoked {id}\n"))
+            }
+        }
+    }
+}
+
+impl TokenCommand {
+    fn run(self) -> anyhow::Result<()> {
+        let TokenCommand::RotateKey { settings, revoke, consent } = self;
+        let change = if revoke { TokenKeyChange::Revoke } else { TokenKeyChange::Rotate };
+        if revoke {
+            consent.to("end all application tokens of the server", None)?;
+        }
+        let rotate = async |opened: &store::Opened| keys::rotate(&*opened.store, &opened.ids, change).await;
+        let id = beside(settings, rotate)?;
+        let old = if revoke { "all earlier tokens have ended" } else { "earlier tokens stay valid until they expire" };
+        print(&format!("{id} signs application tokens; {old}\n"))
+    }
+}
+
+/// Runs a task on the store, beside a server that may use it.
+fn beside<T>(settings: SettingsArgs, task: impl AsyncFnOnce(&store::Opened) -> anyhow::Result<T>) -> anyhow::Result<T> {
+    let (config, _logs) = settings.start(Flags::default())?;
+    let done = runtime()?.block_on(async {
+        let opened = store::open_beside(&config).await?;
+        let done = task(&opened).await?;
+        opened.close().await;
+        anyhow::Ok(done)
+    })?;
+    note(&format!("data: {}", store::place(&config)));
+    Ok(done)
+}
+
+impl ConfigCommand {
+    fn run(self) -> anyhow::Result<()> {
+        match self {
+            ConfigCommand::Init => print(Settings::TEMPLATE),
+            ConfigCommand::Check { settings } => {
+                settings.start(Flags::default())?;
+                print("configuration is valid\n")
+            }
+            ConfigCommand::Show { settings } => {
+                let settings = settings.load(Flags::default())?;
+                let _logs = logging::init(&settings.check()?)?;
+                settings.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
+                print(&settings.show())
+            }
         }
     }
 }
@@ -273,108 +444,12 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     tokio::runtime::Runtime::new().context("could not start the runtime")
 }
 
-impl Command {
-    /// Returns the flags that set values of the configuration.
-    fn flags(&self, data: Option<PathBuf>, database: Option<String>) -> Flags {
-        let flags = Flags { data, database, ..Flags::default() };
-        match self {
-            Command::Serve { listen, listen_ops, public_url, role } => Flags {
-                listen: listen.clone(),
-                listen_ops: listen_ops.clone(),
-                public_url: public_url.clone(),
-                role: role.clone(),
-                ..flags
-            },
-            _ => flags,
-        }
-    }
-
-    /// Whether the command talks to a running server.
-    fn is_remote(&self) -> bool {
-        match self {
-            Command::Outbox(command) => !command.is_local(),
-            Command::Node(_) | Command::Once(_) | Command::Job(_) | Command::Queue(_) => true,
-            Command::Batch(_) | Command::Schedule(_) | Command::Worker(_) => true,
-            Command::Serve { .. } | Command::Migrate | Command::Key(_) | Command::Token(_) => false,
-            Command::Import(_) | Command::Config(_) | Command::Openapi => false,
-        }
-    }
-
-    /// Sends the command to a running server and returns the text to print.
-    async fn ask(self) -> anyhow::Result<String> {
-        let remote = &Remote::from_environment()?;
-        match self {
-            Command::Node(NodeCommand::List { json }) => nodes::list(remote, json).await,
-            Command::Once(command) => run_once(command, remote).await,
-            Command::Outbox(command) => command.ask(remote).await,
-            Command::Job(command) => command.ask(remote).await,
-            Command::Queue(command) => command.ask(remote).await,
-            Command::Batch(command) => command.ask(remote).await,
-            Command::Schedule(command) => command.ask(remote).await,
-            Command::Worker(command) => command.ask(remote).await,
-            Command::Serve { .. } | Command::Migrate | Command::Key(_) | Command::Token(_) => Ok(String::new()),
-            Command::Import(_) | Command::Config(_) | Command::Openapi => Ok(String::new()),
-        }
-    }
-}
-
-async fn run_once(command: OnceCommand, remote: &Remote) -> anyhow::Result<String> {
-    match command {
-        OnceCommand::List { application, json } => once::list(remote, &application, json).await,
-        OnceCommand::Show { application, key, json } => once::show(remote, &application, &key, json).await,
-        OnceCommand::Reset { application, key } => once::reset(remote, &application, &key).await,
-    }
-}
-
-async fn run_key(command: KeyCommand, config: &Config) -> anyhow::Result<()> {
-    // Invalid arguments are reported before the store is opened.
-    let task = match command {
-        KeyCommand::Create { environment, admin } => KeyTask::Create(Wanted::new(environment, admin)?),
-        KeyCommand::List { json } => KeyTask::List { json },
-        KeyCommand::Revoke { id } => KeyTask::Revoke(keys::handle(&id)?),
-        KeyCommand::Generate => return Ok(()),
-    };
-    let opened = store::open_beside(config).await?;
-    let text = match task {
-        KeyTask::Create(wanted) => {
-            let key = keys::generate();
-            keys::keep(&*opened.store, &opened.ids, &key, &wanted).await?;
-            format!("{}\n", key.expose())
-        }
-        KeyTask::List { json } => keys::list(&*opened.store, json).await?,
-        KeyTask::Revoke(id) => keys::revoke(&*opened.store, id).await?,
-    };
-    opened.close().await;
-    note(&format!("data: {}", store::place(config)));
-    print(&text)
-}
-
-async fn rotate_key(revoke: bool, config: &Config) -> anyhow::Result<()> {
-    let opened = store::open_beside(config).await?;
-    let change = if revoke { TokenKeyChange::Revoke } else { TokenKeyChange::Rotate };
-    let text = keys::rotate_token_key(&*opened.store, &opened.ids, change).await?;
-    opened.close().await;
-    note(&format!("data: {}", store::place(config)));
-    print(&text)
-}
-
-/// A key command with valid arguments.
-enum KeyTask {
-    Create(Wanted),
-    List { json: bool },
-    Revoke(KeyId),
-}
-
 /// Writes to stderr: a hint for people, while programs read stdout.
 pub(crate) fn note(text: &str) {
     eprintln!("{}", plain(text));
 }
 
-/// Writes to stdout. A closed pipe is no error: its reader may stop at any time.
+/// Writes to stdout.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
-    use std::io::Write;
-    match std::io::stdout().write_all(plain(text).as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error).context("could not write to stdout"),
-        _ => Ok(()),
-    }
+    write_out(&plain(text))
 }

@@ -205,6 +205,21 @@ impl Settings {
         Ok(settings)
     }
 
+    /// The settings of a throw-away server that delivers to this machine, whatever the environment contains.
+    pub(crate) fn throw_away(folder: &Path, key: &str) -> anyhow::Result<Settings> {
+        let table = [
+            ("listen", Value::from("127.0.0.1:0")),
+            ("data", Value::from(folder.display().to_string())),
+            ("bootstrap_key", Value::from(key)),
+            ("egress_allow", Value::from(vec!["127.0.0.0/8"])),
+            ("stop_delay_seconds", Value::from(0)),
+            ("log_level", Value::from("warn")),
+        ];
+        let mut settings = Settings::defaults();
+        settings.add(table.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(), |_| Source::Flag)?;
+        Ok(settings)
+    }
+
     fn defaults() -> Settings {
         let table = Settings::TEMPLATE.parse::<Table>().expect("a test parses the template");
         let mut settings = Settings { values: BTreeMap::new(), warnings: Vec::new() };

@@ -64,6 +64,26 @@ pub(crate) struct Remote {
     pub(crate) key: Option<String>,
 }
 
+impl Remote {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.url.is_none() && self.key.is_none()
+    }
+}
+
+/// The folder for the user's configuration files.
+#[expect(clippy::disallowed_methods, reason = "the only place that reads the environment")]
+pub(crate) fn config_folder() -> Option<std::path::PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(std::path::PathBuf::from).filter(|path| path.is_absolute());
+    absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")))
+}
+
+/// Whether the user does not want colours, or the terminal has none.
+#[expect(clippy::disallowed_methods, reason = "the only place that reads the environment")]
+pub(crate) fn is_colour_off() -> bool {
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    is_set("NO_COLOR") || std::env::var_os("TERM").is_some_and(|term| term == "dumb")
+}
+
 /// Reads address and key of the server.
 #[expect(clippy::disallowed_methods, reason = "the only place that reads the environment")]
 pub(crate) fn remote() -> Remote {

@@ -3,8 +3,8 @@
 //! A new key is printed to a terminal. Without a terminal, stdout is a log that others read and store, so the key is
 //! written to a file that only its owner can read.
 
-use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::io::IsTerminal;
+use std::path::PathBuf;
 
 use anyhow::Context;
 use everhook_core::api_key::ApiKey;
@@ -12,6 +12,7 @@ use tracing::warn;
 
 use crate::config::{Config, StoreConfig};
 use crate::keys::{self, Wanted};
+use crate::private::write_private;
 use crate::store::Opened;
 use everhook_store::query;
 use everhook_store::store::Reads;
@@ -50,7 +51,7 @@ impl FirstKey {
             return Ok(FirstKey::New(key));
         }
         let file = file(config)?;
-        if let Err(error) = write_private(&file, key.expose()) {
+        if let Err(error) = write_private(&file, &format!("{}\n", key.expose())) {
             let shown = file.display();
             warn!(
                 error = &error as &dyn std::error::Error,
@@ -122,21 +123,6 @@ fn file(config: &Config) -> anyhow::Result<PathBuf> {
     std::path::absolute(file).context("could not determine the working directory")
 }
 
-/// Writes a file that only its owner can read. An existing file may belong to another user, so it is deleted first.
-fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut options = std::fs::File::options();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
-    writeln!(file, "{text}")?;
-    file.sync_all()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,17 +137,5 @@ mod tests {
         let filed = greet(FirstKey::Filed("/data/first-api-key".into()));
         assert!(filed.contains("/data/first-api-key") && !filed.contains("ehk_"), "{filed}");
         assert_eq!(greet(FirstKey::NotNeeded), "");
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn the_file_is_its_owners_alone_even_where_another_was() {
-        use std::os::unix::fs::PermissionsExt;
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("key");
-        std::fs::write(&path, "old, and open to everybody").unwrap();
-        write_private(&path, "new").unwrap();
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "new\n");
-        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
 }

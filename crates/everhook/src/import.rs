@@ -23,7 +23,7 @@ use everhook_store::resource::{ChangedResource, NewResource, Resource};
 use everhook_store::store::{Reads, Store};
 
 use self::report::{Kind, Report, Step};
-use crate::cli::{note, print};
+use crate::cli::{SettingsArgs, note, print};
 use crate::config::Config;
 use crate::keys::{self, DEFAULT_ENVIRONMENT};
 use crate::store::{self, Opened};
@@ -39,6 +39,8 @@ pub(crate) enum ImportCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct SvixArgs {
+    #[command(flatten)]
+    pub(crate) settings: SettingsArgs,
     /// PostgreSQL URL of the Svix server. It is only read.
     #[arg(long, value_name = "URL", env = "SVIX_DB_DSN", hide_env_values = true)]
     from: String,
@@ -62,16 +64,15 @@ pub(crate) struct SvixArgs {
     json: bool,
 }
 
-impl ImportCommand {
+impl SvixArgs {
     pub(crate) async fn run(self, config: &Config) -> anyhow::Result<()> {
-        let ImportCommand::Svix(args) = self;
-        let source = SvixDatabase::connect(&args.from).await.context("could not open the Svix database")?;
-        let org = choose(args.org.clone(), &source.organizations().await?)?;
+        let source = SvixDatabase::connect(&self.from).await.context("could not open the Svix database")?;
+        let org = choose(self.org.clone(), &source.organizations().await?)?;
         let opened = store::open_beside(config).await?;
-        let imported = import(&args, config, &source, &opened, &org).await;
+        let imported = import(&self, config, &source, &opened, &org).await;
         opened.close().await;
         let report = imported?;
-        print(&if args.json { format!("{:#}\n", report.json()) } else { report.text() })?;
+        print(&if self.json { format!("{:#}\n", report.json()) } else { report.text() })?;
         match report.failures() {
             0 => Ok(()),
             1 => bail!("1 object was not imported: correct it in Svix and import again"),

@@ -1,15 +1,20 @@
 //! `everhook job`: enqueue, list, show and change jobs.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use anyhow::{Context, bail};
 use clap::{Args, Subcommand, ValueEnum};
+use everhook_core::time::Timestamp;
 use serde::Serialize;
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
+use crate::confirm::Consent;
+use crate::exit::usage;
+use crate::output::Answer;
 use crate::remote::{Remote, named, query};
-use crate::table::{cell, text, time};
+use crate::table::{cell, time};
+use crate::when;
 
 mod output;
 
@@ -18,7 +23,7 @@ pub(crate) enum JobCommand {
     /// Enqueue a job and print its id. If the unique key exists, print the id of the existing job.
     #[command(after_help = "Examples:
   everhook job enqueue email email.send '{\"to\": \"ada@example.com\"}'
-  everhook job enqueue email email.send '{\"to\": \"ada@example.com\"}' --delay 3600 --priority 0
+  everhook job enqueue email email.send '{\"to\": \"ada@example.com\"}' --delay 1h --priority 0
   everhook job enqueue reports report.build '{}' --unique-key report-2026-05 --concurrency-key acme --tag monthly")]
     Enqueue {
         #[command(flatten)]
@@ -26,21 +31,19 @@ pub(crate) enum JobCommand {
         /// Earliest start of the job, such as 2026-05-04T03:00:00Z.
         #[arg(long, value_name = "TIME", conflicts_with = "delay")]
         run_at: Option<String>,
-        /// Seconds until the job may start.
-        #[arg(long, value_name = "SECONDS")]
-        delay: Option<f64>,
+        /// Time until the job may start, such as 1h. A number without a unit counts seconds.
+        #[arg(long, value_name = "DURATION", value_parser = when::span)]
+        delay: Option<Duration>,
         /// Batch that the job belongs to.
         #[arg(long, value_name = "ID")]
         batch: Option<String>,
-        /// Print JSON instead of the id.
-        #[arg(long)]
-        json: bool,
     },
     /// List jobs, the newest first.
     #[command(after_help = "Examples:
   everhook job list --state dead --queue email
   everhook job list --state dead --error 'connection refused' --json
-  everhook job list --tag monthly --after 2026-05-01T00:00:00Z --limit 500")]
+  everhook job list --tag monthly --after 2026-05-01 --limit 500
+  everhook job list --after 2h --csv")]
     List {
         #[command(flatten)]
         filter: Filter,
@@ -50,17 +53,11 @@ pub(crate) enum JobCommand {
         /// Show at most this many jobs.
         #[arg(long, default_value_t = 50, value_name = "COUNT")]
         limit: usize,
-        /// Print JSON instead of a table.
-        #[arg(long)]
-        json: bool,
     },
     /// Show a job: payload, attempts with errors and log lines, progress, result.
     Show {
         /// Id of the job, such as job_2d….
         id: String,
-        /// Print JSON instead of text.
-        #[arg(long)]
-        json: bool,
     },
     /// Run jobs now. Dead jobs get fresh attempts.
     Retry {
@@ -84,9 +81,9 @@ pub(crate) enum JobCommand {
         /// New earliest start, such as 2026-05-04T03:00:00Z.
         #[arg(long, value_name = "TIME", required_unless_present = "delay", conflicts_with = "delay")]
         at: Option<String>,
-        /// Seconds from now until the job may start.
-        #[arg(long, value_name = "SECONDS")]
-        delay: Option<f64>,
+        /// Time from now until the job may start, such as 30m. A number without a unit counts seconds.
+        #[arg(long, value_name = "DURATION", value_parser = when::span)]
+        delay: Option<Duration>,
     },
     /// Redrive dead jobs: return them to pending, due now, with fresh attempts.
     #[command(after_help = "Examples:
@@ -104,6 +101,8 @@ pub(crate) enum JobCommand {
         /// Ids of the jobs to delete.
         #[arg(required = true)]
         ids: Vec<String>,
+        #[command(flatten)]
+        consent: Consent,
     },
 }
 
@@ -130,15 +129,15 @@ pub(crate) struct JobOptions {
     /// Number of attempts before the job is dead [default: 10].
     #[arg(long, value_name = "COUNT")]
     max_attempts: Option<u32>,
-    /// Timeout of one attempt in seconds [default: 900].
-    #[arg(long, value_name = "SECONDS")]
+    /// Timeout of one attempt, such as 5m [default: 15m].
+    #[arg(long, value_name = "DURATION", value_parser = when::seconds)]
     timeout: Option<u64>,
     /// Unique key: the queue accepts only one job with this key.
     #[arg(long, value_name = "KEY")]
     unique_key: Option<String>,
-    /// Lifetime of the unique key in seconds [default: 86400].
-    #[arg(long, value_name = "SECONDS", requires = "unique_key")]
-    unique_seconds: Option<u64>,
+    /// Lifetime of the unique key, such as 1h [default: 1d].
+    #[arg(long, value_name = "DURATION", requires = "unique_key", value_parser = when::seconds)]
+    unique_for: Option<u64>,
     /// Concurrency key: jobs with the same key share the queue's limit per key.
     #[arg(long, value_name = "KEY")]
     concurrency_key: Option<String>,
@@ -165,12 +164,12 @@ pub(crate) struct Filter {
     /// Select only jobs of this batch.
     #[arg(long, value_name = "ID")]
     batch: Option<String>,
-    /// Select only jobs accepted before this time.
-    #[arg(long, value_name = "TIME")]
-    before: Option<String>,
-    /// Select only jobs accepted after this time.
-    #[arg(long, value_name = "TIME")]
-    after: Option<String>,
+    /// Select only jobs accepted before this time, such as 2026-05-01T00:00:00Z, or 2h for two hours ago.
+    #[arg(long, value_name = "TIME", value_parser = when::past)]
+    before: Option<Timestamp>,
+    /// Select only jobs accepted after this time, such as 2026-05-01T00:00:00Z, or 2h for two hours ago.
+    #[arg(long, value_name = "TIME", value_parser = when::past)]
+    after: Option<Timestamp>,
     /// Select only jobs whose latest error contains this text, in any case.
     #[arg(long, value_name = "TEXT")]
     error: Option<String>,
@@ -210,35 +209,40 @@ pub(crate) struct JobBody {
 }
 
 impl JobCommand {
-    /// Runs the command and returns the text to print.
-    pub(crate) async fn ask(self, remote: &Remote) -> anyhow::Result<String> {
+    pub(crate) async fn ask(self, remote: &Remote) -> anyhow::Result<Answer> {
         match self {
-            JobCommand::Enqueue { job, run_at, delay, batch, json } => {
-                let body = JobBody { run_at, delay_seconds: delay, batch_id: batch, ..job.body()? };
+            JobCommand::Enqueue { job, run_at, delay, batch } => {
+                let body = JobBody {
+                    run_at,
+                    delay_seconds: delay.map(|delay| delay.as_secs_f64()),
+                    batch_id: batch,
+                    ..job.body()?
+                };
                 let answer = remote.post_body("/job", &body).await?;
-                if json {
-                    return Ok(format!("{answer:#}\n"));
-                }
-                Ok(format!("{}\n", text(&answer, "id")))
+                let id = cell(&answer, "id");
+                Ok(Answer::line(answer, id))
             }
-            JobCommand::List { filter, state, limit, json } => {
+            JobCommand::List { filter, state, limit } => {
                 let path = format!("/job{}", query(&filter.with_state(state)));
-                output::list(remote, &path, limit, json).await
+                output::list(remote, &path, limit).await
             }
-            JobCommand::Show { id, json } => output::show(remote, &id, json).await,
+            JobCommand::Show { id } => output::show(remote, &id).await,
             JobCommand::Retry { ids } => post_each(remote, &ids, "retry").await,
             JobCommand::Cancel { ids } => post_each(remote, &ids, "cancel").await,
             JobCommand::Move { id, at, delay } => {
-                let body = json!({ "runAt": at, "delaySeconds": delay });
+                let body = json!({ "runAt": at, "delaySeconds": delay.map(|delay| delay.as_secs_f64()) });
                 let answer = remote.patch(&format!("/job/{}", named("job", &id)?), &body).await?;
-                Ok(format!("{id} is due {}\n", time(&answer, "runAt")))
+                let text = format!("{id} is due {}", time(&answer, "runAt"));
+                Ok(Answer::line(answer, text))
             }
             JobCommand::Redrive { filter, all } => redrive(remote, filter, all).await,
-            JobCommand::Delete { ids } => {
+            JobCommand::Delete { ids, consent } => {
+                remote.confirm(consent, &format!("delete {} with attempts and results", count(ids.len())))?;
                 for id in &ids {
                     remote.delete(&format!("/job/{}", named("job", id)?)).await?;
                 }
-                Ok(format!("deleted {}\n", count(ids.len())))
+                let text = format!("deleted {}", count(ids.len()));
+                Ok(Answer::line(json!({ "deleted": ids }), text))
             }
         }
     }
@@ -262,7 +266,7 @@ impl JobOptions {
             max_attempts: self.max_attempts,
             timeout_seconds: self.timeout,
             unique_key: self.unique_key,
-            unique_seconds: self.unique_seconds,
+            unique_seconds: self.unique_for,
             concurrency_key: self.concurrency_key,
             tags: self.tags,
             metadata: pairs(&self.metadata)?,
@@ -275,8 +279,8 @@ impl JobOptions {
 
 impl Filter {
     fn is_empty(&self) -> bool {
-        let texts = [&self.queue, &self.kind, &self.tag, &self.batch, &self.before, &self.after, &self.error];
-        texts.iter().all(|text| text.is_none())
+        let texts = [&self.queue, &self.kind, &self.tag, &self.batch, &self.error];
+        texts.iter().all(|text| text.is_none()) && self.before.is_none() && self.after.is_none()
     }
 
     fn with_state(self, state: Option<State>) -> Vec<(&'static str, Option<String>)> {
@@ -290,29 +294,31 @@ impl Filter {
             ("kind", self.kind),
             ("tag", self.tag),
             ("batch", self.batch),
-            ("before", self.before),
-            ("after", self.after),
+            ("before", self.before.map(|at| at.to_string())),
+            ("after", self.after.map(|at| at.to_string())),
             ("error", self.error),
         ]
     }
 }
 
-async fn post_each(remote: &Remote, ids: &[String], what: &str) -> anyhow::Result<String> {
-    let mut shown = String::new();
+async fn post_each(remote: &Remote, ids: &[String], what: &str) -> anyhow::Result<Answer> {
+    let (mut jobs, mut lines) = (Vec::new(), Vec::new());
     for id in ids {
         let answer = remote.post(&format!("/job/{}/{what}", named("job", id)?)).await?;
         let flagged = if answer["cancelRequested"] == true { ", cancel requested" } else { "" };
-        shown += &format!("{id} is {}{flagged}\n", cell(&answer, "state"));
+        lines.push(format!("{id} is {}{flagged}", cell(&answer, "state")));
+        jobs.push(answer);
     }
-    Ok(shown)
+    Ok(Answer::line(Value::from(jobs), lines.join("\n")))
 }
 
-async fn redrive(remote: &Remote, filter: Filter, all: bool) -> anyhow::Result<String> {
+async fn redrive(remote: &Remote, filter: Filter, all: bool) -> anyhow::Result<Answer> {
     if !filter.is_empty() && all {
-        bail!("--all conflicts with filters: use one of them");
+        return Err(usage("--all conflicts with filters: use one of them"));
     }
     if filter.is_empty() && !all {
-        bail!("choose dead jobs with --queue, --kind, --tag, --batch, --before, --after or --error, or use --all");
+        let filters = "--queue, --kind, --tag, --batch, --before, --after or --error";
+        return Err(usage(format!("choose dead jobs with {filters}, or use --all")));
     }
     let body: BTreeMap<_, _> =
         filter.parameters().into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
@@ -321,20 +327,24 @@ async fn redrive(remote: &Remote, filter: Filter, all: bool) -> anyhow::Result<S
         let answer = remote.post_body("/job/redrive", &body).await?;
         redriven += answer["redriven"].as_u64().unwrap_or_default();
         if answer["done"] != false {
-            return Ok(format!("redrove {}\n", count(usize::try_from(redriven).unwrap_or(usize::MAX))));
+            let text = format!("redrove {}", count(usize::try_from(redriven).unwrap_or(usize::MAX)));
+            return Ok(Answer::line(json!({ "redriven": redriven }), text));
         }
     }
 }
 
 /// Checks that the text is JSON, and keeps its bytes.
 pub(crate) fn raw_json(text: String) -> anyhow::Result<Box<RawValue>> {
-    RawValue::from_string(text).context("the payload is not JSON: quote it for the shell, such as '{\"a\": 1}'")
+    RawValue::from_string(text).map_err(|error| {
+        usage(format!("the payload is not JSON: quote it for the shell, such as '{{\"a\": 1}}': {error}"))
+    })
 }
 
 /// Parses metadata of the form KEY=VALUE.
 pub(crate) fn pairs(texts: &[String]) -> anyhow::Result<BTreeMap<String, String>> {
     let pair = |text: &String| {
-        let (key, value) = text.split_once('=').with_context(|| format!("invalid metadata {text:?}: use KEY=VALUE"))?;
+        let (key, value) =
+            text.split_once('=').ok_or_else(|| usage(format!("invalid metadata {text:?}: use KEY=VALUE")))?;
         Ok((key.to_owned(), value.to_owned()))
     };
     texts.iter().map(pair).collect()

@@ -1,6 +1,6 @@
 //! `everhook key`: create, list and revoke API keys. `everhook token`: rotate the key that signs application tokens.
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::Context;
 use everhook_core::api_key::{ApiKey, KeyScope};
 use everhook_core::application::Environment;
 use everhook_core::id::{DEFAULT_ORG, KeyId, OrgId, TokenKeyId};
@@ -10,8 +10,11 @@ use everhook_store::catalog::{KeyChange, NewKey, NewTokenKey};
 use everhook_store::ids::Ids;
 use everhook_store::query;
 use everhook_store::store::{Reads, Store};
+use serde_json::json;
 
-use crate::table::table;
+use crate::exit::{Exit, Failure, usage};
+use crate::output::Answer;
+use crate::table::{cells, time};
 
 /// Environment of keys that name none.
 pub(crate) const DEFAULT_ENVIRONMENT: &str = "default";
@@ -29,7 +32,7 @@ impl Wanted {
             return Ok(Wanted::Admin);
         }
         let name = environment.unwrap_or_else(|| DEFAULT_ENVIRONMENT.to_owned());
-        name.parse::<Name>().with_context(|| format!("invalid environment name {name:?}"))?;
+        name.parse::<Name>().map_err(|error| usage(format!("invalid environment name {name:?}: {error}")))?;
         Ok(Wanted::Environment(name))
     }
 }
@@ -62,59 +65,49 @@ pub(crate) async fn environment(store: &dyn Store, ids: &Ids, name: &str) -> any
     Ok(store.ensure_environment(org, name.to_owned()).await?)
 }
 
-/// Returns all keys, as a table or as JSON.
-pub(crate) async fn list(store: &dyn Store, json: bool) -> anyhow::Result<String> {
+pub(crate) async fn list(store: &dyn Store) -> anyhow::Result<Answer> {
     let environments = store.read(query::Environments {}).await?;
     let name = |scope| match scope {
-        KeyScope::Admin => "(admin)".to_owned(),
+        KeyScope::Admin => None,
         KeyScope::Environment(id) => {
-            environments.iter().find(|known| known.id == id).map_or_else(String::new, |known| known.name.clone())
+            Some(environments.iter().find(|known| known.id == id).map_or_else(String::new, |known| known.name.clone()))
         }
     };
     let keys = store.read(query::Keys {}).await?;
-    if json {
-        let rows = keys.iter().map(|key| {
-            serde_json::json!({
-                "id": key.id, "environment": (key.scope != KeyScope::Admin).then(|| name(key.scope)),
-                "admin": key.scope == KeyScope::Admin, "hint": key.hint,
-                "createdAt": key.created_at, "revokedAt": key.revoked_at,
-            })
-        });
-        return Ok(format!("{:#}\n", serde_json::Value::Array(rows.collect())));
-    }
-    if keys.is_empty() {
-        return Ok("no keys yet: create one with `everhook key create`\n".to_owned());
-    }
-    let mut rows = vec![["ID", "ENVIRONMENT", "KEY", "CREATED", "STATE"].map(str::to_owned)];
-    rows.extend(keys.into_iter().map(|key| {
-        let state = key.revoked_at.map_or_else(|| "active".to_owned(), |at| format!("revoked {at}"));
-        [key.id.to_string(), name(key.scope), key.hint, key.created_at.to_string(), state]
-    }));
-    Ok(table(&rows))
+    let note = "no keys yet: create one with `everhook key create`";
+    let rows = keys.iter().map(|key| {
+        json!({
+            "id": key.id, "environment": name(key.scope), "admin": key.scope == KeyScope::Admin, "hint": key.hint,
+            "createdAt": key.created_at, "revokedAt": key.revoked_at,
+        })
+    });
+    Ok(Answer::list(rows.collect(), ["ID", "ENVIRONMENT", "KEY", "CREATED", "STATE"], |key| {
+        let [id, environment, hint] = cells(key, ["id", "environment", "hint"]);
+        let environment = if key["admin"] == true { "(admin)".to_owned() } else { environment };
+        let revoked = time(key, "revokedAt");
+        let state = if revoked.is_empty() { "active".to_owned() } else { format!("revoked {revoked}") };
+        [id, environment, hint, time(key, "createdAt"), state]
+    })
+    .note_if(keys.is_empty(), note))
 }
 
 pub(crate) fn handle(text: &str) -> anyhow::Result<KeyId> {
-    text.parse().map_err(|_| anyhow!("{text:?} is not the id of a key: `everhook key list` shows the ids"))
+    text.parse().map_err(|_| usage(format!("{text:?} is not the id of a key: `everhook key list` shows the ids")))
 }
 
-pub(crate) async fn revoke(store: &dyn Store, id: KeyId) -> anyhow::Result<String> {
-    if !store.change_key(id, KeyChange::Revoke).await? {
-        bail!("active key {id} not found: `everhook key list` shows all keys");
+pub(crate) async fn revoke(store: &dyn Store, id: KeyId) -> anyhow::Result<()> {
+    if store.change_key(id, KeyChange::Revoke).await? {
+        return Ok(());
     }
-    Ok(format!("revoked {id}\n"))
+    Err(Failure::new(Exit::NotFound, format!("active key {id} not found: `everhook key list` shows all keys")))
 }
 
-/// Stores a new key that signs application tokens from now on.
-pub(crate) async fn rotate_token_key(store: &dyn Store, ids: &Ids, change: TokenKeyChange) -> anyhow::Result<String> {
-    let key = NewTokenKey { id: TokenKeyId(ids.next(store.now().await?)), secret: TokenSecret(random()) };
-    let id = key.id;
+/// Stores a new key that signs application tokens from now on, and returns its id.
+pub(crate) async fn rotate(store: &dyn Store, ids: &Ids, change: TokenKeyChange) -> anyhow::Result<TokenKeyId> {
+    let id = TokenKeyId(ids.next(store.now().await?));
+    let key = NewTokenKey { id, secret: TokenSecret(random()) };
     store.put_token_key(key, change).await.context("could not store the key")?;
-    Ok(match change {
-        TokenKeyChange::Revoke => format!("{id} signs application tokens; all earlier tokens have ended\n"),
-        TokenKeyChange::First | TokenKeyChange::Rotate => {
-            format!("{id} signs application tokens; earlier tokens stay valid until they expire\n")
-        }
-    })
+    Ok(id)
 }
 
 #[expect(clippy::disallowed_methods, reason = "new keys are made of the system's randomness")]

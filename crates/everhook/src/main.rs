@@ -2,28 +2,48 @@
 //!
 //! This crate holds the command line, the configuration and the wiring of the other crates.
 
+mod app;
+mod attempt;
 mod batch;
 mod cli;
 mod config;
+mod confirm;
+mod context;
+mod dead;
+mod demo;
+mod endpoint;
 mod environment;
+mod event_type;
+mod exit;
+mod fields;
 mod files;
 mod first_key;
 mod import;
+mod http_client;
 mod job;
 mod keys;
+mod listen;
 mod logging;
+mod message;
 mod nodes;
 mod once;
 mod outbox;
 mod outboxes;
+mod output;
 mod plain;
+mod private;
 mod queue;
 mod remote;
 mod schedule;
 mod serve;
 mod startup_retry;
+mod status;
 mod store;
 mod table;
+mod tail;
+mod trigger;
+mod verify;
+mod when;
 mod worker;
 
 use std::process::ExitCode;
@@ -40,7 +60,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("everhook: {}", plain::plain(&format!("{error:#}")));
-            ExitCode::FAILURE
+            exit::Failure::exit(&error).into()
         }
     }
 }

@@ -1,26 +1,30 @@
 //! `everhook node`: the nodes that share a store.
 
+use clap::Subcommand;
 use serde_json::Value;
 
+use crate::output::Answer;
 use crate::remote::Remote;
-use crate::table::{seconds, table, text};
+use crate::table::{cells, time, with_unit};
 
-/// Returns all nodes, as a table or as JSON.
-pub(crate) async fn list(remote: &Remote, json: bool) -> anyhow::Result<String> {
-    let answer = remote.get("/node").await?;
-    let nodes = answer["data"].as_array().map_or(&[] as &[Value], Vec::as_slice);
-    if json {
-        return Ok(format!("{:#}\n", answer["data"]));
-    }
-    let heads = ["NODE", "ROLE", "VERSION", "STATE", "SINCE", "HEARTBEAT", "LEASE", "HELD"].map(str::to_owned);
-    let mut rows = vec![heads];
-    rows.extend(nodes.iter().map(row));
-    Ok(table(&rows))
+#[derive(Debug, Subcommand)]
+pub(crate) enum NodeCommand {
+    /// List the nodes that share the store: role, version, last heartbeat, held tasks. Requires an admin key.
+    List,
 }
 
-fn row(node: &Value) -> [String; 8] {
-    let lease = format!("{} s", node["leaseSeconds"].as_u64().unwrap_or_default());
-    let held = node["held"].as_u64().unwrap_or_default().to_string();
-    let [name, role, version, state] = ["node", "role", "version", "state"].map(|key| text(node, key));
-    [name, role, version, state, seconds(node, "since"), seconds(node, "heartbeatAt"), lease, held]
+impl NodeCommand {
+    pub(crate) async fn ask(self, remote: &Remote) -> anyhow::Result<Answer> {
+        let NodeCommand::List = self;
+        let nodes = remote.get_data("/node").await?;
+        Ok(Answer::list(nodes, HEADS, row))
+    }
+}
+
+pub(crate) const HEADS: [&str; 8] = ["NODE", "ROLE", "VERSION", "STATE", "SINCE", "HEARTBEAT", "LEASE", "HELD"];
+
+pub(crate) fn row(node: &Value) -> [String; 8] {
+    let [name, role, version, state, held] = cells(node, ["node", "role", "version", "state", "held"]);
+    let lease = with_unit(node, "leaseSeconds", "s");
+    [name, role, version, state, time(node, "since"), time(node, "heartbeatAt"), lease, held]
 }

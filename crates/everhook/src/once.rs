@@ -1,50 +1,76 @@
 //! `everhook once`: the once-slots of an application.
 
+use clap::Subcommand;
 use everhook_core::limits::PAGE_MAX;
 use serde_json::Value;
 
+use crate::output::Answer;
 use crate::remote::{Remote, named};
-use crate::table::{seconds, table, text};
+use crate::table::{cell, cells, time};
 
-/// Returns all slots of an application, as a table or as JSON.
-pub(crate) async fn list(remote: &Remote, application: &str, json: bool) -> anyhow::Result<String> {
+#[derive(Debug, Subcommand)]
+pub(crate) enum OnceCommand {
+    /// List the slots of an application: phase, winner, suppressed calls.
+    List {
+        /// Id or uid of the application.
+        application: String,
+    },
+    /// Show one slot of an application.
+    Show {
+        /// Id or uid of the application.
+        application: String,
+        /// Key of the slot, such as run-42.
+        key: String,
+    },
+    /// Open the next phase of a slot: the next message that claims it is sent. The slot keeps its history.
+    Reset {
+        /// Id or uid of the application.
+        application: String,
+        /// Key of the slot, such as run-42.
+        key: String,
+    },
+}
+
+impl OnceCommand {
+    pub(crate) async fn ask(self, remote: &Remote) -> anyhow::Result<Answer> {
+        match self {
+            OnceCommand::List { application } => list(remote, &application).await,
+            OnceCommand::Show { application, key } => Ok(shown(remote.get(&path(&application, &key)?).await?)),
+            OnceCommand::Reset { application, key } => reset(remote, &application, &key).await,
+        }
+    }
+}
+
+async fn list(remote: &Remote, application: &str) -> anyhow::Result<Answer> {
     let path = format!("/app/{}/once", named("application", application)?);
     let slots = remote.get_all(&path, PAGE_MAX).await?;
-    if json {
-        return Ok(format!("{:#}\n", Value::from(slots)));
-    }
-    let heads = ["KEY", "PHASE", "STATE", "WINNER", "WINNER PHASE", "SUPPRESSED", "CLAIMED"].map(str::to_owned);
-    let mut rows = vec![heads];
-    rows.extend(slots.iter().map(|slot| {
-        let number = |key: &str| slot[key].to_string();
-        let (winner_phase, suppressed) = (number("winnerPhase"), number("suppressedCount"));
-        [text(slot, "key"), number("phase"), state(slot), text(slot, "winner"), winner_phase, suppressed, claimed(slot)]
-    }));
-    Ok(table(&rows))
+    let heads = ["KEY", "PHASE", "STATE", "WINNER", "WINNER PHASE", "SUPPRESSED", "CLAIMED"];
+    Ok(Answer::list(slots, heads, |slot| {
+        let [key, phase, winner, winner_phase, suppressed] =
+            cells(slot, ["key", "phase", "winner", "winnerPhase", "suppressedCount"]);
+        [key, phase, state(slot), winner, winner_phase, suppressed, time(slot, "claimedAt")]
+    }))
 }
 
-pub(crate) async fn show(remote: &Remote, application: &str, key: &str, json: bool) -> anyhow::Result<String> {
-    let slot = remote.get(&path(application, key)?).await?;
-    if json {
-        return Ok(format!("{slot:#}\n"));
-    }
-    let rows = [
-        ["key".to_owned(), text(&slot, "key")],
-        ["phase".to_owned(), format!("{} ({})", slot["phase"], state(&slot))],
-        ["winner".to_owned(), format!("{} in phase {}", text(&slot, "winner"), slot["winnerPhase"])],
-        ["suppressed".to_owned(), slot["suppressedCount"].to_string()],
-        ["created".to_owned(), seconds(&slot, "createdAt")],
-        ["claimed".to_owned(), claimed(&slot)],
-        ["updated".to_owned(), seconds(&slot, "updatedAt")],
+fn shown(slot: Value) -> Answer {
+    let facts = vec![
+        ("key", cell(&slot, "key")),
+        ("phase", format!("{} ({})", slot["phase"], state(&slot))),
+        ("winner", format!("{} in phase {}", cell(&slot, "winner"), slot["winnerPhase"])),
+        ("suppressed", cell(&slot, "suppressedCount")),
+        ("created", time(&slot, "createdAt")),
+        ("claimed", time(&slot, "claimedAt")),
+        ("updated", time(&slot, "updatedAt")),
     ];
-    Ok(table(&rows))
+    Answer::facts(slot, facts)
 }
 
-pub(crate) async fn reset(remote: &Remote, application: &str, key: &str) -> anyhow::Result<String> {
+async fn reset(remote: &Remote, application: &str, key: &str) -> anyhow::Result<Answer> {
     let path = path(application, key)?;
     remote.delete(&path).await?;
     let slot = remote.get(&path).await?;
-    Ok(format!("{key} is in phase {} ({})\n", slot["phase"], state(&slot)))
+    let text = format!("{key} is in phase {} ({})", slot["phase"], state(&slot));
+    Ok(Answer::line(slot, text))
 }
 
 fn path(application: &str, key: &str) -> anyhow::Result<String> {
@@ -53,8 +79,4 @@ fn path(application: &str, key: &str) -> anyhow::Result<String> {
 
 fn state(slot: &Value) -> String {
     if slot["open"] == true { "open: the next claim wins".to_owned() } else { "won".to_owned() }
-}
-
-fn claimed(slot: &Value) -> String {
-    seconds(slot, "claimedAt")
 }

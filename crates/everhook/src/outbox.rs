@@ -2,32 +2,29 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context;
 use clap::{Args, Subcommand};
 use everhook_postgres::PostgresOutbox;
 use everhook_sqlite::SqliteOutbox;
 use serde_json::{Value, json};
 
-use crate::remote::{Remote, named};
-use crate::table::{seconds, table, text};
+use crate::cli::SettingsArgs;
+use crate::config::{Flags, StoreConfig};
+use crate::confirm::Consent;
+use crate::exit::usage;
+use crate::output::Answer;
+use crate::remote::{ClientArgs, Remote, named};
+use crate::table::{age, cells, time};
 
 const PAGE: usize = 250;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum OutboxCommand {
     /// Show all outboxes of the server: waiting rows, age of the oldest, rows set aside.
-    Status {
-        /// Print JSON instead of a table.
-        #[arg(long)]
-        json: bool,
-    },
+    Status,
     /// List the rows that were set aside, with their errors.
     List {
         /// Name of the outbox; `main` is the one in the server's own database.
         outbox: String,
-        /// Print JSON, with payloads, instead of a table.
-        #[arg(long)]
-        json: bool,
     },
     /// Correct a row that was set aside.
     Fix {
@@ -56,18 +53,33 @@ pub(crate) enum OutboxCommand {
         /// Numbers of the rows to discard.
         #[arg(required = true)]
         rows: Vec<i64>,
+        #[command(flatten)]
+        consent: Consent,
     },
-    /// Install an outbox in a PostgreSQL database of your own (--database) or in a SQLite file.
-    Install {
-        /// SQLite file to install the outbox in.
-        #[arg(long, value_name = "FILE")]
-        sqlite: Option<PathBuf>,
-    },
-    /// Let a PostgreSQL role (--database) call everhook.send, and nothing else in its schema.
+    /// Install an outbox in a PostgreSQL database of your own or in a SQLite file.
+    #[command(after_help = "Examples:
+  everhook outbox install --database postgres://owner@db/shop
+  everhook outbox install --sqlite shop.db")]
+    Install(Place),
+    /// Let a PostgreSQL role call everhook.send, and nothing else in its schema.
     Grant {
         /// Name of an existing role.
         role: String,
+        #[command(flatten)]
+        settings: SettingsArgs,
     },
+}
+
+/// The place of a new outbox.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct Place {
+    /// PostgreSQL database to install the outbox in.
+    #[arg(long, value_name = "URL")]
+    database: Option<String>,
+    /// SQLite file to install the outbox in.
+    #[arg(long, value_name = "FILE")]
+    sqlite: Option<PathBuf>,
 }
 
 /// Fields to change. Omitted fields stay unchanged.
@@ -92,65 +104,65 @@ pub(crate) struct Change {
 }
 
 impl OutboxCommand {
-    /// Whether the command works on a database instead of a running server.
-    pub(crate) fn is_local(&self) -> bool {
-        matches!(self, OutboxCommand::Install { .. } | OutboxCommand::Grant { .. })
-    }
-
-    /// Sends the command to a running server and returns the text to print.
-    pub(crate) async fn ask(self, remote: &Remote) -> anyhow::Result<String> {
+    /// Sends the command to a running server, or works on a database.
+    pub(crate) async fn run(self, client: &ClientArgs) -> anyhow::Result<Answer> {
+        let is_local = matches!(self, OutboxCommand::Install(_) | OutboxCommand::Grant { .. });
+        if is_local && client.is_given() {
+            return Err(usage("--url, --key, --context, --json and --csv have no effect here: remove them"));
+        }
         match self {
-            OutboxCommand::Status { json } => status(remote, json).await,
-            OutboxCommand::List { outbox, json } => list(remote, &outbox, json).await,
-            OutboxCommand::Fix { outbox, row, change } => {
-                let path = format!("{}/{row}", aside(&outbox)?);
-                remote.patch(&path, &change.body()).await?;
-                Ok(format!("changed row {row}: relay it with `everhook outbox retry {outbox} {row}`\n"))
+            OutboxCommand::Install(place) => place.install().await,
+            OutboxCommand::Grant { role, settings } => {
+                let StoreConfig::Postgres { url, direct_url, .. } = settings.load(Flags::default())?.check()?.store
+                else {
+                    return Err(usage("an embedded database has no outbox: set --database to a PostgreSQL URL"));
+                };
+                PostgresOutbox::grant(&direct_url.unwrap_or(url).0, &role).await?;
+                Ok(Answer::line(json!({ "granted": role }), format!("role {role} may call everhook.send")))
             }
-            OutboxCommand::Retry { outbox, all: true, .. } => retry_all(remote, &outbox).await,
+            OutboxCommand::Status => status(&client.remote()?).await,
+            OutboxCommand::List { outbox } => list(&client.remote()?, &outbox).await,
+            OutboxCommand::Fix { outbox, row, change } => {
+                client.remote()?.patch(&format!("{}/{row}", aside(&outbox)?), &change.body()).await?;
+                let text = format!("changed row {row}: relay it with `everhook outbox retry {outbox} {row}`");
+                Ok(Answer::line(json!({ "changed": row }), text))
+            }
+            OutboxCommand::Retry { outbox, all: true, .. } => retry_all(&client.remote()?, &outbox).await,
             OutboxCommand::Retry { outbox, rows, .. } => {
-                let aside = aside(&outbox)?;
+                let (remote, aside) = (client.remote()?, aside(&outbox)?);
                 for row in &rows {
                     remote.post(&format!("{aside}/{row}/retry")).await?;
                 }
-                Ok(format!("returned {} to the outbox\n", count(rows.len() as u64)))
+                Ok(retried(rows.len() as u64))
             }
-            OutboxCommand::Discard { outbox, rows } => {
-                let aside = aside(&outbox)?;
+            OutboxCommand::Discard { outbox, rows, consent } => {
+                let (remote, aside) = (client.remote()?, aside(&outbox)?);
+                remote.confirm(consent, &format!("discard {} of outbox {outbox}", count(rows.len() as u64)))?;
                 for row in &rows {
                     remote.delete(&format!("{aside}/{row}")).await?;
                 }
-                Ok(format!("discarded {}\n", count(rows.len() as u64)))
+                let text = format!("discarded {}", count(rows.len() as u64));
+                Ok(Answer::line(json!({ "discarded": rows }), text))
             }
-            OutboxCommand::Install { .. } | OutboxCommand::Grant { .. } => Ok(String::new()),
         }
     }
+}
 
-    /// Runs the command on a database and returns the text to print.
-    pub(crate) async fn run(self, database: Option<String>) -> anyhow::Result<String> {
-        let database = database.context("--database postgres://… is required (or --sqlite FILE, to install)");
-        match self {
-            OutboxCommand::Install { sqlite: Some(_) } if database.is_ok() => {
-                anyhow::bail!("--sqlite conflicts with --database: choose one place for the outbox")
-            }
-            OutboxCommand::Install { sqlite: Some(file) } => {
+impl Place {
+    async fn install(self) -> anyhow::Result<Answer> {
+        let text = match (self.sqlite, self.database) {
+            (Some(file), _) => {
                 SqliteOutbox::install(&file)?;
-                Ok(format!(
-                    "installed the outbox in {}: add the file to the configuration as `[[outbox]]`\n",
-                    file.display()
-                ))
+                let file = file.display();
+                format!("installed the outbox in {file}: add the file to the configuration as `[[outbox]]`")
             }
-            OutboxCommand::Install { sqlite: None } => {
-                PostgresOutbox::install(&database?).await?;
+            (None, database) => {
+                PostgresOutbox::install(&database.unwrap_or_default()).await?;
                 let next = "let a role use it with `everhook outbox grant`, and add the database to the configuration";
-                Ok(format!("installed the outbox: {next} as `[[outbox]]`\n"))
+                format!("installed the outbox: {next} as `[[outbox]]`")
             }
-            OutboxCommand::Grant { role } => {
-                PostgresOutbox::grant(&database?, &role).await?;
-                Ok(format!("role {role} may call everhook.send\n"))
-            }
-            _ => Ok(String::new()),
-        }
+        };
+        Ok(Answer::line(json!({ "installed": true }), text))
     }
 }
 
@@ -166,34 +178,25 @@ impl Change {
     }
 }
 
-async fn status(remote: &Remote, json: bool) -> anyhow::Result<String> {
-    let answer = remote.get("/outbox").await?;
-    if json {
-        return Ok(format!("{:#}\n", answer["data"]));
-    }
-    let mut rows = vec![["OUTBOX", "STATE", "DEPTH", "OLDEST", "ASIDE"].map(str::to_owned)];
-    for outbox in answer["data"].as_array().into_iter().flatten() {
-        let number = |key: &str| outbox[key].as_u64().map_or_else(|| "-".to_owned(), |number| number.to_string());
-        let state = if outbox["reachable"] == true { "reachable" } else { "unreachable" };
-        let more = if outbox["depthIsCapped"] == true { "+" } else { "" };
-        let oldest = outbox["oldestAgeSeconds"].as_f64().map_or_else(|| "-".to_owned(), |age| format!("{age:.1} s"));
-        let name = outbox["name"].as_str().unwrap_or_default().to_owned();
-        rows.push([name, state.to_owned(), number("depth") + more, oldest, number("setAside")]);
-    }
-    Ok(table(&rows))
+async fn status(remote: &Remote) -> anyhow::Result<Answer> {
+    Ok(Answer::list(remote.get_data("/outbox").await?, HEADS, row))
 }
 
-async fn list(remote: &Remote, outbox: &str, json: bool) -> anyhow::Result<String> {
-    let found = remote.get_all(&aside(outbox)?, PAGE).await?;
-    if json {
-        return Ok(format!("{:#}\n", Value::from(found)));
-    }
-    let mut rows = vec![["ROW", "SINCE", "APPLICATION", "EVENT TYPE", "ERROR"].map(str::to_owned)];
-    for row in &found {
-        let [application, event_type, error] = ["application", "eventType", "error"].map(|key| text(row, key));
-        rows.push([row["id"].to_string(), seconds(row, "setAsideAt"), application, event_type, error]);
-    }
-    Ok(table(&rows))
+pub(crate) const HEADS: [&str; 5] = ["OUTBOX", "STATE", "DEPTH", "OLDEST", "ASIDE"];
+
+pub(crate) fn row(outbox: &Value) -> [String; 5] {
+    let state = if outbox["reachable"] == true { "reachable" } else { "unreachable" };
+    let more = if outbox["depthIsCapped"] == true { "+" } else { "" };
+    let [name, depth, aside] = cells(outbox, ["name", "depth", "setAside"]);
+    [name, state.to_owned(), depth + more, age(outbox, "oldestAgeSeconds"), aside]
+}
+
+async fn list(remote: &Remote, outbox: &str) -> anyhow::Result<Answer> {
+    let rows = remote.get_all(&aside(outbox)?, PAGE).await?;
+    Ok(Answer::list(rows, ["ROW", "SINCE", "APPLICATION", "EVENT TYPE", "ERROR"], |row| {
+        let [id, application, event_type, error] = cells(row, ["id", "application", "eventType", "error"]);
+        [id, time(row, "setAsideAt"), application, event_type, error]
+    }))
 }
 
 /// The path of the rows that an outbox has set aside.
@@ -201,16 +204,20 @@ fn aside(outbox: &str) -> anyhow::Result<String> {
     Ok(format!("/outbox/{}/aside", named("outbox", outbox)?))
 }
 
-async fn retry_all(remote: &Remote, outbox: &str) -> anyhow::Result<String> {
+async fn retry_all(remote: &Remote, outbox: &str) -> anyhow::Result<Answer> {
     let path = format!("{}/retry", aside(outbox)?);
-    let mut retried = 0;
+    let mut rows = 0;
     loop {
         let answer = remote.post(&path).await?;
-        retried += answer["retried"].as_u64().unwrap_or_default();
+        rows += answer["retried"].as_u64().unwrap_or_default();
         if answer["done"] != false {
-            return Ok(format!("returned {} to the outbox\n", count(retried)));
+            return Ok(retried(rows));
         }
     }
+}
+
+fn retried(rows: u64) -> Answer {
+    Answer::line(json!({ "retried": rows }), format!("returned {} to the outbox", count(rows)))
 }
 
 fn count(rows: u64) -> String {

@@ -1,28 +1,23 @@
 //! `everhook queue`: queues with their limits and push targets.
 
-use anyhow::{Context, bail};
 use clap::Subcommand;
 use everhook_core::limits::PAGE_MAX;
 use serde_json::{Map, Value, json};
 
+use crate::confirm::Consent;
+use crate::exit::usage;
+use crate::output::Answer;
 use crate::remote::{Remote, named};
-use crate::table::{cell, facts, table, time};
+use crate::table::{age, cell, cells, time};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum QueueCommand {
     /// List queues: pending, running and dead jobs, and limits.
-    List {
-        /// Print JSON instead of a table.
-        #[arg(long)]
-        json: bool,
-    },
+    List,
     /// Show a queue, with warnings about what keeps its jobs from running.
     Show {
         /// Name of the queue, such as email.
         queue: String,
-        /// Print JSON instead of text.
-        #[arg(long)]
-        json: bool,
     },
     /// Pause a queue. Running jobs continue; no further job starts.
     Pause {
@@ -38,6 +33,8 @@ pub(crate) enum QueueCommand {
     Delete {
         /// Name of the queue, such as email.
         queue: String,
+        #[command(flatten)]
+        consent: Consent,
     },
     /// Set or remove the limits of a queue. They apply across all workers and replicas.
     #[command(after_help = "Examples:
@@ -72,25 +69,23 @@ pub(crate) enum QueueCommand {
 }
 
 impl QueueCommand {
-    /// Runs the command and returns the text to print.
-    pub(crate) async fn ask(self, remote: &Remote) -> anyhow::Result<String> {
+    pub(crate) async fn ask(self, remote: &Remote) -> anyhow::Result<Answer> {
         match self {
-            QueueCommand::List { json } => list(remote, json).await,
-            QueueCommand::Show { queue, json } => {
-                let found = remote.get(&path(&queue)?).await?;
-                Ok(if json { format!("{found:#}\n") } else { shown(&found) })
-            }
+            QueueCommand::List => Ok(Answer::list(remote.get_all("/queue", PAGE_MAX).await?, HEADS, row)),
+            QueueCommand::Show { queue } => Ok(shown(remote.get(&path(&queue)?).await?)),
             QueueCommand::Pause { queue } => {
-                remote.post(&format!("{}/pause", path(&queue)?)).await?;
-                Ok(format!("{queue} is paused: `everhook queue resume {queue}` resumes it\n"))
+                let paused = remote.post(&format!("{}/pause", path(&queue)?)).await?;
+                Ok(Answer::line(paused, format!("{queue} is paused: `everhook queue resume {queue}` resumes it")))
             }
             QueueCommand::Resume { queue } => {
-                remote.post(&format!("{}/resume", path(&queue)?)).await?;
-                Ok(format!("{queue} is open\n"))
+                let resumed = remote.post(&format!("{}/resume", path(&queue)?)).await?;
+                Ok(Answer::line(resumed, format!("{queue} is open")))
             }
-            QueueCommand::Delete { queue } => {
-                remote.delete(&path(&queue)?).await?;
-                Ok(format!("deleted {queue}\n"))
+            QueueCommand::Delete { queue, consent } => {
+                let path = path(&queue)?;
+                remote.confirm(consent, &format!("delete queue {queue} with its limits and target"))?;
+                remote.delete(&path).await?;
+                Ok(Answer::line(json!({ "deleted": queue }), format!("deleted {queue}")))
             }
             QueueCommand::Limit { queue, limit, key_limit, rate } => {
                 let mut body = Map::new();
@@ -100,75 +95,63 @@ impl QueueCommand {
                     }
                 }
                 if body.is_empty() {
-                    bail!("--limit, --key-limit or --rate is required");
+                    return Err(usage("--limit, --key-limit or --rate is required"));
                 }
-                Ok(shown(&remote.patch(&path(&queue)?, &Value::from(body)).await?))
+                Ok(shown(remote.patch(&path(&queue)?, &Value::from(body)).await?))
             }
             QueueCommand::Target { queue, url } => target(remote, &queue, url).await,
         }
     }
 }
 
-async fn list(remote: &Remote, json: bool) -> anyhow::Result<String> {
-    let queues = remote.get_all("/queue", PAGE_MAX).await?;
-    if json {
-        return Ok(format!("{:#}\n", Value::from(queues)));
-    }
-    let heads =
-        ["QUEUE", "STATE", "PENDING", "DUE", "RUNNING", "DEAD", "OLDEST DUE", "ENDED/MIN", "LIMITS", "WARNINGS"];
-    let mut rows = vec![heads.map(str::to_owned)];
-    for queue in &queues {
-        let stats = &queue["stats"];
-        let [pending, due, running, dead, ended] =
-            ["pending", "due", "running", "dead", "endedLastMinute"].map(|key| cell(stats, key));
-        let (name, state, warnings) = (cell(queue, "name"), cell(queue, "state"), cell(queue, "warnings"));
-        let (oldest, limits) = (oldest_due(stats), limits(queue));
-        rows.push([name, state, pending, due, running, dead, oldest, ended, limits, warnings]);
-    }
-    Ok(table(&rows))
+pub(crate) const HEADS: [&str; 10] =
+    ["QUEUE", "STATE", "PENDING", "DUE", "RUNNING", "DEAD", "OLDEST DUE", "ENDED/MIN", "LIMITS", "WARNINGS"];
+
+pub(crate) fn row(queue: &Value) -> [String; 10] {
+    let stats = &queue["stats"];
+    let [pending, due, running, dead, ended] = cells(stats, ["pending", "due", "running", "dead", "endedLastMinute"]);
+    let [name, state, warnings] = cells(queue, ["name", "state", "warnings"]);
+    [name, state, pending, due, running, dead, age(stats, "oldestDueSeconds"), ended, limits(queue), warnings]
 }
 
-fn shown(queue: &Value) -> String {
+fn shown(queue: Value) -> Answer {
     let stats = &queue["stats"];
-    facts(vec![
-        ("queue", cell(queue, "name")),
-        ("state", cell(queue, "state")),
+    let facts = vec![
+        ("queue", cell(&queue, "name")),
+        ("state", cell(&queue, "state")),
         ("pending", cell(stats, "pending")),
         ("due", cell(stats, "due")),
         ("running", cell(stats, "running")),
         ("dead", cell(stats, "dead")),
-        ("oldest due", oldest_due(stats)),
+        ("oldest due", age(stats, "oldestDueSeconds")),
         ("ended in the last whole minute", cell(stats, "endedLastMinute")),
-        ("limits", limits(queue)),
-        ("target", cell(queue, "targetUrl")),
-        ("changed", time(queue, "updatedAt")),
-        ("warnings", cell(queue, "warnings")),
-    ])
+        ("limits", limits(&queue)),
+        ("target", cell(&queue, "targetUrl")),
+        ("changed", time(&queue, "updatedAt")),
+        ("warnings", cell(&queue, "warnings")),
+    ];
+    Answer::facts(queue, facts)
 }
 
-async fn target(remote: &Remote, queue: &str, url: Option<String>) -> anyhow::Result<String> {
+async fn target(remote: &Remote, queue: &str, url: Option<String>) -> anyhow::Result<Answer> {
     let path = path(queue)?;
     match url.as_deref() {
         Some("none") => {
-            remote.patch(&path, &json!({ "targetUrl": null })).await?;
-            return Ok(format!("{queue} has no target: workers lease its jobs\n"));
+            let changed = remote.patch(&path, &json!({ "targetUrl": null })).await?;
+            return Ok(Answer::line(changed, format!("{queue} has no target: workers lease its jobs")));
         }
         Some(url) => drop(remote.patch(&path, &json!({ "targetUrl": url })).await?),
         None => {}
     }
     let (found, secret) = (remote.get(&path).await?, remote.get(&format!("{path}/secret")).await?);
-    Ok(facts(vec![("target", cell(&found, "targetUrl")), ("secret", cell(&secret, "key"))]))
-}
-
-fn oldest_due(stats: &Value) -> String {
-    stats["oldestDueSeconds"].as_f64().map_or_else(|| "-".to_owned(), |age| format!("{age:.1} s"))
+    let data = json!({ "targetUrl": found["targetUrl"], "secret": secret["key"] });
+    Ok(Answer::facts(data, vec![("target", cell(&found, "targetUrl")), ("secret", cell(&secret, "key"))]))
 }
 
 fn limits(queue: &Value) -> String {
     let named = [("limit", "at once"), ("keyLimit", "per key"), ("ratePerSecond", "per second")];
     let given = named.iter().filter(|(key, _)| !queue[*key].is_null());
-    let given = given.map(|(key, name)| format!("{} {name}", queue[*key])).collect::<Vec<_>>().join(", ");
-    if given.is_empty() { "-".to_owned() } else { given }
+    given.map(|(key, name)| format!("{} {name}", queue[*key])).collect::<Vec<_>>().join(", ")
 }
 
 /// Parses a number, or `none` as null.
@@ -179,7 +162,7 @@ fn number(text: &str) -> anyhow::Result<Value> {
     serde_json::from_str(text)
         .ok()
         .filter(Value::is_number)
-        .with_context(|| format!("invalid limit {text:?}: use a number, or none"))
+        .ok_or_else(|| usage(format!("invalid limit {text:?}: use a number, or none")))
 }
 
 fn path(queue: &str) -> anyhow::Result<String> {

@@ -1,81 +1,160 @@
 //! A client of a running server's API, for all commands except serve, migrate, key and config.
 //!
-//! `EVERHOOK_URL` and `EVERHOOK_KEY` name the server and the key. Errors say what to do when the server is unreachable
-//! or refuses. Deliveries do not use this client: the sender restricts their addresses, while here the operator chooses
-//! one address.
+//! `--url`, `--context`, `EVERHOOK_URL` or the current context name the server, in this order. The key comes from the
+//! same source as the URL, unless `--key` overrides it: a key must not reach a server that it was not meant for. Errors
+//! say what to do when the server is unreachable or refuses.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use bytes::Bytes;
+use clap::Args;
 use everhook_core::name::Name;
 use http::header::{AUTHORIZATION, HOST, USER_AGENT};
-use http::{Method, Request, Response, StatusCode, Uri};
+use http::{Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Incoming;
-use hyper_util::rt::TokioIo;
-use rustls::ClientConfig;
-use rustls::pki_types::ServerName;
-use rustls_platform_verifier::BuilderVerifierExt;
 use serde::Serialize;
 use serde_json::Value;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
 
+use crate::confirm::Consent;
+use crate::context::Contexts;
 use crate::environment;
+use crate::exit::{Exit, Failure, usage};
+use crate::http_client;
+use crate::output::FormatArgs;
 
 const DEFAULT_URL: &str = "http://127.0.0.1:8071";
 /// Time limit of one request.
 const DEADLINE: Duration = Duration::from_secs(30);
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Remark under a list that was cut.
+pub(crate) const MORE: &str = "there are more: raise --limit to see them";
 
+/// Options of all commands that talk to a running server.
+#[derive(Debug, Args)]
+pub(crate) struct ClientArgs {
+    /// Address of the server [default: EVERHOOK_URL, the current context, or http://127.0.0.1:8071].
+    #[arg(id = "server_url", long = "url", global = true, value_name = "URL", conflicts_with = "server_context")]
+    #[arg(help_heading = "Server")]
+    url: Option<String>,
+    /// API key [default: EVERHOOK_KEY, or the key of the context].
+    #[arg(id = "server_key", long = "key", global = true, value_name = "KEY", help_heading = "Server")]
+    key: Option<String>,
+    /// Server and key of this context (see `everhook context`).
+    #[arg(id = "server_context", long = "context", global = true, value_name = "NAME", help_heading = "Server")]
+    context: Option<String>,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
+}
+
+impl ClientArgs {
+    pub(crate) fn is_given(&self) -> bool {
+        self.url.is_some() || self.key.is_some() || self.context.is_some() || self.format.is_given()
+    }
+
+    /// Chooses the server and the key.
+    pub(crate) fn remote(&self) -> anyhow::Result<Remote> {
+        let environment = environment::remote();
+        if self.url.is_some() || (self.context.is_none() && !environment.is_empty()) {
+            return self.with_variables(environment);
+        }
+        let contexts = Contexts::of_user()?;
+        let chosen = match &self.context {
+            Some(name) => Some((name.as_str(), contexts.find(name)?)),
+            None => contexts.current(),
+        };
+        let Some((name, context)) = chosen else { return self.with_variables(environment) };
+        let url = server_url(&format!("URL of the context {name}"), &context.url)?;
+        let key_source = if self.key.is_some() { "--key".to_owned() } else { format!("the context {name}") };
+        let key = self.key.clone().or_else(|| context.key.clone());
+        Ok(Remote { url, key, key_source, protected: context.protected.then(|| name.to_owned()) })
+    }
+
+    fn with_variables(&self, environment: environment::Remote) -> anyhow::Result<Remote> {
+        let url = match (&self.url, &environment.url) {
+            (Some(url), _) => server_url("--url", url)?,
+            (None, Some(url)) => server_url("EVERHOOK_URL", url)?,
+            (None, None) => server_url("default", DEFAULT_URL)?,
+        };
+        let key_source = if self.key.is_some() { "--key" } else { "EVERHOOK_KEY" }.to_owned();
+        Ok(Remote { url, key: self.key.clone().or(environment.key), key_source, protected: None })
+    }
+}
+
+/// Parses the address of a server.
+pub(crate) fn server_url(source: &str, text: &str) -> anyhow::Result<Uri> {
+    let url = text.parse::<Uri>().ok();
+    let url = url.filter(|url| url.host().is_some() && matches!(url.scheme_str(), Some("http" | "https")));
+    url.ok_or_else(|| usage(format!("invalid {source} {text:?}: use the form {DEFAULT_URL}")))
+}
+
+/// A running server with a key. Not `Debug`, because the key is a secret.
 pub(crate) struct Remote {
     url: Uri,
     key: Option<String>,
+    /// The origin of the key, as error messages name it.
+    key_source: String,
+    /// Name of the context, if it is protected.
+    protected: Option<String>,
+}
+
+/// The beginning of a list.
+pub(crate) struct Found {
+    pub(crate) items: Vec<Value>,
+    /// Whether the list continues.
+    pub(crate) more: bool,
 }
 
 impl Remote {
-    pub(crate) fn from_environment() -> anyhow::Result<Remote> {
-        let environment::Remote { url, key } = environment::remote();
-        Remote::new(url.as_deref().unwrap_or(DEFAULT_URL), key)
+    /// A server of this process, for `listen --demo`.
+    pub(crate) fn local(url: &str, key: String) -> anyhow::Result<Remote> {
+        let url = server_url("address", url)?;
+        Ok(Remote { url, key: Some(key), key_source: "the demo".to_owned(), protected: None })
     }
 
-    fn new(text: &str, key: Option<String>) -> anyhow::Result<Remote> {
-        let url = text
-            .parse::<Uri>()
-            .ok()
-            .filter(|url| url.host().is_some() && matches!(url.scheme_str(), Some("http" | "https")));
-        let url = url.with_context(|| format!("invalid EVERHOOK_URL {text:?}: use the form {DEFAULT_URL}"))?;
-        Ok(Remote { url, key })
+    /// Asks for consent to `what`, such as "delete queue email".
+    pub(crate) fn confirm(&self, consent: Consent, what: &str) -> anyhow::Result<()> {
+        consent.to(&format!("{what} at {}", self.url), self.protected.as_deref())
     }
 
     pub(crate) async fn get(&self, path: &str) -> anyhow::Result<Value> {
         let body = self.call(Method::GET, path, None).await?;
         serde_json::from_slice(&body).with_context(|| {
-            format!("{} did not answer with JSON: set EVERHOOK_URL to the address of an Everhook server", self.url)
+            format!(
+                "{} did not answer with JSON: set EVERHOOK_URL or --url to the address of an Everhook server",
+                self.url
+            )
         })
+    }
+
+    /// Reads a list that has only one page.
+    pub(crate) async fn get_data(&self, path: &str) -> anyhow::Result<Vec<Value>> {
+        let mut answer = self.get(path).await?;
+        match answer["data"].take() {
+            Value::Array(data) => Ok(data),
+            _ => Ok(Vec::new()),
+        }
     }
 
     /// Reads every page of a list.
     pub(crate) async fn get_all(&self, path: &str, page: usize) -> anyhow::Result<Vec<Value>> {
-        self.get_some(path, page, usize::MAX).await
+        Ok(self.get_some(path, page, usize::MAX).await?.items)
     }
 
     /// Reads the first `limit` items of a list, page by page.
-    pub(crate) async fn get_some(&self, path: &str, page: usize, limit: usize) -> anyhow::Result<Vec<Value>> {
+    pub(crate) async fn get_some(&self, path: &str, page: usize, limit: usize) -> anyhow::Result<Found> {
         let mark = if path.contains('?') { '&' } else { '?' };
-        let (mut all, mut iterator) = (Vec::new(), String::new());
+        let (mut items, mut iterator) = (Vec::new(), String::new());
         loop {
-            let wanted = page.min(limit - all.len());
+            let wanted = page.min(limit - items.len());
             let mut answer = self.get(&format!("{path}{mark}limit={wanted}{iterator}")).await?;
             if let Value::Array(data) = answer["data"].take() {
-                all.extend(data);
+                items.extend(data);
             }
+            let more = answer["done"] == false;
             match answer["iterator"].as_str() {
-                Some(last) if answer["done"] == false && all.len() < limit => iterator = format!("&iterator={last}"),
-                _ => return Ok(all),
+                Some(last) if more && items.len() < limit => iterator = format!("&iterator={}", encode(last)),
+                _ => return Ok(Found { items, more }),
             }
         }
     }
@@ -102,33 +181,44 @@ impl Remote {
 
     async fn call(&self, method: Method, path: &str, body: Option<String>) -> anyhow::Result<Bytes> {
         let called = tokio::time::timeout(DEADLINE, self.answer(method, path, body)).await;
-        let (status, body) = called.map_err(|_| anyhow!("{} did not answer within {DEADLINE:?}", self.url))??;
+        let silent = |_| Failure::new(Exit::Unreachable, format!("{} did not answer within {DEADLINE:?}", self.url));
+        let (status, body) = called.map_err(silent)??;
         if status.is_success() { Ok(body) } else { Err(self.refusal(status, &body)) }
     }
 
     /// Turns an error reply into a message with a remedy.
     fn refusal(&self, status: StatusCode, body: &[u8]) -> anyhow::Error {
         let problem = serde_json::from_slice::<Value>(body).unwrap_or_default();
-        let detail = problem["detail"].as_str().map_or_else(|| rules(&problem), str::to_owned);
-        let url = &self.url;
-        match (status, &self.key) {
+        let text = problem["detail"].as_str().or_else(|| problem["reason"].as_str());
+        let detail = text.map_or_else(|| rules(&problem), str::to_owned);
+        let (url, source) = (&self.url, &self.key_source);
+        let (exit, text) = match (status, &self.key) {
             (StatusCode::UNAUTHORIZED, None) => {
-                anyhow!("{url} requires a key: set EVERHOOK_KEY (`everhook key create` on the server creates one)")
+                let create = "`everhook key create` on the server creates one";
+                (Exit::Refused, format!("{url} requires a key: set EVERHOOK_KEY or --key ({create})"))
             }
             (StatusCode::UNAUTHORIZED, Some(_)) => {
-                anyhow!("{url} does not accept the key in EVERHOOK_KEY: set it to an active key (`everhook key list`)")
+                let remedy = "use an active key (`everhook key list` on the server)";
+                (Exit::Refused, format!("{url} does not accept the key in {source}: {remedy}"))
             }
-            (StatusCode::NOT_FOUND, _) => anyhow!("{detail} (asked {url})"),
-            (StatusCode::UNPROCESSABLE_ENTITY, _) => anyhow!("{url} refused the request: {detail}"),
             (StatusCode::FORBIDDEN, _) => {
-                anyhow!("the key in EVERHOOK_KEY is not allowed to do this at {url}. {detail}")
+                (Exit::Refused, format!("the key in {source} is not allowed to do this at {url}. {detail}"))
             }
-            _ => anyhow!("{url} answered {status}: {detail}"),
-        }
+            (StatusCode::NOT_FOUND, _) => (Exit::NotFound, format!("{detail} (asked {url})")),
+            (StatusCode::UNPROCESSABLE_ENTITY, _) => (Exit::Failed, format!("{url} refused the request: {detail}")),
+            (StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT, _) => {
+                (Exit::Unreachable, format!("{url} answered {status}: {detail}"))
+            }
+            _ => (Exit::Failed, format!("{url} answered {status}: {detail}")),
+        };
+        Failure::new(exit, text)
     }
 
     async fn answer(&self, method: Method, path: &str, body: Option<String>) -> anyhow::Result<(StatusCode, Bytes)> {
-        let response = self.send(self.request(method, path, body)?).await?;
+        let response = http_client::send(&self.url, self.request(method, path, body)?).await.map_err(|error| {
+            let remedy = "start the server, or set EVERHOOK_URL or --url to its address";
+            Failure::new(Exit::Unreachable, format!("could not reach {}: {remedy}: {error:#}", self.url))
+        })?;
         let status = response.status();
         let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
         let body = body.map_err(|error| anyhow!("the reply of {} is incomplete: {error}", self.url))?;
@@ -148,22 +238,9 @@ impl Remote {
             None => request,
         };
         let body = body.map_or_else(Bytes::new, Bytes::from);
-        request.body(Full::new(body)).context("EVERHOOK_KEY contains invalid characters: copy the key again")
-    }
-
-    async fn send(&self, request: Request<Full<Bytes>>) -> anyhow::Result<Response<Incoming>> {
-        let host = self.url.host().unwrap_or_default().trim_matches(['[', ']']);
-        let is_encrypted = self.url.scheme_str() == Some("https");
-        let port = self.url.port_u16().unwrap_or(if is_encrypted { 443 } else { 80 });
-        let unreachable =
-            || format!("could not reach {}: start the server, or set EVERHOOK_URL to its address", self.url);
-        let stream = TcpStream::connect((host, port)).await.with_context(unreachable)?;
-        if !is_encrypted {
-            return exchange(stream, request).await.with_context(unreachable);
-        }
-        let name = ServerName::try_from(host.to_owned()).with_context(unreachable)?;
-        let stream = connector()?.connect(name, stream).await.with_context(unreachable)?;
-        exchange(stream, request).await.with_context(unreachable)
+        request.body(Full::new(body)).map_err(|_| {
+            usage(format!("the key in {} contains invalid characters: copy the key again", self.key_source))
+        })
     }
 }
 
@@ -198,44 +275,31 @@ fn encode(text: &str) -> String {
 
 /// Checks a path segment, which has to be a name. Ids are names as well.
 pub(crate) fn named(what: &str, text: &str) -> anyhow::Result<Name> {
-    text.parse().with_context(|| format!("invalid {what} {text:?}"))
-}
-
-fn connector() -> anyhow::Result<TlsConnector> {
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-    let config = builder.with_platform_verifier().context("could not read the system's certificates")?;
-    Ok(TlsConnector::from(Arc::new(config.with_no_client_auth())))
-}
-
-/// Sends one request and waits for the reply, while the connection runs in its own task.
-async fn exchange<S>(stream: S, request: Request<Full<Bytes>>) -> anyhow::Result<Response<Incoming>>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-    #[expect(clippy::disallowed_methods, reason = "the task ends with the command")]
-    tokio::spawn(connection);
-    Ok(sender.send_request(request).await?)
+    text.parse().map_err(|error| usage(format!("invalid {what} {text:?}: {error}")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn remote(url: &str, key: Option<&str>) -> Remote {
+        let (key, key_source) = (key.map(str::to_owned), "EVERHOOK_KEY".to_owned());
+        Remote { url: server_url("EVERHOOK_URL", url).unwrap(), key, key_source, protected: None }
+    }
+
     #[test]
     fn a_url_that_cannot_be_used_is_refused_with_its_form() {
         for text in ["", "localhost", "127.0.0.1:8071", "ftp://a", "http://"] {
-            let error = Remote::new(text, None).map(drop).unwrap_err().to_string();
+            let error = server_url("EVERHOOK_URL", text).map(drop).unwrap_err().to_string();
             assert!(error.contains("use the form http://127.0.0.1:8071"), "{text}: {error}");
         }
-        assert!(Remote::new("https://hooks.example.com/everhook/", None).is_ok());
+        assert!(server_url("EVERHOOK_URL", "https://hooks.example.com/everhook/").is_ok());
     }
 
     #[test]
     fn a_refusal_says_what_to_do() {
         let refusal = |status, key: Option<&str>, body: &str| {
-            let remote = Remote::new(DEFAULT_URL, key.map(str::to_owned)).unwrap();
+            let remote = remote(DEFAULT_URL, key);
             remote.refusal(status, body.as_bytes()).to_string()
         };
         assert!(refusal(StatusCode::UNAUTHORIZED, None, "").contains("set EVERHOOK_KEY"));
@@ -260,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_path_before_the_api_is_kept() {
-        let path = |url| Remote::new(url, None).unwrap().request(Method::GET, "/node", None).unwrap().uri().to_string();
+        let path = |url| remote(url, None).request(Method::GET, "/node", None).unwrap().uri().to_string();
         assert_eq!(path("http://a"), "/api/v1/node");
         assert_eq!(path("http://a/hooks/"), "/hooks/api/v1/node");
     }

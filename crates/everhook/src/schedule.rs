@@ -1,15 +1,17 @@
 //! `everhook schedule`: schedules of jobs and messages.
 
-use anyhow::bail;
 use clap::{Args, Subcommand, ValueEnum};
 use everhook_core::limits::PAGE_MAX;
 use serde::Serialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
+use crate::confirm::Consent;
+use crate::exit::usage;
 use crate::job::{JobBody, JobOptions, raw_json};
+use crate::output::{Answer, Part, Table};
 use crate::remote::{Remote, named};
-use crate::table::{cell, facts, one_line, seconds, table, time};
+use crate::table::{cell, cells, one_line, seconds, time};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ScheduleCommand {
@@ -18,14 +20,11 @@ pub(crate) enum ScheduleCommand {
         /// List the server's own schedules, which prune old data. Requires an admin key.
         #[arg(long)]
         builtin: bool,
-        /// Print JSON instead of a table.
-        #[arg(long)]
-        json: bool,
     },
     /// Create a schedule and show it.
     #[command(after_help = "Examples:
   everhook schedule create nightly --cron '0 3 * * *' --timezone Europe/Berlin --queue reports --kind report.build
-  everhook schedule create sync --every 300 --queue sync --kind sync.run --payload '{\"full\": false}' --overlap skip
+  everhook schedule create sync --every 5m --queue sync --kind sync.run --payload '{\"full\": false}' --overlap skip
   everhook schedule create ping --cron @hourly --application acme --event-type ping --payload '{}'
   everhook schedule create billing --cron '0 0 1 * *' --queue billing --kind invoice.all --missed catch-up --catch-up 12")]
     Create {
@@ -38,9 +37,6 @@ pub(crate) enum ScheduleCommand {
     Show {
         /// Name of the schedule, such as nightly.
         name: String,
-        /// Print JSON instead of text.
-        #[arg(long)]
-        json: bool,
     },
     /// Pause a schedule: no run starts until it is resumed.
     Pause {
@@ -61,6 +57,8 @@ pub(crate) enum ScheduleCommand {
     Delete {
         /// Name of the schedule, such as nightly.
         name: String,
+        #[command(flatten)]
+        consent: Consent,
     },
 }
 
@@ -69,8 +67,8 @@ pub(crate) struct NewSchedule {
     /// Cron expression: five fields, six with seconds first, or a nickname such as @daily.
     #[arg(long, value_name = "EXPRESSION", required_unless_present = "every", conflicts_with = "every")]
     cron: Option<String>,
-    /// Interval in seconds, instead of --cron.
-    #[arg(long, value_name = "SECONDS")]
+    /// Interval such as 5m, instead of --cron. A number without a unit counts seconds.
+    #[arg(long, value_name = "DURATION", value_parser = crate::when::seconds)]
     every: Option<u64>,
     /// Time zone of the expression, such as Europe/Berlin [default: UTC].
     #[arg(long, value_name = "ZONE", requires = "cron")]
@@ -81,8 +79,8 @@ pub(crate) struct NewSchedule {
     /// Time from which on no run starts.
     #[arg(long, value_name = "TIME")]
     ends_at: Option<String>,
-    /// Delay each run by up to this many seconds.
-    #[arg(long, value_name = "SECONDS")]
+    /// Delay each run by up to this time, such as 30s.
+    #[arg(long, value_name = "DURATION", value_parser = crate::when::seconds)]
     jitter: Option<u64>,
     /// While the previous run is open: start beside it (allow), drop the new run (skip), or start afterwards
     /// (queue-one).
@@ -160,33 +158,32 @@ struct MessageBody {
 }
 
 impl ScheduleCommand {
-    /// Runs the command and returns the text to print.
-    pub(crate) async fn ask(self, remote: &Remote) -> anyhow::Result<String> {
+    pub(crate) async fn ask(self, remote: &Remote) -> anyhow::Result<Answer> {
         match self {
-            ScheduleCommand::List { builtin, json } => list(remote, builtin, json).await,
+            ScheduleCommand::List { builtin } => list(remote, builtin).await,
             ScheduleCommand::Create { name, schedule } => {
-                let created = remote.post_body("/schedule", &schedule.body(name)?).await?;
-                Ok(shown(&created))
+                Ok(shown(remote.post_body("/schedule", &schedule.body(name)?).await?))
             }
-            ScheduleCommand::Show { name, json } => {
-                let found = remote.get(&path(&name)?).await?;
-                Ok(if json { format!("{found:#}\n") } else { shown(&found) })
-            }
+            ScheduleCommand::Show { name } => Ok(shown(remote.get(&path(&name)?).await?)),
             ScheduleCommand::Pause { name } => {
-                remote.post(&format!("{}/pause", path(&name)?)).await?;
-                Ok(format!("{name} is paused: `everhook schedule resume {name}` resumes it\n"))
+                let paused = remote.post(&format!("{}/pause", path(&name)?)).await?;
+                Ok(Answer::line(paused, format!("{name} is paused: `everhook schedule resume {name}` resumes it")))
             }
             ScheduleCommand::Resume { name } => {
                 let resumed = remote.post(&format!("{}/resume", path(&name)?)).await?;
-                Ok(format!("{name} is {}, next run {}\n", cell(&resumed, "state"), time(&resumed, "nextRunAt")))
+                let text = format!("{name} is {}, next run {}", cell(&resumed, "state"), time(&resumed, "nextRunAt"));
+                Ok(Answer::line(resumed, text))
             }
             ScheduleCommand::Run { name } => {
                 let run = remote.post(&format!("{}/run", path(&name)?)).await?;
-                Ok(format!("started {}\n", object(&run)))
+                let text = format!("started {}", object(&run));
+                Ok(Answer::line(run, text))
             }
-            ScheduleCommand::Delete { name } => {
-                remote.delete(&path(&name)?).await?;
-                Ok(format!("deleted {name}\n"))
+            ScheduleCommand::Delete { name, consent } => {
+                let path = path(&name)?;
+                remote.confirm(consent, &format!("delete schedule {name} with its history"))?;
+                remote.delete(&path).await?;
+                Ok(Answer::line(json!({ "deleted": name }), format!("deleted {name}")))
             }
         }
     }
@@ -197,13 +194,19 @@ impl NewSchedule {
         let (job, message) = match (self.queue, self.kind, self.application, self.event_type) {
             (Some(queue), Some(kind), None, None) => (Some(self.job.body(queue, kind, self.payload)?), None),
             (None, None, Some(_), Some(_)) if self.job != JobOptions::default() => {
-                bail!("--priority, --tag and other options of a job have no effect on a message: remove them")
+                return Err(usage(
+                    "--priority, --tag and other options of a job have no effect on a message: remove them",
+                ));
             }
             (None, None, Some(application), Some(event_type)) => {
                 let payload = raw_json(self.payload.unwrap_or_else(|| "{}".to_owned()))?;
                 (None, Some(MessageBody { application, event_type, payload }))
             }
-            _ => bail!("--queue and --kind (for a job) or --application and --event-type (for a message) are required"),
+            _ => {
+                let rule =
+                    "--queue and --kind (for a job) or --application and --event-type (for a message) are required";
+                return Err(usage(rule));
+            }
         };
         Ok(ScheduleBody {
             name,
@@ -223,47 +226,35 @@ impl NewSchedule {
     }
 }
 
-async fn list(remote: &Remote, builtin: bool, json: bool) -> anyhow::Result<String> {
+async fn list(remote: &Remote, builtin: bool) -> anyhow::Result<Answer> {
     let path = if builtin { "/schedule?builtin=true" } else { "/schedule" };
     let schedules = remote.get_all(path, PAGE_MAX).await?;
-    if json {
-        return Ok(format!("{:#}\n", Value::from(schedules)));
-    }
-    let mut rows = vec![["NAME", "STATE", "WHEN", "STARTS", "NEXT RUN"].map(str::to_owned)];
-    for schedule in &schedules {
-        let (name, state) = (cell(schedule, "name"), cell(schedule, "state"));
-        rows.push([name, state, when(schedule), starts(schedule), time(schedule, "nextRunAt")]);
-    }
-    Ok(table(&rows))
+    Ok(Answer::list(schedules, ["NAME", "STATE", "WHEN", "STARTS", "NEXT RUN"], |schedule| {
+        let [name, state] = cells(schedule, ["name", "state"]);
+        [name, state, when(schedule), starts(schedule), time(schedule, "nextRunAt")]
+    }))
 }
 
-fn shown(schedule: &Value) -> String {
+fn shown(schedule: Value) -> Answer {
     let what = if schedule["job"].is_null() { &schedule["message"] } else { &schedule["job"] };
     let upcoming = schedule["upcoming"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let upcoming: Vec<&str> = upcoming.map(|at| at.split('.').next().unwrap_or(at)).collect();
-    let policies = format!("overlap {}, missed {}", cell(schedule, "overlap"), cell(schedule, "missed"));
-    let mut text = facts(vec![
-        ("name", cell(schedule, "name")),
-        ("state", cell(schedule, "state")),
-        ("when", when(schedule)),
-        ("starts", starts(schedule)),
+    let facts = vec![
+        ("name", cell(&schedule, "name")),
+        ("state", cell(&schedule, "state")),
+        ("when", when(&schedule)),
+        ("starts", starts(&schedule)),
         ("payload", one_line(&what["payload"].to_string())),
-        ("policies", policies),
-        ("begins", time(schedule, "startsAt")),
-        ("ends", time(schedule, "endsAt")),
-        ("waiting run", time(schedule, "queuedRunAt")),
-        ("next runs", upcoming.join("Z ") + if upcoming.is_empty() { "" } else { "Z" }),
-    ]);
-    let runs = schedule["history"].as_array().map_or(&[] as &[Value], Vec::as_slice);
-    if !runs.is_empty() {
-        let mut rows = vec![["RUN OF", "AT", "WHAT", "STARTED"].map(str::to_owned)];
-        rows.extend(
-            runs.iter().map(|run| [seconds(run, "nominalAt"), seconds(run, "at"), cell(run, "kind"), object(run)]),
-        );
-        text += "\n";
-        text += &table(&rows);
-    }
-    text
+        ("policies", format!("overlap {}, missed {}", cell(&schedule, "overlap"), cell(&schedule, "missed"))),
+        ("begins", time(&schedule, "startsAt")),
+        ("ends", time(&schedule, "endsAt")),
+        ("waiting run", time(&schedule, "queuedRunAt")),
+        ("next runs", upcoming.map(seconds).collect::<Vec<_>>().join(" ")),
+    ];
+    let runs = schedule["history"].as_array().into_iter().flatten();
+    let runs = Table::new(["RUN OF", "AT", "WHAT", "STARTED"], runs, |run| {
+        [time(run, "nominalAt"), time(run, "at"), cell(run, "kind"), object(run)]
+    });
+    Answer::object(schedule, vec![Part::Facts(facts), Part::Table(runs)])
 }
 
 fn when(schedule: &Value) -> String {

@@ -17,6 +17,7 @@ use everhook_sender::egress::Egress;
 use everhook_sender::{Deadlines, Sender, SenderConfig};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
@@ -34,8 +35,16 @@ use crate::store::{self, Opened};
 const CLIENTS_DEADLINE: Duration = Duration::from_secs(2);
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+/// The receiver of the news that the server is ready.
+pub(crate) enum Announce {
+    /// Prints the greeting to stdout.
+    Print,
+    /// Sends the address of the API to another part of this process.
+    To(oneshot::Sender<SocketAddr>),
+}
+
 /// Runs the server until SIGTERM or SIGINT. A second signal exits at once.
-pub(crate) async fn serve(mut config: Config, logs: &Logs) -> anyhow::Result<()> {
+pub(crate) async fn serve(mut config: Config, logs: &Logs, announce: Announce) -> anyhow::Result<()> {
     let mut signals = Signals::new()?;
     let files = files::fit(&mut config);
     let startup = StartupRetry::begin(config.database_wait);
@@ -79,7 +88,7 @@ pub(crate) async fn serve(mut config: Config, logs: &Logs) -> anyhow::Result<()>
     let mut served = Served::start(listeners, Routers { api: router, ops: ops_router }, budget, metrics);
     let asked = tokio::select! {
         greeting = startup.run(|| greeting(&config, &opened, &addresses)) => {
-            print(&greeting?)?;
+            announce.tell(&greeting?, addresses.api)?;
             signals.next().await
         }
         asked = signals.next() => asked,
@@ -104,6 +113,19 @@ pub(crate) async fn serve(mut config: Config, logs: &Logs) -> anyhow::Result<()>
         }
     }
     Ok(())
+}
+
+impl Announce {
+    fn tell(self, greeting: &str, address: SocketAddr) -> anyhow::Result<()> {
+        match self {
+            Announce::Print => print(greeting),
+            // The receiver may have ended with an error, which stops this server as well.
+            Announce::To(receiver) => {
+                let _ = receiver.send(address);
+                Ok(())
+            }
+        }
+    }
 }
 
 struct Listeners {

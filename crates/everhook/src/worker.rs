@@ -1,38 +1,30 @@
 //! `everhook worker`: the workers of a running server.
 
 use clap::Subcommand;
+use serde_json::Value;
 
+use crate::output::Answer;
 use crate::remote::Remote;
-use crate::table::{cell, seconds, table};
+use crate::table::{cells, time, with_unit};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkerCommand {
     /// List workers: their queues, kinds and held jobs.
-    List {
-        /// Print JSON instead of a table.
-        #[arg(long)]
-        json: bool,
-    },
+    List,
 }
 
 impl WorkerCommand {
-    /// Runs the command and returns the text to print.
-    pub(crate) async fn ask(self, remote: &Remote) -> anyhow::Result<String> {
-        let WorkerCommand::List { json } = self;
-        let answer = remote.get("/worker").await?;
-        if json {
-            return Ok(format!("{:#}\n", answer["data"]));
-        }
+    pub(crate) async fn ask(self, remote: &Remote) -> anyhow::Result<Answer> {
+        let WorkerCommand::List = self;
+        let workers = remote.get_data("/worker").await?;
         let heads = ["ID", "NAME", "STATE", "QUEUES", "KINDS", "HELD", "LEASE", "SINCE", "HEARTBEAT"];
-        let mut rows = vec![heads.map(str::to_owned)];
-        for worker in answer["data"].as_array().into_iter().flatten() {
-            let [id, name, state, queues, held] =
-                ["id", "name", "state", "queues", "held"].map(|key| cell(worker, key));
-            let kinds = Some(cell(worker, "kinds")).filter(|kinds| kinds != "-").unwrap_or_else(|| "all".to_owned());
-            let lease = format!("{} s", cell(worker, "leaseSeconds"));
-            let (since, heartbeat) = (seconds(worker, "since"), seconds(worker, "heartbeatAt"));
-            rows.push([id, name, state, queues, kinds, held, lease, since, heartbeat]);
-        }
-        Ok(table(&rows))
+        Ok(Answer::list(workers, heads, row))
     }
+}
+
+fn row(worker: &Value) -> [String; 9] {
+    let [id, name, state, queues, kinds, held] = cells(worker, ["id", "name", "state", "queues", "kinds", "held"]);
+    let kinds = if kinds.is_empty() { "all".to_owned() } else { kinds };
+    let lease = with_unit(worker, "leaseSeconds", "s");
+    [id, name, state, queues, kinds, held, lease, time(worker, "since"), time(worker, "heartbeatAt")]
 }

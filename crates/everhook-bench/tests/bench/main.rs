@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 /// Rows that every store has.
-const ROWS: [&str; 24] = [
+const ROWS: [&str; 26] = [
     "1 endpoint",
     "5 endpoints",
     "jobs, enqueue, of graphile",
@@ -31,6 +31,8 @@ const ROWS: [&str; 24] = [
     "p99 beside a flooded one",
     "p99 beside a noisy one",
     "lists and scrapes",
+    "page 1000 of attempts",
+    "page 1000 of deliveries",
     "retention",
     "cold start",
     "idle",

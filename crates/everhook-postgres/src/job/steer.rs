@@ -28,16 +28,16 @@ use crate::tx::{Now, Tx};
 
 columns! {
     /// Tasks to delete, each with the id of the attempt that logs it.
-    EndedTasks of EndedTask { environment: EnvironmentId, subject: Id, id: TaskId, attempt: AttemptId }
+    pub(crate) EndedTasks of EndedTask { environment: EnvironmentId, subject: Id, id: TaskId, attempt: AttemptId }
 
     /// Tasks with a new due time, some with fresh tries.
-    MovedTasks of MovedTask { environment: EnvironmentId, subject: Id, id: TaskId, due_at: Timestamp, fresh: bool }
+    pub(crate) MovedTasks of MovedTask { environment: EnvironmentId, subject: Id, id: TaskId, due_at: Timestamp, fresh: bool }
 }
 
 statement! {
     LockTaskJob = "lock_task_job" { wanted: Subjects } -> Vec<(Task, TaskState)>;
     FindJobEnd = "find_job_end" { wanted: Keys } -> Vec<(JobId, Option<BatchId>, Option<EndState>)>;
-    FlagTask = (
+    pub(crate) FlagTask = (
         "flag_task",
         "update everhook.task set cancel = true \
         from unnest(:flagged) \
@@ -47,7 +47,7 @@ statement! {
     CancelPendingJob = "cancel_pending_job" {
         ended: EndedTasks, session: Id, class: Class, end_state: EndState, started_at: Timestamp,
     };
-    RescheduleJobTask = "reschedule_job_task" { moved: MovedTasks };
+    pub(crate) RescheduleJobTask = "reschedule_job_task" { moved: MovedTasks };
     DeleteJob = "delete_job" { environment: EnvironmentId, ids: Vec<JobId> };
     PutJobProgress<'a> = "put_job_progress" {
         environment: EnvironmentId, job: JobId, owner: SessionId, epoch: u32, progress: i16, text: &'a str,

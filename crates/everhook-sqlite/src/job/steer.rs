@@ -1,11 +1,11 @@
 //! Commands of operators, and progress reports of workers.
 
-use everhook_core::id::{AttemptId, EnvironmentId, Id, JobId, SessionId};
+use everhook_core::id::{AttemptId, EndpointId, EnvironmentId, Id, JobId, SessionId};
 use everhook_core::job::report::Progress;
 use everhook_core::job::{JobAction, LeaseLost, LeaseProof, OperatorCommand, check_lease_proof};
 use everhook_core::lifecycle::EndState;
 use everhook_core::outcome::Class;
-use everhook_core::task::{Task, TaskKey};
+use everhook_core::task::{Task, TaskKey, TaskKind};
 use everhook_core::time::Timestamp;
 use everhook_store::batch::steered;
 use everhook_store::job::{JobRecord, due_at};
@@ -20,7 +20,7 @@ use crate::writer::Tx;
 
 const APPEND_ATTEMPT: &str = include_str!("../../queries/append_attempt.sql");
 const PUT_JOB_PROGRESS: &str = include_str!("../../queries/put_job_progress.sql");
-const FLAG_TASK: &str = "update task set cancel = 1 where environment = ?1 and subject = ?2 and id = ?3";
+pub(crate) const FLAG_TASK: &str = "update task set cancel = 1 where environment = ?1 and subject = ?2 and id = ?3";
 const CANCEL_PENDING_JOB: &str = include_str!("../../queries/cancel_pending_job.sql");
 const RESCHEDULE_JOB_TASK: &str = include_str!("../../queries/reschedule_job_task.sql");
 const DELETE_JOB: &str = include_str!("../../queries/delete_job.sql");
@@ -78,7 +78,7 @@ pub(crate) fn carry_out(
         }
         (JobAction::Cancel, Some(task)) => {
             on_task(tx, CANCEL_PENDING_JOB, &task.key)?;
-            log_cancelled(tx, task)
+            log_cancelled(tx, task, CancelNote::default())
         }
         (JobAction::RequestCancel, Some(task)) => on_task(tx, FLAG_TASK, &task.key),
         (JobAction::RunNow, Some(task)) => wait(tx, task, tx.now, Tries::Kept),
@@ -127,7 +127,7 @@ pub(crate) fn erase(tx: &Tx<'_>, environment: EnvironmentId, id: JobId) -> Resul
     Ok(())
 }
 
-fn on_task(tx: &Tx<'_>, sql: &str, key: &TaskKey) -> Result<(), Fault> {
+pub(crate) fn on_task(tx: &Tx<'_>, sql: &str, key: &TaskKey) -> Result<(), Fault> {
     let params = params![key.environment.0, key.subject.as_bytes(), key.id.as_bytes()];
     tx.conn.prepare_cached(sql)?.execute(params)?;
     Ok(())
@@ -135,13 +135,13 @@ fn on_task(tx: &Tx<'_>, sql: &str, key: &TaskKey) -> Result<(), Fault> {
 
 /// Whether a rescheduled task keeps its tries.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Tries {
+pub(crate) enum Tries {
     Kept,
     Fresh,
 }
 
 /// Reschedules a task, and lowers the due time of its lane.
-fn wait(tx: &Tx<'_>, task: &Task, due_at: Timestamp, tries: Tries) -> Result<(), Fault> {
+pub(crate) fn wait(tx: &Tx<'_>, task: &Task, due_at: Timestamp, tries: Tries) -> Result<(), Fault> {
     let (key, due) = (&task.key, due_at.as_micros());
     let is_fresh = tries == Tries::Fresh;
     let params = params![key.environment.0, key.subject.as_bytes(), key.id.as_bytes(), due, is_fresh];
@@ -149,8 +149,18 @@ fn wait(tx: &Tx<'_>, task: &Task, due_at: Timestamp, tries: Tries) -> Result<(),
     lower_lane_due(tx, key.environment, task.lane, due, Waits::No)
 }
 
-/// Logs the cancellation of a task, under the epoch after the last one and without a session.
-fn log_cancelled(tx: &Tx<'_>, task: &Task) -> Result<(), Fault> {
+/// The parts of a logged cancellation that depend on the kind of the task.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct CancelNote<'a> {
+    /// The endpoint of a delivery.
+    pub(crate) endpoint: Option<EndpointId>,
+    pub(crate) text: &'a str,
+}
+
+/// Logs the cancellation of a task, under the epoch after the last one. The session of a job is empty, and a delivery has
+/// none.
+pub(crate) fn log_cancelled(tx: &Tx<'_>, task: &Task, note: CancelNote<'_>) -> Result<(), Fault> {
+    let session = (task.kind == TaskKind::Job).then_some(SessionId(Id::MIN));
     tx.conn.prepare_cached(APPEND_ATTEMPT)?.execute(params![
         task.kind.to_db(),
         task.key.environment.0,
@@ -158,14 +168,14 @@ fn log_cancelled(tx: &Tx<'_>, task: &Task) -> Result<(), Fault> {
         task.key.id.as_bytes(),
         task.epoch + 1,
         AttemptId(tx.ids.next(tx.now)).as_bytes(),
-        SessionId(Id::MIN).as_bytes(),
-        None::<&[u8]>,
+        session.as_ref().map(SessionId::as_bytes),
+        note.endpoint.as_ref().map(EndpointId::as_bytes),
         Class::Cancelled.to_db(),
         EndState::Cancelled.to_db(),
         task.trigger.to_db(),
         "",
         0,
-        [0_u8; 0].as_slice(),
+        note.text.as_bytes(),
         tx.now.as_micros(),
         0,
     ])?;

@@ -20,6 +20,7 @@ use everhook_core::token::TokenKey;
 use serde::Serialize;
 
 use crate::batch::BatchRecord;
+use crate::delivery::{DeliveryRecord, DeliveryRow, EndpointCounts, LastAttempt};
 use crate::history::Attempt;
 use crate::job::{self, JobAttempt, JobRecord, OpenTask, state_of};
 use crate::lease::{Holding, SessionRecord};
@@ -113,6 +114,32 @@ row! {
     Attempt in "attempt" {
         id, message = subject, endpoint, epoch, class, end = end_state, trigger, url, status, reply, started_at,
         duration = duration_us,
+    }
+}
+
+row! {
+    LastAttempt in "attempt" {
+        id, task, epoch, class, end = end_state, status, note = reply, started_at, duration = duration_us,
+    }
+}
+
+row! { EndpointCounts in "attempt" { succeeded, failed, cancelled, pending, sending, is_capped } }
+
+/// A message and its endpoint, the time of the endpoint's deletion, the hold of its lane, the newest open task and the
+/// newest attempt.
+type DeliveryCells = (Message, Endpoint, Option<Timestamp>, Option<Timestamp>, Option<OpenTask>, Option<LastAttempt>);
+
+impl Read for DeliveryRecord {
+    const WIDTH: usize = DeliveryCells::WIDTH;
+
+    fn read<C: Cells>(cells: &mut C, column: &'static str) -> Result<Self, C::Fault> {
+        let (message, endpoint, deleted_at, hold_until, open, last) = DeliveryCells::read(cells, column)?;
+        let row = DeliveryRow { message, endpoint, deleted_at, hold_until, open, last };
+        DeliveryRecord::new(row).ok_or_else(|| cells.corrupt("end_state"))
+    }
+
+    fn parts() -> Vec<Part> {
+        DeliveryCells::parts()
     }
 }
 

@@ -11,6 +11,7 @@ use everhook_core::outcome::Class;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Locator, Order, Slice};
+use everhook_store::delivery::{Content, DeliveryFilter, EndpointCounts, Period};
 use everhook_store::history::{Attempt, AttemptFilter, AttemptResult, AttemptsOf, Expunge, MessageFilter};
 use everhook_store::lease::{Append, Appended, NewMessage, Settled};
 use everhook_store::query;
@@ -283,8 +284,12 @@ pub(super) async fn a_message_keeps_what_few_others_have(fx: &Fixture) {
     fx.endpoint().await;
     let mut new = fx.message();
     let at = Timestamp::from_micros(1_614_265_330_123_456);
-    new.message.rest =
-        Rest { deliver_at: Some(at), payload_until: Some(at.plus(HOUR)), content_type: Some("text/csv".to_owned()) };
+    new.message.rest = Rest {
+        deliver_at: Some(at),
+        payload_until: Some(at.plus(HOUR)),
+        content_type: Some("text/csv".to_owned()),
+        redrive_of: Some(MessageId(fx.id())),
+    };
     let sent = append(fx, new.clone()).await;
     assert_eq!(sent.rest, new.message.rest);
     let found = fx
@@ -520,4 +525,59 @@ pub(super) async fn a_message_that_could_not_be_written_claims_no_slot(fx: &Fixt
     let found =
         fx.other.read(query::FindOnce { scope: AppScope::of(fx.here, fx.application), key: name("k") }).await.unwrap();
     assert!(found.is_some_and(|found| found.slot.is_open()), "the phase is still to be had");
+}
+
+pub(super) async fn deliveries_are_listed_with_payloads_up_to_the_bytes_of_a_page(fx: &Fixture) {
+    let endpoint = fx.endpoint().await;
+    let payload = Bytes::from(format!("{{\"a\":\"{}\"}}", "x".repeat(PAGE_BYTES_MAX / 2)));
+    let mut sent = Vec::new();
+    for _ in 0..4 {
+        let mut new = fx.message();
+        new.message.payload = Some(payload.clone());
+        sent.push(append(fx, new).await.id);
+    }
+    let mut after = None;
+    let mut seen = Vec::new();
+    for _ in 0..2 {
+        let slice = Slice { after, order: Order::Ascending, limit: PLENTY };
+        let filter = DeliveryFilter {
+            endpoint: Some(endpoint),
+            content: Content::WithPayload,
+            ..DeliveryFilter::of(Some(fx.application), slice, PLENTY)
+        };
+        let piece = fx.other.read(query::Deliveries { scope: Scope::of(fx.here), filter }).await.unwrap();
+        assert!(piece.rows.iter().all(|row| row.message.payload.as_ref() == Some(&payload)));
+        assert!(piece.rows.len() < 4, "four are more than a page");
+        seen.extend(piece.rows.iter().map(|row| row.message.id));
+        after = piece.next;
+    }
+    assert_eq!(seen, sent);
+}
+
+pub(super) async fn the_attempts_of_an_endpoint_are_counted_by_result(fx: &Fixture) {
+    let (endpoint, other) = (fx.endpoint().await, fx.endpoint().await);
+    let session = fx.session().await;
+    let mut sent = Vec::new();
+    for _ in 0..3 {
+        sent.push(fx.send().await);
+    }
+    for leased in fx.lease(session).await {
+        let row = if leased.task.key.subject == sent[0].0 { NextRow::Gone } else { NextRow::Dead };
+        fx.end(&leased.task, session, row).await;
+    }
+    fx.send().await;
+    fx.lease(session).await;
+    fx.send().await;
+    let count = async |endpoint, since: Timestamp, until: Timestamp| {
+        let (scope, period) = (Scope::of(fx.here), Period { since, until });
+        fx.other.read(query::CountEndpoint { scope, endpoint, period }).await.unwrap()
+    };
+    let now = fx.store.now().await.unwrap();
+    let want = EndpointCounts { succeeded: 1, failed: 2, cancelled: 0, pending: 1, sending: 1, is_capped: false };
+    assert_eq!(count(endpoint, now.minus(HOUR), now.plus(HOUR)).await, want);
+    assert_eq!(count(other, now.minus(HOUR), now.plus(HOUR)).await, want);
+    let earlier = count(endpoint, now.minus(2 * HOUR), now.minus(HOUR)).await;
+    assert_eq!((earlier.succeeded, earlier.failed), (0, 0));
+    let none = count(EndpointId(fx.id()), now.minus(HOUR), now.plus(HOUR)).await;
+    assert_eq!(none, EndpointCounts::default());
 }

@@ -140,6 +140,21 @@ macro_rules! conformance_lease {
             a_redrive_takes_only_what_is_asked_for
             a_redrive_here_leaves_the_dead_of_another_environment
         }
+        $crate::conformance_cases! { $backend, deliveries:
+            a_delivery_is_listed_with_its_reason
+            an_endpoint_that_backs_off_is_the_reason_to_wait
+            deliveries_are_found_by_their_filters
+            deliveries_are_listed_piece_by_piece_both_ways
+            a_search_of_deliveries_visits_a_few_messages_and_goes_on
+            all_applications_list_open_deliveries_only
+            a_waiting_delivery_is_cancelled_at_once
+            a_delivery_that_is_being_sent_is_cancelled_by_its_next_lease
+            a_redriven_delivery_is_no_longer_cancelled
+            a_delivery_is_retried_now
+            a_dead_delivery_is_dismissed
+            all_deliveries_of_a_message_are_cancelled
+            a_dead_delivery_is_replaced_by_a_corrected_message
+        }
         $crate::conformance_cases! { $backend, race:
             the_same_request_at_once_is_accepted_once
             the_same_event_id_at_once_is_accepted_once
@@ -337,6 +352,8 @@ macro_rules! conformance_full {
             attempts_are_found_by_time
             attempts_are_listed_piece_by_piece_both_ways
             an_attempt_is_found_in_its_message_and_its_reply_removed
+            deliveries_are_listed_with_payloads_up_to_the_bytes_of_a_page
+            the_attempts_of_an_endpoint_are_counted_by_result
         }
 
         $crate::conformance_model!($backend);

@@ -40,6 +40,7 @@ mod append;
 mod applications;
 mod batch;
 mod dedup;
+mod deliveries;
 mod delivery;
 mod endpoints;
 pub mod fixture;

@@ -85,7 +85,7 @@ impl MemStore {
         for key in &dead {
             if let Some(row) = tables.tasks.get_mut(key) {
                 row.place = TaskPlace::Pending;
-                row.task = Task { due_at: now, tries: 0, crashes: 0, ..row.task };
+                row.task = Task { due_at: now, tries: 0, crashes: 0, cancel: false, ..row.task };
             }
             if let Some(lane) = tables.lane(environment, lane) {
                 lane.touch(now);

@@ -162,7 +162,7 @@ fn erase(tables: &mut Tables, environment: EnvironmentId, id: JobId) {
     tables.attempts.retain(|(key, _), _| key.environment != environment || key.subject != id.0);
 }
 
-fn cancelled(ids: &Ids, now: Timestamp) -> NewAttempt {
+pub(super) fn cancelled(ids: &Ids, now: Timestamp) -> NewAttempt {
     NewAttempt {
         id: AttemptId(ids.next(now)),
         holder: None,

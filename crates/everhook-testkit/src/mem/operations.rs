@@ -117,6 +117,15 @@ impl Store for MemStore {
                 let redriven = self.redrive_now(scope.environment, &redrive);
                 Made::default().with(Steered { redriven, ..Steered::default() })
             }
+            Steer::Deliveries { message, endpoint, command } => {
+                let deliveries = self.steer_deliveries(scope.environment, message, endpoint, command);
+                Made::default().with(Steered { deliveries, ..Steered::default() })
+            }
+            Steer::Correct { dead, message } => {
+                let corrected = self.correct(scope.environment, dead, message);
+                let made = Made { messages: usize::from(corrected.is_some()), ..Made::default() };
+                made.with(Steered { corrected, ..Steered::default() })
+            }
             Steer::Jobs { ids, command } => {
                 let plans = self.change_jobs(scope.environment, &ids, command)?;
                 plans.map(|plans| Steered { plans, ..Steered::default() })
@@ -244,6 +253,7 @@ impl Store for MemStore {
                 Piece { rows: self.attempts(q.scope.environment, message), next: None }
             },
             Destinations(q) => self.destinations(q.scope.environment, q.message),
+            Deliveries(q) => self.list_deliveries(q.scope.environment, &q.filter),
             FindOnce(q) => self.find_once(q.scope.environment, q.scope.application, &q.key)?,
             OnceSlots(q) => self.list_once(q.scope.environment, q.scope.application, &q.slice)?,
             FindJob(q) => self.find_job(q.scope.environment, q.id)?,

@@ -32,13 +32,17 @@ fn the_document_lists_every_route() {
     /api/v1/app/{app_id} delete get patch put
     /api/v1/app/{app_id}/attempt/endpoint/{endpoint_id} get
     /api/v1/app/{app_id}/attempt/msg/{msg_id} get
+    /api/v1/app/{app_id}/delivery get
     /api/v1/app/{app_id}/endpoint get post
     /api/v1/app/{app_id}/endpoint/{endpoint_id} delete get patch put
+    /api/v1/app/{app_id}/endpoint/{endpoint_id}/attempt-stats get
     /api/v1/app/{app_id}/endpoint/{endpoint_id}/headers get patch put
+    /api/v1/app/{app_id}/endpoint/{endpoint_id}/msg get
     /api/v1/app/{app_id}/endpoint/{endpoint_id}/redrive post
     /api/v1/app/{app_id}/endpoint/{endpoint_id}/secret get
     /api/v1/app/{app_id}/endpoint/{endpoint_id}/secret/rotate post
     /api/v1/app/{app_id}/endpoint/{endpoint_id}/send-example post
+    /api/v1/app/{app_id}/endpoint/{endpoint_id}/stats get
     /api/v1/app/{app_id}/integration get post
     /api/v1/app/{app_id}/integration/{integ_id} delete get put
     /api/v1/app/{app_id}/integration/{integ_id}/key/rotate post
@@ -49,11 +53,16 @@ fn the_document_lists_every_route() {
     /api/v1/app/{app_id}/msg/{msg_id}/attempt get
     /api/v1/app/{app_id}/msg/{msg_id}/attempt/{attempt_id} get
     /api/v1/app/{app_id}/msg/{msg_id}/attempt/{attempt_id}/content delete
+    /api/v1/app/{app_id}/msg/{msg_id}/cancel post
     /api/v1/app/{app_id}/msg/{msg_id}/content delete
     /api/v1/app/{app_id}/msg/{msg_id}/endpoint get
+    /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id} get
     /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/attempt get
+    /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/cancel post
+    /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/dismiss post
     /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/redrive post
     /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/resend post
+    /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/retry-now post
     /api/v1/app/{app_id}/once get
     /api/v1/app/{app_id}/once/{key} delete get
     /api/v1/auth/app-portal-access/{app_id} post
@@ -66,6 +75,7 @@ fn the_document_lists_every_route() {
     /api/v1/batch/{batch_id}/retry post
     /api/v1/batch/{batch_id}/seal post
     /api/v1/batch/{batch_id}/skip post
+    /api/v1/delivery get
     /api/v1/event-type get post
     /api/v1/event-type/{event_type_name} delete get patch put
     /api/v1/health get

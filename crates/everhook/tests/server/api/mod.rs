@@ -5,6 +5,7 @@ mod attempt;
 mod auth;
 mod bad_input;
 mod batch;
+mod delivery;
 mod document;
 mod endpoint;
 mod event_type;

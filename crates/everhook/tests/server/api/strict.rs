@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::api::world::{Call, World};
 
-const OWN: [&str; 8] = ["Batch", "Job", "Node", "Once", "Outbox", "Queue", "Schedule", "Worker"];
+const OWN: [&str; 9] = ["Batch", "Delivery", "Job", "Node", "Once", "Outbox", "Queue", "Schedule", "Worker"];
 
 struct Own {
     method: Method,

@@ -32,10 +32,13 @@ fn keys_are_created_listed_and_revoked_beside_a_running_server(backend: Arc<Back
     let table = backend.run(&["key", "list"]);
     assert!(table.contains("staging") && !table.contains(key.trim()), "{table}");
 
-    backend.run(&["key", "revoke", &text(&of("staging")["id"])]);
+    let unconfirmed = backend.try_run(&["key", "revoke", &text(&of("staging")["id"])]);
+    assert_eq!(unconfirmed.status.code(), Some(2), "it needs --yes without a terminal");
+    client.get("/app").expect(200);
+    backend.run(&["key", "revoke", &text(&of("staging")["id"]), "--yes"]);
     until_true("the revoked key has stopped working", || client.get("/app").status == 401);
     server.client().get("/app").expect(200);
-    let again = backend.try_run(&["key", "revoke", &text(&of("staging")["id"])]);
+    let again = backend.try_run(&["key", "revoke", &text(&of("staging")["id"]), "--yes"]);
     let complaint = String::from_utf8(again.stderr).unwrap();
     assert!(!again.status.success() && complaint.contains("everhook key list"), "{complaint}");
 }
@@ -99,7 +102,9 @@ fn the_key_of_tokens_is_rotated_beside_a_running_server(backend: Arc<Backend>) {
     for token in [&first, &second] {
         server.client_with(token).get(&path).expect(200);
     }
-    let told = backend.run(&["token", "rotate-key", "--revoke"]);
+    let unsure = backend.try_run(&["token", "rotate-key", "--revoke"]);
+    assert!(!unsure.status.success() && String::from_utf8_lossy(&unsure.stderr).contains("add --yes"), "{unsure:?}");
+    let told = backend.run(&["token", "rotate-key", "--revoke", "--yes"]);
     assert!(told.contains("have ended"), "{told}");
     for token in [&first, &second] {
         until_true("the token has ended", || server.client_with(token).get(&path).status == 401);

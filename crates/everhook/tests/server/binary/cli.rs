@@ -3,7 +3,7 @@
 use std::process::Output;
 
 use crate::binary::environment::{everhook, repository};
-use crate::binary::server::{Backend, on_both_stores};
+use crate::binary::server::{Backend, Server, on_both_stores};
 
 on_both_stores! {
     migrate_can_be_repeated,
@@ -43,38 +43,110 @@ fn the_version_is_the_packages() {
 fn flags_without_effect_are_refused() {
     for command in [&["job", "list"][..], &["node", "list"], &["outbox", "status"], &["once", "list", "acme"]] {
         for flag in [["--data", "d"], ["--database", "postgres://db/x"], ["--config", "c.toml"]] {
-            let wanted = [&*format!("{} has no effect here", flag[0]), "EVERHOOK_URL"];
-            is_refused(&[command, &flag[..]].concat(), &[], &wanted);
+            is_refused(&[command, &flag[..]].concat(), &[], &[&format!("unexpected argument '{}'", flag[0])]);
+            assert!(!prints(&[command, &["--help"]].concat()).contains(flag[0]), "{command:?}");
         }
     }
-    is_refused(&["config", "init", "--data", "d"], &[], &["--data has no effect here"]);
-    is_refused(&["outbox", "install", "--sqlite", "f", "--data", "d"], &[], &["--data has no effect here"]);
+    is_refused(&["config", "init", "--data", "d"], &[], &["unexpected argument '--data'"]);
+    is_refused(&["outbox", "install", "--sqlite", "f", "--data", "d"], &[], &["unexpected argument '--data'"]);
     is_refused(
         &["outbox", "install", "--sqlite", "f", "--database", "postgres://db/x"],
         &[],
-        &["--sqlite conflicts with --database"],
+        &["'--sqlite <FILE>' cannot be used with '--database <URL>'"],
     );
+    is_refused(&["outbox", "install", "--sqlite", "f", "--url", "http://a"], &[], &["have no effect here"]);
+    is_refused(&["serve", "--url", "http://a"], &[], &["unexpected argument '--url'"]);
+    is_refused(&["job", "list", "--json", "--csv"], &[], &["cannot be used with"]);
+    is_refused(&["job", "list", "--url", "http://a", "--context", "b"], &[], &["cannot be used with"]);
     is_refused(&["job", "redrive", "--all", "--queue", "q"], &[], &["--all conflicts with filters"]);
     let ping = ["schedule", "create", "ping", "--cron", "@hourly", "--application", "acme", "--event-type", "ping"];
     is_refused(&[&ping[..], &["--priority", "1"]].concat(), &[], &["no effect on a message"]);
 }
 
 #[test]
+fn exit_codes_tell_failures_apart() {
+    let exit = |arguments: &[&str], variables: &[(&str, &str)]| run(arguments, variables).status.code();
+    let nobody = [("EVERHOOK_URL", "http://127.0.0.1:1")];
+    assert_eq!(exit(&["config", "check"], &[]), Some(0));
+    assert_eq!(exit(&["config", "check"], &[("EVERHOOK_LISTEN", "nonsense")]), Some(1));
+    assert_eq!(exit(&["nonsense"], &[]), Some(2));
+    assert_eq!(exit(&["job", "show", "a b"], &nobody), Some(2));
+    assert_eq!(exit(&["queue", "delete", "email"], &nobody), Some(2), "not confirmed");
+    assert_eq!(exit(&["queue", "list", "--context", "nowhere"], &[]), Some(3));
+    assert_eq!(exit(&["queue", "delete", "email", "--yes"], &nobody), Some(5));
+    let server = Server::start(&Backend::sqlite(), &[]);
+    let (url, key) = (server.url(), server.key());
+    let with = |key: &str, arguments: &[&str]| exit(&[arguments, &["--url", &url, "--key", key]].concat(), &[]);
+    assert_eq!(with(key, &["queue", "list"]), Some(0));
+    assert_eq!(with(key, &["queue", "show", "nowhere"]), Some(3));
+    assert_eq!(with("ehk_wrong", &["queue", "list"]), Some(4));
+    assert_eq!(with(key, &["node", "list"]), Some(4), "it needs an admin key");
+    assert_eq!(with(key, &["job", "enqueue", "email", "k", "--priority", "10"]), Some(1));
+    assert!(prints(&["--help"]).contains("Exit codes:"));
+}
+
+#[test]
+fn contexts_choose_the_server_and_its_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&Backend::sqlite(), &[]);
+    let run = |arguments: &[&str]| {
+        let mut command = everhook();
+        command.args(arguments).env("XDG_CONFIG_HOME", folder.path()).output().unwrap()
+    };
+    let prints = |arguments: &[&str]| {
+        let output = run(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let (url, key) = (server.url(), server.key());
+    assert_eq!(prints(&["context", "list", "--json"]), "[]\n");
+    let added = prints(&["context", "add", "here", "--url", &url, "--key", key]);
+    assert_eq!(added, "added here: it is the current context\n");
+    assert_eq!(prints(&["context", "add", "prod", "--url", &url, "--key", key, "--protected"]), "added prod\n");
+    assert_eq!(prints(&["queue", "list", "--json"]), "[]\n");
+    let list = prints(&["context", "list", "--csv"]);
+    let row = format!("prod,false,{url},{}…,true\n", &key[..8]);
+    assert!(list.starts_with("name,current,url,key,protected\n") && list.ends_with(&row), "{list}");
+    // The key of a context never reaches another server.
+    let other = run(&["queue", "list", "--url", &url]);
+    assert_eq!(other.status.code(), Some(4), "{}", String::from_utf8_lossy(&other.stderr));
+    assert!(String::from_utf8_lossy(&other.stderr).contains("requires a key"));
+
+    assert!(prints(&["app", "create", "Acme", "--uid", "acme", "--context", "prod"]).starts_with("app_"));
+    let refused = run(&["app", "delete", "acme", "--yes", "--context", "prod"]);
+    let complaint = String::from_utf8_lossy(&refused.stderr);
+    assert!(refused.status.code() == Some(2) && complaint.contains("prod is protected"), "{complaint}");
+    assert_eq!(prints(&["app", "delete", "acme", "--yes"]), "deleted acme\n");
+    assert_eq!(prints(&["context", "use", "prod"]), "prod is the current context\n");
+    assert_eq!(prints(&["context", "remove", "prod", "--yes"]), "removed prod\n");
+    assert_eq!(run(&["context", "use", "prod"]).status.code(), Some(3));
+}
+
+#[test]
 fn help_names_every_command() {
     let help = prints(&["--help"]);
-    let jobs = ["job", "queue", "batch", "schedule", "worker"];
-    for command in
-        ["serve", "migrate", "key", "token", "node", "once", "import", "config", "--data", "--database", "--config"]
-    {
+    let jobs =
+        ["app", "endpoint", "event-type", "msg", "attempt", "dead", "job", "queue", "batch", "schedule", "worker"];
+    for command in ["serve", "migrate", "key", "token", "node", "once", "import", "config", "context"] {
         assert!(help.contains(command), "{help}");
     }
     for command in jobs {
         assert!(help.contains(&format!("\n  {command} ")), "{help}");
         assert!(prints(&[command, "--help"]).contains("\n  list "), "{command}");
     }
-    for taught in
-        [["job", "enqueue"], ["job", "redrive"], ["queue", "limit"], ["batch", "create"], ["schedule", "create"]]
-    {
+    for taught in [
+        ["app", "create"],
+        ["endpoint", "create"],
+        ["event-type", "create"],
+        ["msg", "send"],
+        ["attempt", "list"],
+        ["dead", "redrive"],
+        ["job", "enqueue"],
+        ["job", "redrive"],
+        ["queue", "limit"],
+        ["batch", "create"],
+        ["schedule", "create"],
+    ] {
         let help = prints(&[taught[0], taught[1], "--help"]);
         assert!(
             help.contains(&format!("Examples:\n  everhook {} {}", taught[0], taught[1]))
@@ -83,7 +155,10 @@ fn help_names_every_command() {
         );
     }
     assert!(!help.contains("openapi"), "not for users: {help}");
-    assert!(prints(&["serve", "--help"]).contains("127.0.0.1:8071"));
+    let serve = prints(&["serve", "--help"]);
+    for option in ["127.0.0.1:8071", "--data", "--database", "--config"] {
+        assert!(serve.contains(option) && !help.contains("--data"), "{serve}");
+    }
     let key = prints(&["key", "--help"]);
     assert!(["create", "list", "revoke"].iter().all(|command| key.contains(command)), "{key}");
     let config = prints(&["config", "--help"]);

@@ -19,9 +19,11 @@ pub(crate) fn old_binary() -> Option<PathBuf> {
     variable("EVERHOOK_TEST_OLD_BINARY").map(PathBuf::from)
 }
 
-/// The binary under test, without settings from the shell.
+/// The binary under test, without settings from the shell and without contexts of the user.
 pub(crate) fn everhook() -> Command {
-    command(&binary())
+    let mut command = command(&binary());
+    command.env("XDG_CONFIG_HOME", "/nowhere");
+    command
 }
 
 /// A Python with the packages of the contract tests.

@@ -1,14 +1,15 @@
 //! Jobs from outside: a worker in another language, and an operator at the command line.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 
 use everhook_testkit::wait::{unix_seconds, until};
 use serde_json::{Value, json};
 
 use crate::binary::client::{Client, text};
-use crate::binary::environment::{everhook, python, repository};
+use crate::binary::environment::{python, repository};
+use crate::binary::operator::Operator;
 use crate::binary::server::{Backend, Server, on_both_stores};
 
 on_both_stores! {
@@ -114,42 +115,6 @@ fn the_worker_of_the_documentation_keeps_the_contract(backend: Arc<Backend>) {
     assert_eq!(shown(&client, &waiting)["state"], "pending");
 }
 
-/// An operator's commands, with the server's first key or another.
-struct Operator<'a> {
-    server: &'a Server,
-    key: String,
-}
-
-impl<'a> Operator<'a> {
-    fn new(server: &'a Server) -> Operator<'a> {
-        Operator { server, key: server.key().to_owned() }
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        let (url, key) = (self.server.url(), &self.key);
-        everhook().args(arguments).env("EVERHOOK_URL", url).env("EVERHOOK_KEY", key).output().unwrap()
-    }
-
-    #[track_caller]
-    fn prints(&self, arguments: &[&str]) -> String {
-        let output = self.run(arguments);
-        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    #[track_caller]
-    fn json(&self, arguments: &[&str]) -> Value {
-        serde_json::from_str(&self.prints(&[arguments, &["--json"]].concat())).unwrap()
-    }
-
-    #[track_caller]
-    fn is_refused(&self, arguments: &[&str], complaint: &str) {
-        let output = self.run(arguments);
-        let text = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && text.contains(complaint), "{arguments:?}: {text}");
-    }
-}
-
 /// Leases a job of a queue and fails it.
 fn fail_one(client: &Client, queue: &str, error: &str) -> String {
     let worker = json!({ "name": "w", "queues": [queue] });
@@ -172,7 +137,7 @@ fn jobs_and_queues_are_steered_by_commands(backend: Arc<Backend>) {
         "email.send",
         payload,
         "--delay",
-        "600",
+        "10m",
         "--tag",
         "a",
         "--metadata",
@@ -208,7 +173,7 @@ fn jobs_and_queues_are_steered_by_commands(backend: Arc<Backend>) {
     assert_eq!(operator.prints(&["job", "redrive", "--error", "NO SUCH"]), "redrove 1 job\n");
     assert_eq!(operator.prints(&["job", "cancel", &dead]), format!("{dead} is cancelled\n"));
     operator.is_refused(&["job", "retry", &dead], "cannot be retried");
-    assert_eq!(operator.prints(&["job", "delete", &dead]), "deleted 1 job\n");
+    assert_eq!(operator.prints(&["job", "delete", &dead, "--yes"]), "deleted 1 job\n");
     operator.is_refused(&["job", "show", &dead], &format!("everhook: job {dead} not found"));
     operator.is_refused(&["job", "show", "a b"], "invalid job");
     operator.is_refused(&["job", "enqueue", "email", "k", "{nonsense"], "not JSON");
@@ -227,8 +192,8 @@ fn jobs_and_queues_are_steered_by_commands(backend: Arc<Backend>) {
     assert!(target.contains("http://127.0.0.1:9/") && target.contains("whsec_"), "{target}");
     assert!(operator.prints(&["queue", "target", "hooks", "none"]).contains("workers lease its jobs"));
     operator.is_refused(&["queue", "pause", "nowhere"], "queue \"nowhere\" not found");
-    operator.is_refused(&["queue", "delete", "email"], "has jobs that wait, run or are dead");
-    assert_eq!(operator.prints(&["queue", "delete", "hooks"]), "deleted hooks\n");
+    operator.is_refused(&["queue", "delete", "email", "--yes"], "has jobs that wait, run or are dead");
+    assert_eq!(operator.prints(&["queue", "delete", "hooks", "-y"]), "deleted hooks\n");
     operator.is_refused(&["queue", "show", "hooks"], "queue \"hooks\" not found");
     let workers = operator.prints(&["worker", "list"]);
     assert!(workers.starts_with("ID ") && workers.contains("email"), "{workers}");
@@ -280,7 +245,7 @@ fn schedules_are_made_by_commands(backend: Arc<Backend>) {
     assert!(operator.prints(&["schedule", "pause", "nightly"]).starts_with("nightly is paused"));
     assert_eq!(operator.json(&["schedule", "show", "nightly"])["state"], "paused");
     assert!(operator.prints(&["schedule", "resume", "nightly"]).starts_with("nightly is active, next run "));
-    assert_eq!(operator.prints(&["schedule", "delete", "nightly"]), "deleted nightly\n");
+    assert_eq!(operator.prints(&["schedule", "delete", "nightly", "--yes"]), "deleted nightly\n");
     operator.is_refused(&["schedule", "show", "nightly"], "schedule \"nightly\" not found");
 
     let application = client.application("Acme").id;
@@ -296,5 +261,5 @@ fn schedules_are_made_by_commands(backend: Arc<Backend>) {
     let page = String::from_utf8(page.body).unwrap();
     assert!(page.lines().any(|line| line == "everhook_messages_accepted_total 1"), "{page}");
     assert!(admin.prints(&["schedule", "pause", "everhook.prune-jobs"]).contains("is paused"));
-    admin.is_refused(&["schedule", "delete", "everhook.prune-jobs"], "the server's own");
+    admin.is_refused(&["schedule", "delete", "everhook.prune-jobs", "--yes"], "the server's own");
 }

@@ -85,7 +85,7 @@ fn the_command_line_shows_and_repairs_an_outbox() {
     assert_eq!(run(&["retry", "main", &id(0)]), "returned 1 row to the outbox\n");
     let seen = stage.receiver.wait_for("/", 1);
     assert_eq!(seen[0].body, b"{\"number\": 1}");
-    assert_eq!(run(&["discard", "main", &id(1)]), "discarded 1 row\n");
+    assert_eq!(run(&["discard", "main", &id(1), "--yes"]), "discarded 1 row\n");
     assert_eq!(run(&["retry", "main", "--all"]), "returned 1 row to the outbox\n");
 }
 

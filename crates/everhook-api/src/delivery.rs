@@ -1,0 +1,268 @@
+//! Deliveries: the state of each message at each endpoint, and the reason for that state.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use everhook_core::delivery::{DeliveryKey, DeliveryState, Reason};
+use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, MessageId};
+use everhook_core::limits::SCAN_ROWS_MAX;
+use everhook_core::name::Name;
+use everhook_core::outcome::Class;
+use everhook_core::scope::Scope;
+use everhook_core::time::Timestamp;
+use everhook_core::violation::at;
+use everhook_store::catalog::{Order, Slice};
+use everhook_store::delivery::{DeliveryFilter, DeliveryRecord, LastAttempt};
+use everhook_store::query;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::error::ApiError;
+use crate::message::FilterParams;
+use crate::page::{Page, PageParams};
+use crate::query::Query;
+use crate::routes::Routes;
+use crate::scope::{
+    self, ApplicationPath, AtEndpoint, EndpointPath, InApplication, InEnvironment, MessagePath, OfMessage,
+};
+use crate::state::Api;
+
+/// One message for one endpoint.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct DeliveryOut {
+    /// The message.
+    #[schema(value_type = String, example = "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2")]
+    msg_id: MessageId,
+    /// The endpoint. It may have been deleted in the meantime.
+    #[schema(value_type = String, example = "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2")]
+    endpoint_id: EndpointId,
+    /// The application of both.
+    #[schema(value_type = String, example = "app_1srOrx2ZWZBpBUvZwXKQmoEYga2")]
+    app_id: ApplicationId,
+    /// The event type of the message.
+    #[schema(value_type = String, example = "user.signup")]
+    event_type: Name,
+    /// The producer's own id of the message, if it has one.
+    #[schema(value_type = Option<String>)]
+    event_id: Option<Name>,
+    /// The time at which the message was accepted.
+    #[schema(value_type = String, format = DateTime)]
+    timestamp: Timestamp,
+    /// `pending`, `sending`, `held`, `succeeded`, `dead` or `cancelled`.
+    #[schema(value_type = String, example = "pending")]
+    state: String,
+    /// Why the delivery is in this state.
+    reason: ReasonOut,
+    /// The time of the next attempt, if the delivery waits for one. It may be in the past if the delivery waits for its
+    /// turn.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    next_attempt: Option<Timestamp>,
+    /// Attempts that the retry policy has counted. Null once the delivery has succeeded or was cancelled.
+    tries: Option<u32>,
+    /// The last attempt, if there was one.
+    last_attempt: Option<LastAttemptOut>,
+}
+
+/// Why a delivery is in its state.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ReasonOut {
+    /// The reason. While pending: `scheduled` (waits for `deliverAt`), `retry`, `backOff` (the endpoint asked for a pause
+    /// or timed out), `queued` (due, waits for its turn) or `cancelRequested`. While held: `endpointDisabled`. While
+    /// sending: `sending` or `cancelRequested`. Once dead: `exhausted` (no attempts left), `gone` (the receiver answered
+    /// 410) or `crashed`. At the end: `delivered`, `cancelled` or `endpointDeleted`. Later versions may add reasons.
+    #[schema(value_type = String, example = "retry")]
+    kind: &'static str,
+    /// The time until which the reason holds, if it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    until: Option<Timestamp>,
+    /// The time at which the current attempt was leased, while sending.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    since: Option<Timestamp>,
+    /// More about the reason, for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
+}
+
+/// The last attempt of a delivery.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct LastAttemptOut {
+    /// The id of the attempt, under which its response can be read.
+    #[schema(value_type = String, example = "atmpt_1srOrx2ZWZBpBUvZwXKQmoEYga2")]
+    id: AttemptId,
+    /// How it ended: `success`, `status`, `throttled`, `gone`, `dns`, `connect`, `tls`, `timeout`, `reset`, `blocked`,
+    /// `abandoned`, `interrupted`, `cancelled` or `internal`.
+    #[schema(value_type = String, example = "timeout")]
+    class: String,
+    /// The status of the response; 0 if there was none.
+    status: u16,
+    /// The time at which it began.
+    #[schema(value_type = String, format = DateTime)]
+    timestamp: Timestamp,
+    /// Its duration in milliseconds.
+    duration_ms: u64,
+}
+
+/// A filter of deliveries by their state and last attempt.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct DeliveryParams {
+    /// Only deliveries in this state: `pending`, `sending`, `held`, `succeeded`, `dead` or `cancelled`.
+    #[serde(deserialize_with = "crate::query::one")]
+    #[param(value_type = Option<String>, pattern = "^(pending|sending|held|succeeded|dead|cancelled)$")]
+    state: Option<DeliveryState>,
+    /// Only deliveries to this endpoint. Within an application it may also be the uid of the endpoint.
+    #[serde(deserialize_with = "crate::query::one")]
+    endpoint_id: Option<String>,
+    /// Only deliveries whose last attempt ended with this class, for example `timeout` or `status`.
+    #[serde(deserialize_with = "crate::query::one")]
+    #[param(value_type = Option<String>)]
+    class: Option<Class>,
+}
+
+pub(crate) fn routes() -> Routes {
+    Routes::default().add(list, __path_list).add(list_all, __path_list_all).add(get, __path_get)
+}
+
+type Deliveries = Result<Json<Page<DeliveryOut>>, ApiError>;
+
+/// List the deliveries of an application with their states and reasons, newest message first.
+#[utoipa::path(
+    get, path = "/api/v1/app/{app_id}/delivery", operation_id = "v1.delivery.list", tag = "Delivery",
+    params(ApplicationPath, PageParams, DeliveryParams, FilterParams),
+    responses((status = 200, body = Page<DeliveryOut>))
+)]
+async fn list(
+    State(api): State<Arc<Api>>,
+    InApplication { environment, application }: InApplication,
+    Query(page): Query<PageParams>,
+    Query(params): Query<DeliveryParams>,
+    Query(filter): Query<FilterParams>,
+) -> Deliveries {
+    let endpoint = match &params.endpoint_id {
+        None => None,
+        Some(slot) => {
+            let found = scope::find_endpoint(&api, (environment, application.id), slot).await?;
+            Some(found.ok_or_else(|| scope::no_endpoint(slot))?.id)
+        }
+    };
+    show(&api, environment, Some(application.id), endpoint, (page, params, filter)).await
+}
+
+/// List the open deliveries of all applications of the environment, newest message first: those that wait, are being
+/// sent or are dead. Deliveries that have ended are in the lists of their applications.
+#[utoipa::path(
+    get, path = "/api/v1/delivery", operation_id = "v1.delivery.list-all", tag = "Delivery",
+    params(PageParams, DeliveryParams, FilterParams), responses((status = 200, body = Page<DeliveryOut>))
+)]
+async fn list_all(
+    State(api): State<Arc<Api>>,
+    InEnvironment { environment }: InEnvironment,
+    Query(page): Query<PageParams>,
+    Query(params): Query<DeliveryParams>,
+    Query(filter): Query<FilterParams>,
+) -> Deliveries {
+    if params.state.is_some_and(|state| !state.is_open()) {
+        let rule = "must be pending, sending, held or dead: ended deliveries are in the lists of their applications";
+        return Err(ApiError::in_query(at("state").breaks(rule)));
+    }
+    let bad = |_| ApiError::in_query(at("endpoint_id").breaks("must be the id of an endpoint"));
+    let endpoint = params.endpoint_id.as_deref().map(str::parse).transpose().map_err(bad)?;
+    show(&api, environment, None, endpoint, (page, params, filter)).await
+}
+
+/// Get the delivery of a message to an endpoint, with its state and reason.
+#[utoipa::path(
+    get, path = "/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}", operation_id = "v1.delivery.get",
+    tag = "Delivery", params(ApplicationPath, MessagePath, EndpointPath),
+    responses((status = 200, body = DeliveryOut))
+)]
+async fn get(State(api): State<Arc<Api>>, of: OfMessage, to: AtEndpoint) -> Result<Json<DeliveryOut>, ApiError> {
+    let record = find(&api, &of, to.endpoint.id).await?;
+    Ok(Json(DeliveryOut::new(&record, api.now())))
+}
+
+async fn show(
+    api: &Api,
+    environment: EnvironmentId,
+    application: Option<ApplicationId>,
+    endpoint: Option<EndpointId>,
+    (page, params, filter): (PageParams, DeliveryParams, FilterParams),
+) -> Deliveries {
+    let cursor = filter.cursor::<DeliveryKey>(&page)?;
+    let wanted = DeliveryFilter {
+        endpoint,
+        states: params.state.into_iter().collect(),
+        class: params.class,
+        channel: filter.channel,
+        tag: filter.tag,
+        event_types: filter.event_types,
+        before: filter.before,
+        after: filter.after,
+        ..DeliveryFilter::of(application, cursor.slice(), SCAN_ROWS_MAX)
+    };
+    let piece = api.read(query::Deliveries { scope: Scope::of(environment), filter: wanted }).await?;
+    let now = api.now();
+    Ok(Json(cursor.page_of(piece, DeliveryRecord::key, |record| DeliveryOut::new(&record, now))))
+}
+
+/// Finds the delivery of a message to an endpoint.
+pub(crate) async fn find(api: &Api, of: &OfMessage, endpoint: EndpointId) -> Result<DeliveryRecord, ApiError> {
+    let slice = Slice { after: None, order: Order::Descending, limit: 1 };
+    let filter = DeliveryFilter {
+        message: Some(of.message.id),
+        endpoint: Some(endpoint),
+        ..DeliveryFilter::of(Some(of.application), slice, 1)
+    };
+    let found = api.read(query::Deliveries { scope: Scope::of(of.environment), filter }).await?.rows.pop();
+    found.ok_or_else(|| ApiError::not_found(format_args!("delivery of {} to {endpoint}", of.message.id)))
+}
+
+impl DeliveryOut {
+    pub(crate) fn new(record: &DeliveryRecord, now: Timestamp) -> DeliveryOut {
+        DeliveryOut {
+            msg_id: record.message.id,
+            endpoint_id: record.endpoint.id,
+            app_id: record.message.application,
+            event_type: record.message.event_type.clone(),
+            event_id: record.message.event_id.clone(),
+            timestamp: record.message.created_at,
+            state: record.state.to_string(),
+            reason: ReasonOut::new(record, now),
+            next_attempt: record.next_attempt(),
+            tries: record.open.map(|open| open.task.tries),
+            last_attempt: record.last.as_ref().map(LastAttemptOut::new),
+        }
+    }
+}
+
+impl ReasonOut {
+    fn new(record: &DeliveryRecord, now: Timestamp) -> ReasonOut {
+        let reason = record.reason(now);
+        let since = match reason {
+            Reason::Sending { since } => Some(since),
+            _ => None,
+        };
+        let note = record.last.as_ref().filter(|_| reason == Reason::Cancelled).map(|last| &last.note);
+        let detail = note.map(|note| String::from_utf8_lossy(note).into_owned()).filter(|text| !text.is_empty());
+        ReasonOut { kind: reason.kind(), until: reason.until(), since, detail }
+    }
+}
+
+impl LastAttemptOut {
+    fn new(last: &LastAttempt) -> LastAttemptOut {
+        LastAttemptOut {
+            id: last.id,
+            class: last.class.to_string(),
+            status: last.status,
+            timestamp: last.started_at,
+            duration_ms: u64::try_from(last.duration.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+}

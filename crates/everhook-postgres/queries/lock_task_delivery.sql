@@ -1,0 +1,11 @@
+-- Lock the open tasks of a message for an operator's command, at one endpoint or at all of them. Index: the primary key.
+-- No twin: SQLite has one writer, and reads them with `list_task_delivery`.
+select
+    {task: Task}, task.state
+from everhook.task
+where task.environment = :environment
+    and task.subject = :message
+    and task.kind = 0
+    and (:endpoint::bytea is null or task.lane = :endpoint)
+order by task.id
+for update;

@@ -1,0 +1,127 @@
+//! Deliveries as users see them, found through messages or open tasks.
+
+use everhook_core::delivery::DeliveryKey;
+use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, MessageId};
+use everhook_core::limits::STATS_ROWS_MAX;
+use everhook_core::message::Message;
+use everhook_core::task::TaskKind;
+use everhook_core::time::Timestamp;
+use everhook_store::catalog::Order;
+use everhook_store::delivery::{DeliveryFilter, DeliveryRecord, EndpointCounts, Listing, PageBytes, Period, Visited};
+use everhook_store::piece::{IdRange, Piece};
+use everhook_store::{fields, statement};
+
+use crate::columns::{Subject, Subjects};
+use crate::error::Fault;
+use crate::lease::{FindMessage, MessageKey};
+use crate::store::PostgresStore;
+
+pub(crate) mod steer;
+
+/// Payloads that one statement reads. A payload can have a megabyte.
+const PAYLOADS_READ: usize = 8;
+
+fields! {
+    /// The messages of one step of a list.
+    MessageStep<'a> { above: &'a [u8], below: &'a [u8], limit: usize, order: Order }
+}
+
+statement! {
+    ListDelivery = "list_delivery" {
+        wanted: Subjects, endpoint: Option<EndpointId>, environment: EnvironmentId, application: Option<ApplicationId>,
+    } -> Vec<DeliveryRecord>;
+    ListDeliveryMessage<'a> = "list_delivery_message" {
+        environment: EnvironmentId, application: ApplicationId, step: MessageStep<'a>,
+    } -> Vec<Id>;
+    ListDeliveryTask<'a> = "list_delivery_task" { environment: EnvironmentId, step: MessageStep<'a> }
+        -> Vec<(Id, TaskKind)>;
+    CountEndpoint<'a> = "count_endpoint" {
+        environment: EnvironmentId, endpoint: EndpointId, since: Timestamp, until: Timestamp, above: &'a [u8],
+        below: &'a [u8], rows_max: usize,
+    } -> Option<EndpointCounts>;
+}
+
+impl PostgresStore {
+    pub(crate) async fn list_deliveries_once(
+        &self,
+        environment: EnvironmentId,
+        filter: &DeliveryFilter,
+    ) -> Result<Piece<DeliveryRecord, DeliveryKey>, Fault> {
+        let mut listing = Listing::new(filter);
+        while let Some((range, limit)) = listing.step() {
+            let visited = self.visit(environment, filter, range, limit).await?;
+            let (read, last) = (visited.len(), visited.last().map(|(id, _)| *id));
+            let mut subjects: Vec<Id> =
+                visited.into_iter().filter(|(_, kind)| *kind == TaskKind::Delivery).map(|(id, _)| id).collect();
+            subjects.dedup();
+            let wanted: Subjects = subjects.into_iter().map(|subject| Subject { environment, subject }).collect();
+            let (endpoint, application) = (filter.endpoint, filter.application);
+            let list = wanted.nonempty().map(|wanted| ListDelivery { wanted, endpoint, environment, application });
+            let found = match list {
+                Some(list) => self.database.read(list).await?,
+                None => Vec::new(),
+            };
+            listing.add(read, last, found);
+        }
+        let payloads = self.read_payloads(environment, &listing.messages()).await?;
+        Ok(listing.finish(payloads))
+    }
+
+    pub(crate) async fn count_endpoint_once(
+        &self,
+        environment: EnvironmentId,
+        endpoint: EndpointId,
+        period: Period,
+    ) -> Result<EndpointCounts, Fault> {
+        let (range, Period { since, until }) = (period.range(), period);
+        let (above, below, rows_max) = (range.above.as_slice(), range.below.as_slice(), STATS_ROWS_MAX);
+        let count = CountEndpoint { environment, endpoint, since, until, above, below, rows_max };
+        Ok(self.database.read(count).await?.unwrap_or_default())
+    }
+
+    /// Returns the subjects of one step, in order.
+    async fn visit(
+        &self,
+        environment: EnvironmentId,
+        filter: &DeliveryFilter,
+        range: &IdRange,
+        limit: usize,
+    ) -> Result<Vec<(Id, TaskKind)>, Fault> {
+        let step = MessageStep { above: &range.above, below: &range.below, limit, order: filter.slice.order };
+        match filter.visited() {
+            Visited::One(message) => Ok(vec![(message.0, TaskKind::Delivery)]),
+            Visited::Messages(application) => {
+                let found = self.database.read(ListDeliveryMessage { environment, application, step }).await?;
+                Ok(found.into_iter().map(|id| (id, TaskKind::Delivery)).collect())
+            }
+            Visited::Tasks => self.database.read(ListDeliveryTask { environment, step }).await,
+        }
+    }
+
+    /// Reads messages with their payloads, up to the bytes of a page.
+    async fn read_payloads(
+        &self,
+        environment: EnvironmentId,
+        wanted: &[(ApplicationId, MessageId)],
+    ) -> Result<Vec<Message>, Fault> {
+        let (mut payloads, mut bytes) = (Vec::new(), PageBytes::default());
+        for part in wanted.chunks(PAYLOADS_READ) {
+            let key = |(application, id): &(ApplicationId, MessageId)| MessageKey {
+                environment,
+                application: *application,
+                id: *id,
+            };
+            let mut found = self.database.read(FindMessage { wanted: part.iter().map(key).collect() }).await?;
+            // The statement returns messages in no particular order, but the page ends after a row of its own order.
+            found.sort_by_key(|(_, message)| part.iter().position(|(_, id)| *id == message.id));
+            for (_, message) in found {
+                let has_room = bytes.add(&message);
+                payloads.push(message);
+                if !has_room {
+                    return Ok(payloads);
+                }
+            }
+        }
+        Ok(payloads)
+    }
+}

@@ -1,0 +1,124 @@
+//! Commands of operators for deliveries, and corrections of dead ones.
+//!
+//! Tasks are locked first, so that no settlement changes them before the commit. Lanes are locked last, as in an append.
+
+use everhook_core::delivery::{DeliveryAction, DeliveryCommand, DeliveryKey};
+use everhook_core::id::{AttemptId, EndpointId, EnvironmentId, MessageId, TaskId};
+use everhook_core::lifecycle::EndState;
+use everhook_core::message::Message;
+use everhook_core::outcome::Class;
+use everhook_core::task::{Task, TaskKey, TaskState, Trigger};
+use everhook_core::time::Timestamp;
+use everhook_store::append::new_delivery;
+use everhook_store::statement;
+
+use crate::append::{AppendMessage, AppendPayloadExpiry, AppendTask, lower_lanes_due};
+use crate::columns::{DueLane, DueLanes, Expiries, ExpiryRow, MessageRow, TaskKeys, TaskRow};
+use crate::error::Fault;
+use crate::job::steer::{EndedTask, EndedTasks, FlagTask, MovedTask, RescheduleJobTask};
+use crate::store::PostgresStore;
+use crate::tx::{Now, Tx};
+
+statement! {
+    LockTaskDelivery = "lock_task_delivery" {
+        environment: EnvironmentId, message: MessageId, endpoint: Option<EndpointId>,
+    } -> Vec<(Task, TaskState)>;
+    CancelDelivery<'a> = "cancel_delivery" {
+        ended: EndedTasks, class: Class, end_state: EndState, note: &'a [u8], started_at: Timestamp,
+    };
+}
+
+impl PostgresStore {
+    pub(crate) async fn steer_deliveries_once(
+        &self,
+        environment: EnvironmentId,
+        message: MessageId,
+        endpoint: Option<EndpointId>,
+        command: DeliveryCommand,
+    ) -> Result<Vec<DeliveryAction>, Fault> {
+        let tx = self.database.tx().await?;
+        let (tasks, now) = lock(&tx, environment, message, endpoint).await?;
+        let planned: Vec<(Task, DeliveryAction)> =
+            tasks.into_iter().map(|(task, state)| (task, command.on(state))).collect();
+        let with = |wanted: DeliveryAction| planned.iter().filter(move |(_, action)| *action == wanted);
+        let flagged = TaskKeys::of(with(DeliveryAction::RequestCancel).map(|(task, _)| &task.key));
+        let ended = with(DeliveryAction::End).map(|(task, _)| task);
+        let moved = planned.iter().filter_map(|(task, action)| match action {
+            DeliveryAction::RunNow => Some((task, false)),
+            DeliveryAction::Redrive => Some((task, true)),
+            _ => None,
+        });
+        let mut lanes: Vec<_> = moved.clone().map(|(task, _)| task.lane).collect();
+        lanes.sort();
+        lanes.dedup();
+        let moved = moved.map(|(task, fresh)| {
+            let TaskKey { environment, subject, id } = task.key;
+            MovedTask { environment, subject, id, due_at: now, fresh }
+        });
+        let reschedule = (!lanes.is_empty()).then(|| RescheduleJobTask { moved: moved.collect() });
+        let lanes: DueLanes = lanes.into_iter().map(|lane| DueLane::new(environment, lane, now)).collect();
+        let (lock_lane, lower_lane) = lanes.nonempty().map(lower_lanes_due).unzip();
+        let flag = flagged.nonempty().map(|flagged| FlagTask { flagged });
+        let cancel = self.cancel(ended, command.note().as_bytes(), now);
+        tx.finish((flag, cancel, reschedule, lock_lane, lower_lane)).await?;
+        Ok(planned.into_iter().map(|(_, action)| action).collect())
+    }
+
+    pub(crate) async fn correct_once(
+        &self,
+        environment: EnvironmentId,
+        dead: DeliveryKey,
+        message: &Message,
+    ) -> Result<Option<Message>, Fault> {
+        let tx = self.database.tx().await?;
+        let (tasks, now) = lock(&tx, environment, dead.message, Some(dead.endpoint)).await?;
+        let ended: Vec<Task> =
+            tasks.into_iter().filter(|(_, state)| *state == TaskState::Dead).map(|(task, _)| task).collect();
+        if ended.is_empty() {
+            tx.roll_back().await?;
+            return Ok(None);
+        }
+        let message = Message { created_at: now, ..message.clone() };
+        let key = TaskKey { environment, subject: message.id.0, id: TaskId(self.ids.next(now)) };
+        let task = new_delivery(key, dead.endpoint.lane(), Trigger::Scheduled, now);
+        let fresh = [MessageRow::new(environment, &message)].into_iter().collect();
+        let append_message = AppendMessage { fresh, created_at: now };
+        let expiries: Expiries = ExpiryRow::new(environment, &message).into_iter().collect();
+        let append_expiry = expiries.nonempty().map(|fresh| AppendPayloadExpiry { fresh });
+        let append_task = AppendTask { fresh: [TaskRow::new(&task, None)].into_iter().collect() };
+        let note = format!("the dead delivery was replaced by {}", message.id);
+        let cancel = self.cancel(ended.iter(), note.as_bytes(), now);
+        let lanes = [DueLane::new(environment, task.lane, now)].into_iter().collect();
+        let (lock_lane, lower_lane) = lower_lanes_due(lanes);
+        tx.finish((cancel, append_message, append_expiry, append_task, lock_lane, lower_lane)).await?;
+        Ok(Some(message))
+    }
+
+    /// Ends tasks that no session holds.
+    fn cancel<'t, 'a>(
+        &self,
+        tasks: impl Iterator<Item = &'t Task>,
+        note: &'a [u8],
+        now: Timestamp,
+    ) -> Option<CancelDelivery<'a>> {
+        let ended = |task: &Task| {
+            let TaskKey { environment, subject, id } = task.key;
+            EndedTask { environment, subject, id, attempt: AttemptId(self.ids.next(now)) }
+        };
+        let ended: EndedTasks = tasks.map(ended).collect();
+        let (class, end_state) = (Class::Cancelled, EndState::Cancelled);
+        ended.nonempty().map(|ended| CancelDelivery { ended, class, end_state, note, started_at: now })
+    }
+}
+
+/// Begins, and locks the open tasks of a message.
+async fn lock(
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    message: MessageId,
+    endpoint: Option<EndpointId>,
+) -> Result<(Vec<(Task, TaskState)>, Timestamp), Fault> {
+    tx.begin(()).await?;
+    let (tasks, now) = tx.run((LockTaskDelivery { environment, message, endpoint }, Now {})).await?;
+    Ok((tasks, now.ok_or(Fault::Contended("the clock returned no row"))?))
+}

@@ -1,0 +1,113 @@
+//! Deliveries as users see them, found through messages or open tasks.
+
+use everhook_core::delivery::DeliveryKey;
+use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, MessageId};
+use everhook_core::limits::STATS_ROWS_MAX;
+use everhook_core::message::Message;
+use everhook_core::task::TaskKind;
+use everhook_core::time::Timestamp;
+use everhook_store::catalog::{Locator, Order};
+use everhook_store::delivery::{DeliveryFilter, DeliveryRecord, EndpointCounts, Listing, PageBytes, Period, Visited};
+use everhook_store::piece::{IdRange, Piece};
+use everhook_store::{fields, statement};
+use rusqlite::Connection;
+
+use crate::error::Fault;
+use crate::history;
+use crate::sql::run;
+
+pub(crate) mod steer;
+
+fields! {
+    /// The messages of one step of a list.
+    MessageStep<'a> { above: &'a [u8], below: &'a [u8], limit: usize, order: Order }
+}
+
+statement! {
+    ListDelivery = "list_delivery" {
+        environment: EnvironmentId, application: Option<ApplicationId>, message: MessageId,
+        endpoint: Option<EndpointId>,
+    } -> Vec<DeliveryRecord>;
+    ListDeliveryMessage<'a> = "list_delivery_message" {
+        environment: EnvironmentId, application: ApplicationId, step: MessageStep<'a>,
+    } -> Vec<Id>;
+    ListDeliveryTask<'a> = "list_delivery_task" { environment: EnvironmentId, step: MessageStep<'a> }
+        -> Vec<(Id, TaskKind)>;
+    CountEndpoint<'a> = "count_endpoint" {
+        environment: EnvironmentId, endpoint: EndpointId, since: Timestamp, until: Timestamp, above: &'a [u8],
+        below: &'a [u8], rows_max: usize,
+    } -> Option<EndpointCounts>;
+}
+
+pub(crate) fn list(
+    conn: &Connection,
+    environment: EnvironmentId,
+    filter: &DeliveryFilter,
+) -> Result<Piece<DeliveryRecord, DeliveryKey>, Fault> {
+    let mut listing = Listing::new(filter);
+    while let Some((range, limit)) = listing.step() {
+        let visited = visit(conn, environment, filter, range, limit)?;
+        let (read, last) = (visited.len(), visited.last().map(|(id, _)| *id));
+        let mut subjects: Vec<Id> =
+            visited.into_iter().filter(|(_, kind)| *kind == TaskKind::Delivery).map(|(id, _)| id).collect();
+        subjects.dedup();
+        let mut found = Vec::new();
+        for subject in subjects {
+            let (application, endpoint) = (filter.application, filter.endpoint);
+            let message = MessageId(subject);
+            found.append(&mut run(conn, ListDelivery { environment, application, message, endpoint })?);
+        }
+        listing.add(read, last, found);
+    }
+    let payloads = read_payloads(conn, environment, &listing.messages())?;
+    Ok(listing.finish(payloads))
+}
+
+pub(crate) fn count(
+    conn: &Connection,
+    environment: EnvironmentId,
+    endpoint: EndpointId,
+    period: Period,
+) -> Result<EndpointCounts, Fault> {
+    let (range, Period { since, until }) = (period.range(), period);
+    let (above, below, rows_max) = (range.above.as_slice(), range.below.as_slice(), STATS_ROWS_MAX);
+    let count = CountEndpoint { environment, endpoint, since, until, above, below, rows_max };
+    Ok(run(conn, count)?.unwrap_or_default())
+}
+
+/// Returns the subjects of one step, in order.
+fn visit(
+    conn: &Connection,
+    environment: EnvironmentId,
+    filter: &DeliveryFilter,
+    range: &IdRange,
+    limit: usize,
+) -> Result<Vec<(Id, TaskKind)>, Fault> {
+    let step = MessageStep { above: &range.above, below: &range.below, limit, order: filter.slice.order };
+    match filter.visited() {
+        Visited::One(message) => Ok(vec![(message.0, TaskKind::Delivery)]),
+        Visited::Messages(application) => {
+            let found = run(conn, ListDeliveryMessage { environment, application, step })?;
+            Ok(found.into_iter().map(|id| (id, TaskKind::Delivery)).collect())
+        }
+        Visited::Tasks => run(conn, ListDeliveryTask { environment, step }),
+    }
+}
+
+/// Reads messages with their payloads, up to the bytes of a page.
+fn read_payloads(
+    conn: &Connection,
+    environment: EnvironmentId,
+    wanted: &[(ApplicationId, MessageId)],
+) -> Result<Vec<Message>, Fault> {
+    let (mut payloads, mut bytes) = (Vec::new(), PageBytes::default());
+    for (application, id) in wanted {
+        let Some(message) = history::find(conn, environment, *application, &Locator::Id(*id))? else { continue };
+        let has_room = bytes.add(&message);
+        payloads.push(message);
+        if !has_room {
+            break;
+        }
+    }
+    Ok(payloads)
+}

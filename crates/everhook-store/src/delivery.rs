@@ -1,0 +1,355 @@
+//! Deliveries as users see them: one message for one endpoint, with its state and the evidence for it.
+//!
+//! A list visits messages in order and reads the deliveries of each. [`Listing`] decides how many messages the next
+//! step visits and when the page is complete, so that both stores read the same rows at a bounded cost.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use everhook_core::delivery::{
+    self, DeliveryFacts, DeliveryKey, DeliveryState, DeliveryTrace, EndpointPresence, Reason,
+};
+use everhook_core::endpoint::{Endpoint, EndpointState};
+use everhook_core::id::{ApplicationId, AttemptId, EndpointId, Id, MessageId, TaskId};
+use everhook_core::lifecycle::EndState;
+use everhook_core::limits::{ATTEMPT_SKEW_MAX, ID_SKEW_MAX, PAGE_BYTES_MAX};
+use everhook_core::message::Message;
+use everhook_core::name::Name;
+use everhook_core::outcome::Class;
+use everhook_core::task::TaskState;
+use everhook_core::time::Timestamp;
+
+use crate::catalog::{Order, Slice};
+use crate::history::message_bytes;
+use crate::job::OpenTask;
+use crate::piece::{IdRange, Piece};
+
+/// Messages that the first step of a list visits. A message can have thousands of deliveries, so it is small.
+const STEP_MIN: usize = 25;
+/// Messages that one step visits at most.
+const STEP_MAX: usize = 500;
+
+/// A filter of deliveries.
+#[derive(Clone, Debug)]
+pub struct DeliveryFilter {
+    /// None selects all applications, and only open deliveries.
+    pub application: Option<ApplicationId>,
+    pub message: Option<MessageId>,
+    pub endpoint: Option<EndpointId>,
+    /// In one of these states; empty means all.
+    pub states: Vec<DeliveryState>,
+    /// The class of the last attempt.
+    pub class: Option<Class>,
+    pub channel: Option<Name>,
+    pub tag: Option<Name>,
+    /// Of messages of one of these types; empty means all.
+    pub event_types: Vec<Name>,
+    /// Of messages accepted before this time.
+    pub before: Option<Timestamp>,
+    /// Of messages accepted at this time or later.
+    pub after: Option<Timestamp>,
+    pub content: Content,
+    pub slice: Slice<DeliveryKey>,
+    /// The most messages that are visited.
+    pub scan: usize,
+}
+
+/// Whether messages are read with their payloads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    WithPayload,
+    WithoutPayload,
+}
+
+/// The table whose rows name the messages to visit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Visited {
+    One(MessageId),
+    /// The messages of an application.
+    Messages(ApplicationId),
+    /// The open tasks of the environment, which are few compared with its messages.
+    Tasks,
+}
+
+impl DeliveryFilter {
+    /// Selects every delivery of an application.
+    pub fn of(application: Option<ApplicationId>, slice: Slice<DeliveryKey>, scan: usize) -> DeliveryFilter {
+        DeliveryFilter {
+            application,
+            message: None,
+            endpoint: None,
+            states: Vec::new(),
+            class: None,
+            channel: None,
+            tag: None,
+            event_types: Vec::new(),
+            before: None,
+            after: None,
+            content: Content::WithoutPayload,
+            slice,
+            scan,
+        }
+    }
+
+    pub fn visited(&self) -> Visited {
+        match (self.message, self.application) {
+            (Some(message), _) => Visited::One(message),
+            (None, Some(application)) if !self.is_open() => Visited::Messages(application),
+            (None, _) => Visited::Tasks,
+        }
+    }
+
+    /// Whether only open deliveries are selected.
+    fn is_open(&self) -> bool {
+        !self.states.is_empty() && self.states.iter().all(|state| state.is_open())
+    }
+
+    /// Returns the range of messages to visit. It includes the message of the iterator, whose other endpoints may be
+    /// missing on the page before.
+    fn range(&self) -> IdRange {
+        let after = self.slice.after.map(|key| match self.slice.order {
+            Order::Ascending => key.message.0.predecessor(),
+            Order::Descending => key.message.0.successor(),
+        });
+        let beyond = IdRange::beyond(after, self.slice.order);
+        beyond.between(self.after, self.before, (ID_SKEW_MAX, ID_SKEW_MAX))
+    }
+
+    fn accepts(&self, record: &DeliveryRecord) -> bool {
+        let message = &record.message;
+        let is_beyond = self.slice.after.is_none_or(|after| match self.slice.order {
+            Order::Ascending => record.key() > after,
+            Order::Descending => record.key() < after,
+        });
+        let is_state = match self.states.as_slice() {
+            [] => self.application.is_some() || record.state.is_open(),
+            states => states.contains(&record.state),
+        };
+        is_beyond
+            && is_state
+            && self.application.is_none_or(|application| message.application == application)
+            && self.endpoint.is_none_or(|endpoint| record.endpoint.id == endpoint)
+            && self.class.is_none_or(|class| record.last.as_ref().is_some_and(|last| last.class == class))
+            && self.channel.as_ref().is_none_or(|channel| message.channels.contains(channel))
+            && self.tag.as_ref().is_none_or(|tag| message.tags.contains(tag))
+            && (self.event_types.is_empty() || self.event_types.contains(&message.event_type))
+            && self.before.is_none_or(|before| message.created_at < before)
+            && self.after.is_none_or(|after| message.created_at >= after)
+    }
+}
+
+/// The newest life of a delivery.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeliveryRecord {
+    pub message: Message,
+    /// The endpoint, even if it was deleted in the meantime.
+    pub endpoint: Endpoint,
+    pub presence: EndpointPresence,
+    pub state: DeliveryState,
+    /// The task; none once the delivery has ended.
+    pub open: Option<OpenTask>,
+    /// The last attempt, of this life or an earlier one.
+    pub last: Option<LastAttempt>,
+    /// The lane starts no task before this time.
+    pub hold_until: Option<Timestamp>,
+}
+
+/// The newest attempt of a delivery.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastAttempt {
+    pub id: AttemptId,
+    pub task: TaskId,
+    pub epoch: u32,
+    pub class: Class,
+    pub end: EndState,
+    /// The HTTP status; 0 if the receiver sent none.
+    pub status: u16,
+    /// Why a cancelled delivery ended; empty for other attempts.
+    pub note: Bytes,
+    pub started_at: Timestamp,
+    pub duration: Duration,
+}
+
+/// The rows of one delivery: its newest open task and its newest attempt. At least one of the two exists.
+#[derive(Clone, Debug)]
+pub struct DeliveryRow {
+    pub message: Message,
+    pub endpoint: Endpoint,
+    pub deleted_at: Option<Timestamp>,
+    pub hold_until: Option<Timestamp>,
+    pub open: Option<OpenTask>,
+    pub last: Option<LastAttempt>,
+}
+
+impl DeliveryRecord {
+    /// Returns none for rows that hold neither a task nor an attempt.
+    pub fn new(row: DeliveryRow) -> Option<DeliveryRecord> {
+        let presence = match row.endpoint.state {
+            _ if row.deleted_at.is_some() => EndpointPresence::Deleted,
+            EndpointState::Enabled => EndpointPresence::Enabled,
+            EndpointState::Disabled | EndpointState::Gone => EndpointPresence::Disabled,
+        };
+        // A dead task stays while a later life, started by a resend, comes and goes.
+        let is_newest = |open: &OpenTask| row.last.as_ref().is_none_or(|last| last.task <= open.task.key.id);
+        let open = row.open.filter(is_newest);
+        let trace = match (&open, &row.last) {
+            (Some(open), _) => DeliveryTrace::Open(open.state),
+            (None, Some(last)) => DeliveryTrace::Ended(last.end),
+            (None, None) => return None,
+        };
+        let state = delivery::state(trace, presence);
+        let DeliveryRow { message, endpoint, last, hold_until, .. } = row;
+        Some(DeliveryRecord { message, endpoint, presence, state, open, last, hold_until })
+    }
+
+    pub fn key(&self) -> DeliveryKey {
+        DeliveryKey { message: self.message.id, endpoint: self.endpoint.id }
+    }
+
+    /// Returns why the delivery is in its state.
+    pub fn reason(&self, now: Timestamp) -> Reason {
+        let task = self.open.map(|open| open.task);
+        let of_this_life = |last: &&LastAttempt| task.is_none_or(|task| last.task == task.key.id);
+        let facts = DeliveryFacts {
+            state: self.state,
+            due_at: task.map(|task| task.due_at),
+            leased_at: self.open.and_then(|open| open.holder).map(|holder| holder.since),
+            hold_until: self.hold_until,
+            cancel: task.is_some_and(|task| task.cancel),
+            last: self.last.as_ref().filter(of_this_life).map(|last| last.class),
+        };
+        delivery::reason(&facts, now)
+    }
+
+    /// Returns the time of the next attempt, if the delivery waits for one.
+    pub fn next_attempt(&self) -> Option<Timestamp> {
+        let waiting = self.open.filter(|open| open.state == TaskState::Pending);
+        waiting.filter(|_| self.presence == EndpointPresence::Enabled).map(|open| open.task.due_at)
+    }
+}
+
+/// The state of a list while it is read, step by step.
+#[derive(Debug)]
+pub struct Listing<'f> {
+    filter: &'f DeliveryFilter,
+    range: IdRange,
+    step: usize,
+    visited: usize,
+    last: Option<Id>,
+    has_ended: bool,
+    rows: Vec<DeliveryRecord>,
+}
+
+impl<'f> Listing<'f> {
+    pub fn new(filter: &'f DeliveryFilter) -> Listing<'f> {
+        // The deliveries to one endpoint are few, however many endpoints a message goes to.
+        let step = if filter.endpoint.is_some() { STEP_MAX } else { STEP_MIN };
+        let range = filter.range();
+        Listing { filter, range, step, visited: 0, last: None, has_ended: false, rows: Vec::new() }
+    }
+
+    /// Returns the range of messages of the next step and the most rows to read; none if the page is complete.
+    pub fn step(&self) -> Option<(&IdRange, usize)> {
+        let is_complete =
+            self.has_ended || self.visited >= self.filter.scan || self.rows.len() >= self.filter.slice.limit;
+        (!is_complete).then(|| (&self.range, self.step.min(self.filter.scan - self.visited)))
+    }
+
+    /// Adds the deliveries of one step. `last` is the last message of the step, and `read` the number of rows that
+    /// named messages.
+    pub fn add(&mut self, read: usize, last: Option<Id>, found: Vec<DeliveryRecord>) {
+        let limit = self.step().map_or(0, |(_, limit)| limit);
+        self.visited += read;
+        self.has_ended = read < limit || matches!(self.filter.visited(), Visited::One(_));
+        let mut found: Vec<_> = found.into_iter().filter(|record| self.filter.accepts(record)).collect();
+        found.sort_by_key(DeliveryRecord::key);
+        if self.filter.slice.order == Order::Descending {
+            found.reverse();
+        }
+        self.rows.append(&mut found);
+        self.rows.truncate(self.filter.slice.limit);
+        self.last = last.or(self.last);
+        if let Some(last) = last {
+            match self.filter.slice.order {
+                Order::Ascending => self.range.above = last.as_bytes().to_vec(),
+                Order::Descending => self.range.below = last.as_bytes().to_vec(),
+            }
+        }
+        self.step = (self.step * 2).min(STEP_MAX);
+    }
+
+    /// Returns the messages whose payloads are wanted, in the order of the page.
+    pub fn messages(&self) -> Vec<(ApplicationId, MessageId)> {
+        match self.filter.content {
+            Content::WithPayload => self.rows.iter().map(|row| (row.message.application, row.message.id)).collect(),
+            Content::WithoutPayload => Vec::new(),
+        }
+    }
+
+    /// Ends the list. `payloads` holds those of [`Listing::messages`], up to the bytes of a page; the page ends with
+    /// the last of them.
+    pub fn finish(mut self, payloads: Vec<Message>) -> Piece<DeliveryRecord, DeliveryKey> {
+        let limit = self.filter.slice.limit;
+        if self.filter.content == Content::WithPayload {
+            let whole: BTreeMap<MessageId, Message> = payloads.into_iter().map(|whole| (whole.id, whole)).collect();
+            for row in &mut self.rows {
+                // A message that was pruned since it was found is shown without its payload.
+                if let Some(whole) = whole.get(&row.message.id) {
+                    row.message = whole.clone();
+                }
+            }
+        }
+        let end = match self.filter.slice.order {
+            Order::Ascending => EndpointId(Id::MAX),
+            Order::Descending => EndpointId(Id::MIN),
+        };
+        let stopped = self.last.filter(|_| !self.has_ended);
+        let scanned = stopped.map(|last| DeliveryKey { message: MessageId(last), endpoint: end });
+        let rows = self.rows.into_iter().map(Ok::<_, std::convert::Infallible>);
+        let weigh = |row: &DeliveryRecord| message_bytes(&row.message);
+        Piece::gather(rows, limit, weigh, DeliveryRecord::key, scanned).unwrap_or_else(|never| match never {})
+    }
+}
+
+/// The attempts to an endpoint that began in a period, by result, and its open deliveries now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EndpointCounts {
+    pub succeeded: usize,
+    pub failed: usize,
+    pub cancelled: usize,
+    /// Deliveries that wait now.
+    pub pending: usize,
+    /// Deliveries that are being sent now.
+    pub sending: usize,
+    /// Whether there may be more attempts than one search reads.
+    pub is_capped: bool,
+}
+
+/// A period of attempts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Period {
+    pub since: Timestamp,
+    /// The end, exclusive.
+    pub until: Timestamp,
+}
+
+impl Period {
+    /// Returns the range of ids that attempts of the period can have.
+    pub fn range(&self) -> IdRange {
+        let all = IdRange::beyond(None, Order::Descending);
+        all.between(Some(self.since), Some(self.until), (ID_SKEW_MAX, ATTEMPT_SKEW_MAX))
+    }
+}
+
+/// Counts the bytes of payloads, so that a page reads no more of them than it shows.
+#[derive(Debug, Default)]
+pub struct PageBytes(usize);
+
+impl PageBytes {
+    /// Adds a payload. Returns whether the page has room for the next one.
+    pub fn add(&mut self, message: &Message) -> bool {
+        self.0 = self.0.saturating_add(message_bytes(message));
+        self.0 <= PAGE_BYTES_MAX
+    }
+}

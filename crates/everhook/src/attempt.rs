@@ -1,0 +1,131 @@
+//! `everhook attempt`: every try of a delivery.
+
+use clap::{Args, Subcommand};
+use everhook_core::limits::PAGE_MAX;
+use serde_json::Value;
+
+use crate::app;
+use crate::message::{self, Filter};
+use crate::output::{Answer, Part};
+use crate::remote::{MORE, Remote, named, query};
+use crate::table::{cell, cells, time, with_unit};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AttemptCommand {
+    /// List the attempts of a message or to an endpoint, the newest first.
+    #[command(after_help = "Examples:
+  everhook attempt list acme --message msg_2d…
+  everhook attempt list acme --endpoint ep_2d… --failed --since 1h
+  everhook attempt list acme --endpoint ep_2d… --status-class 500 --csv")]
+    List {
+        /// Id or uid of the application.
+        application: String,
+        #[command(flatten)]
+        of: AttemptsOf,
+        /// Show only failed attempts.
+        #[arg(long, conflicts_with = "succeeded")]
+        failed: bool,
+        /// Show only successful attempts.
+        #[arg(long)]
+        succeeded: bool,
+        /// Show only replies with a status of this hundred, such as 500; 0 means no reply.
+        #[arg(long, value_name = "STATUS")]
+        status_class: Option<u16>,
+        #[command(flatten)]
+        filter: Filter,
+        /// Show at most this many attempts.
+        #[arg(long, default_value_t = 50, value_name = "COUNT")]
+        limit: usize,
+    },
+    /// Show an attempt with the reply of the receiver.
+    #[command(visible_alias = "get")]
+    Show {
+        /// Id or uid of the application.
+        application: String,
+        /// Id or event id of the message.
+        message: String,
+        /// Id of the attempt, such as atmpt_2d….
+        attempt: String,
+    },
+}
+
+/// Whose attempts to list. Both options together select the attempts of one delivery.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = true)]
+pub(crate) struct AttemptsOf {
+    /// List the attempts of this message.
+    #[arg(long, value_name = "ID")]
+    message: Option<String>,
+    /// List the attempts to this endpoint.
+    #[arg(long, value_name = "ID or UID")]
+    endpoint: Option<String>,
+}
+
+impl AttemptCommand {
+    pub(crate) async fn ask(self, remote: &Remote) -> anyhow::Result<Answer> {
+        match self {
+            AttemptCommand::List { application, of, failed, succeeded, status_class, filter, limit } => {
+                let status = match (failed, succeeded) {
+                    (true, _) => Some("2".to_owned()),
+                    (_, true) => Some("0".to_owned()),
+                    _ => None,
+                };
+                let mut parameters = filter.parameters();
+                parameters.push(("status", status));
+                parameters.push(("status_code_class", status_class.map(|class| class.to_string())));
+                let path = of.path(&application, parameters)?;
+                let found = remote.get_some(&path, PAGE_MAX, limit.max(1)).await?;
+                Ok(Answer::list(found.items, HEADS, row).note_if(found.more, MORE))
+            }
+            AttemptCommand::Show { application, message, attempt } => {
+                let message = message::path(&application, &message)?;
+                Ok(shown(remote.get(&format!("{message}/attempt/{}", named("attempt", &attempt)?)).await?))
+            }
+        }
+    }
+}
+
+impl AttemptsOf {
+    fn path(self, application: &str, mut parameters: Vec<(&str, Option<String>)>) -> anyhow::Result<String> {
+        let attempts = format!("{}/attempt", app::path(application)?);
+        let of = match (self.message, self.endpoint) {
+            (Some(message), endpoint) => {
+                parameters.push(("endpoint_id", endpoint));
+                format!("msg/{}", named("message", &message)?)
+            }
+            (None, endpoint) => format!("endpoint/{}", named("endpoint", &endpoint.unwrap_or_default())?),
+        };
+        Ok(format!("{attempts}/{of}{}", query(&parameters)))
+    }
+}
+
+pub(crate) const HEADS: [&str; 8] = ["ID", "STARTED", "STATE", "STATUS", "ENDED AS", "TOOK", "MESSAGE", "ENDPOINT"];
+
+pub(crate) fn row(attempt: &Value) -> [String; 8] {
+    let [id, state, class, message, endpoint] = cells(attempt, ["id", "statusText", "class", "msgId", "endpointId"]);
+    let took = with_unit(attempt, "responseDurationMs", "ms");
+    [id, time(attempt, "timestamp"), state, reply(attempt), class, took, message, endpoint]
+}
+
+/// The status of the reply, if there was one.
+pub(crate) fn reply(attempt: &Value) -> String {
+    Some(cell(attempt, "responseStatusCode")).filter(|status| status != "0").unwrap_or_default()
+}
+
+fn shown(attempt: Value) -> Answer {
+    let facts = vec![
+        ("id", cell(&attempt, "id")),
+        ("message", cell(&attempt, "msgId")),
+        ("endpoint", cell(&attempt, "endpointId")),
+        ("url", cell(&attempt, "url")),
+        ("started", time(&attempt, "timestamp")),
+        ("took", with_unit(&attempt, "responseDurationMs", "ms")),
+        ("state", cell(&attempt, "statusText")),
+        ("ended as", cell(&attempt, "class")),
+        ("reply status", reply(&attempt)),
+    ];
+    let reply = cell(&attempt, "response");
+    let reply = if reply.is_empty() { Vec::new() } else { vec![Part::Line(reply)] };
+    let parts = std::iter::once(Part::Facts(facts)).chain(reply).collect();
+    Answer::object(attempt, parts)
+}
