@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The statements of every module.
-const ALL: [&[fn() -> &'static Text]; 33] = [
+const ALL: &[&[fn() -> &'static Text]] = &[
     append::STATEMENTS,
     backlog::STATEMENTS,
     batch::STATEMENTS,

@@ -142,7 +142,7 @@ pub(crate) fn limit(rows: usize) -> i64 {
 }
 
 /// The statements of every module.
-const ALL: [&[fn() -> &'static Text]; 12] = [
+const ALL: &[&[fn() -> &'static Text]] = &[
     append::STATEMENTS,
     deliveries::STATEMENTS,
     deliveries::steer::STATEMENTS,

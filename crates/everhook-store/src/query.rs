@@ -168,11 +168,11 @@ queries! {
     lookup FindEndpoint { scope: AppScope, locator: Locator<EndpointId> } -> Option<Endpoint>;
     /// The endpoints of an application, by id.
     search Endpoints { scope: AppScope, slice: Slice<EndpointId> } -> Vec<Endpoint>;
+    /// Whether an enabled endpoint of the application wants such a message. Reads all endpoints of the application.
+    search HasSubscriber { scope: AppScope, event_type: Name, channels: Vec<Name> } -> bool;
     lookup FindIntegration { scope: AppScope, id: IntegrationId } -> Option<Integration>;
     /// The integrations of an application, by id.
     search Integrations { scope: AppScope, slice: Slice<IntegrationId> } -> Vec<Integration>;
-    /// Whether an enabled endpoint of the application wants such a message. Reads all endpoints of the application.
-    search HasSubscriber { scope: AppScope, event_type: Name, channels: Vec<Name> } -> bool;
     /// An event type, archived or not.
     lookup FindEventType { scope: Scope, name: Name } -> Option<EventType>;
     /// Event types by name.

@@ -395,20 +395,6 @@ impl KeyCommand {
     }
 }
 
-impl TokenCommand {
-    fn run(self) -> anyhow::Result<()> {
-        let TokenCommand::RotateKey { settings, revoke, consent } = self;
-        let change = if revoke { TokenKeyChange::Revoke } else { TokenKeyChange::Rotate };
-        if revoke {
-            consent.to("end all application tokens of the server", None)?;
-        }
-        let rotate = async |opened: &store::Opened| keys::rotate(&*opened.store, &opened.ids, change).await;
-        let id = beside(settings, rotate)?;
-        let old = if revoke { "all earlier tokens have ended" } else { "earlier tokens stay valid until they expire" };
-        print(&format!("{id} signs application tokens; {old}\n"))
-    }
-}
-
 /// Runs a task on the store, beside a server that may use it.
 fn beside<T>(settings: SettingsArgs, task: impl AsyncFnOnce(&store::Opened) -> anyhow::Result<T>) -> anyhow::Result<T> {
     let (config, _logs) = settings.start(Flags::default())?;
@@ -442,6 +428,18 @@ impl ConfigCommand {
 
 fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     tokio::runtime::Runtime::new().context("could not start the runtime")
+}
+
+impl TokenCommand {
+    fn run(self) -> anyhow::Result<()> {
+        let TokenCommand::RotateKey { settings, revoke, consent } = self;
+        let change = if revoke { TokenKeyChange::Revoke } else { TokenKeyChange::Rotate };
+        if revoke {
+            consent.to("end all application tokens of the server", None)?;
+        }
+        let text = beside(settings, async |opened| keys::rotate_token_key(&*opened.store, &opened.ids, change).await)?;
+        print(&text)
+    }
 }
 
 /// Writes to stderr: a hint for people, while programs read stdout.

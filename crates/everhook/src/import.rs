@@ -23,9 +23,10 @@ use everhook_store::resource::{ChangedResource, NewResource, Resource};
 use everhook_store::store::{Reads, Store};
 
 use self::report::{Kind, Report, Step};
-use crate::cli::{SettingsArgs, note, print};
+use crate::cli::{SettingsArgs, note};
 use crate::config::Config;
 use crate::keys::{self, DEFAULT_ENVIRONMENT};
+use crate::output::FormatArgs;
 use crate::store::{self, Opened};
 
 #[derive(Debug, Subcommand)]
@@ -59,9 +60,8 @@ pub(crate) struct SvixArgs {
     /// Show the result of an import without writing anything.
     #[arg(long)]
     dry_run: bool,
-    /// Print JSON instead of text.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: FormatArgs,
 }
 
 impl SvixArgs {
@@ -72,7 +72,7 @@ impl SvixArgs {
         let imported = import(&self, config, &source, &opened, &org).await;
         opened.close().await;
         let report = imported?;
-        print(&if self.json { format!("{:#}\n", report.json()) } else { report.text() })?;
+        report.answer().print(self.format.format())?;
         match report.failures() {
             0 => Ok(()),
             1 => bail!("1 object was not imported: correct it in Svix and import again"),

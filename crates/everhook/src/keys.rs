@@ -102,12 +102,17 @@ pub(crate) async fn revoke(store: &dyn Store, id: KeyId) -> anyhow::Result<()> {
     Err(Failure::new(Exit::NotFound, format!("active key {id} not found: `everhook key list` shows all keys")))
 }
 
-/// Stores a new key that signs application tokens from now on, and returns its id.
-pub(crate) async fn rotate(store: &dyn Store, ids: &Ids, change: TokenKeyChange) -> anyhow::Result<TokenKeyId> {
-    let id = TokenKeyId(ids.next(store.now().await?));
-    let key = NewTokenKey { id, secret: TokenSecret(random()) };
+/// Stores a new key that signs application tokens from now on.
+pub(crate) async fn rotate_token_key(store: &dyn Store, ids: &Ids, change: TokenKeyChange) -> anyhow::Result<String> {
+    let key = NewTokenKey { id: TokenKeyId(ids.next(store.now().await?)), secret: TokenSecret(random()) };
+    let id = key.id;
     store.put_token_key(key, change).await.context("could not store the key")?;
-    Ok(id)
+    Ok(match change {
+        TokenKeyChange::Revoke => format!("{id} signs application tokens; all earlier tokens have ended\n"),
+        TokenKeyChange::First | TokenKeyChange::Rotate => {
+            format!("{id} signs application tokens; earlier tokens stay valid until they expire\n")
+        }
+    })
 }
 
 #[expect(clippy::disallowed_methods, reason = "new keys are made of the system's randomness")]

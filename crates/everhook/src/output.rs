@@ -79,10 +79,10 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    pub(crate) fn new<'a, const N: usize>(
+    pub(crate) fn new<T, const N: usize>(
         heads: [&'static str; N],
-        items: impl IntoIterator<Item = &'a Value>,
-        row: impl Fn(&Value) -> [String; N],
+        items: impl IntoIterator<Item = T>,
+        row: impl Fn(T) -> [String; N],
     ) -> Table {
         Table { heads: heads.to_vec(), rows: items.into_iter().map(|item| row(item).into()).collect() }
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::table::table;
+use crate::output::{Answer, Part, Table};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -99,7 +99,7 @@ impl Report {
         format!("read {} applications with {} endpoints", read(Kind::Application), read(Kind::Endpoint))
     }
 
-    pub(super) fn json(&self) -> Value {
+    fn json(&self) -> Value {
         let mut report = json!({
             "organization": self.organization,
             "environment": self.environment,
@@ -116,20 +116,20 @@ impl Report {
         report
     }
 
-    pub(super) fn text(&self) -> String {
-        let mut rows = vec![["", "CREATED", "UPDATED", "UNCHANGED", "FAILED"].map(str::to_owned)];
-        for kind in Kind::ALL {
+    pub(super) fn answer(&self) -> Answer {
+        let row = |kind: Kind| {
             let Counts { created, updated, unchanged, failed } = self.counts[kind as usize];
             let [created, updated, unchanged, failed] = [created, updated, unchanged, failed].map(|n| n.to_string());
-            rows.push([format!("{}s", kind.singular()), created, updated, unchanged, failed]);
-        }
-        let mut text = table(&rows);
-        for Failure { kind, id, reason } in &self.failures {
-            text += &format!("not imported: {} {id}: {reason}\n", kind.singular());
-        }
+            [format!("{}s", kind.singular()), created, updated, unchanged, failed]
+        };
+        let heads = ["KIND", "CREATED", "UPDATED", "UNCHANGED", "FAILED"];
+        let mut parts = vec![Part::Table(Table::new(heads, Kind::ALL, row))];
+        parts.extend(self.failures.iter().map(|Failure { kind, id, reason }| {
+            Part::Line(format!("not imported: {} {id}: {reason}", kind.singular()))
+        }));
         if self.is_dry_run {
-            text += "dry run: nothing was written\n";
+            parts.push(Part::Line("dry run: nothing was written".to_owned()));
         }
-        text
+        Answer::object(self.json(), parts)
     }
 }
