@@ -102,7 +102,9 @@ fn the_key_of_tokens_is_rotated_beside_a_running_server(backend: Arc<Backend>) {
     for token in [&first, &second] {
         server.client_with(token).get(&path).expect(200);
     }
-    let told = backend.run(&["token", "rotate-key", "--revoke"]);
+    let unsure = backend.try_run(&["token", "rotate-key", "--revoke"]);
+    assert!(!unsure.status.success() && String::from_utf8_lossy(&unsure.stderr).contains("add --yes"), "{unsure:?}");
+    let told = backend.run(&["token", "rotate-key", "--revoke", "--yes"]);
     assert!(told.contains("have ended"), "{told}");
     for token in [&first, &second] {
         until_true("the token has ended", || server.client_with(token).get(&path).status == 401);
