@@ -129,6 +129,7 @@ impl DeliveryFilter {
         is_beyond
             && is_state
             && self.application.is_none_or(|application| message.application == application)
+            && self.message.is_none_or(|wanted| message.id == wanted)
             && self.endpoint.is_none_or(|endpoint| record.endpoint.id == endpoint)
             && self.class.is_none_or(|class| record.last.as_ref().is_some_and(|last| last.class == class))
             && self.channel.as_ref().is_none_or(|channel| message.channels.contains(channel))

@@ -206,7 +206,7 @@ async fn a_dead_delivery_is_redriven_with_a_corrected_payload() {
     let call = Call::new(Method::POST, &path).bearer(&token).body(corrected);
     assert_eq!(world.call(call).await.status, 403, "the server signs the payload: only the producer may choose it");
     let answer = world.post(&path, corrected).await;
-    insta::assert_snapshot!(answer, @r#"202 {"redriven":1,"done":true,"msg":{"id":"msg_#1","eventType":"a","eventId":null,"channels":null,"tags":["t"],"payload":{},"timestamp":"<time>","redriveOf":"msg_#2"}}"#);
+    insta::assert_snapshot!(answer, @r#"202 {"redriven":1,"done":true,"msg":{"channels":null,"eventId":null,"eventType":"a","id":"msg_#1","payload":{},"redriveOf":"msg_#2","tags":["t"],"timestamp":"<time>"}}"#);
     assert_eq!(answer.text("/msg/redriveOf"), message);
     let new = answer.text("/msg/id");
     let old = world.get(&format!("/app/acme/msg/{message}/endpoint/main")).await;

@@ -84,14 +84,13 @@ exercise("message_attempt.list_attempted_messages", async (world) => {
   const second = await world.message(application, { eventType: "invoice.sent" });
   const ask = (query) => world.client.messageAttempt.listAttemptedMessages(application.id, endpoint.id, query);
   const retry = await until("a retry is due", async () => {
-    const [newest] = (await ask()).data;
+    const [newest] = (await ask({ withContent: true })).data;
     return newest.nextAttempt && newest;
   });
-  const sent = { id: second.id, eventType: "invoice.sent" };
-  check(retry, messageOut({ ...sent, status: Status.PENDING, statusText: "pending", nextAttempt: recent }));
+  const [sent, payload] = [{ id: second.id, eventType: "invoice.sent" }, { amount: 12 }];
+  check(retry, messageOut({ ...sent, payload, status: Status.PENDING, statusText: "pending", nextAttempt: recent }));
   await world.exhausted(application, second);
   const [failed, delivered] = await pages(1, (query) => ask({ ...query, withContent: true }));
-  const payload = { amount: 12 };
   check(failed, messageOut({ ...sent, ...FAILED, payload, nextAttempt: null }));
   const success = { status: Status.SUCCESS, statusText: "success", nextAttempt: null };
   check(delivered, messageOut({ id: first.id, channels: ["red"], tags: ["a"], payload, ...success }));

@@ -72,9 +72,10 @@ def list_attempted_messages(world):
     second = world.message(application, event_type="invoice.sent")
     call = world.client.message_attempt.list_attempted_messages
     ask = lambda **query: call(application.id, endpoint.id, options.MessageAttemptListAttemptedMessagesOptions(**query))
-    retry = until("a retry is due", lambda: (found := ask().data[0]).next_attempt and found)
+    newest = lambda: ask(with_content=True).data[0]
+    retry = until("a retry is due", lambda: (found := newest()).next_attempt and found)
     expected = {"id": second.id, "event_type": "invoice.sent", "status": PENDING, "status_text": "pending"}
-    check(retry, **message_out(next_attempt=recent, **expected))
+    check(retry, **message_out(payload={"amount": 12}, next_attempt=recent, **expected))
     world.exhausted(application, second)
     failed, delivered = pages(lambda **query: ask(with_content=True, **query), limit=1)
     expected.update(status=FAIL, status_text="fail", next_attempt=None)
