@@ -12,7 +12,7 @@ use http::request::Parts;
 use crate::auth::Rights;
 use crate::error::ApiError;
 
-const NEEDS: [(&str, &str, Capability); 25] = [
+const NEEDS: [(&str, &str, Capability); 31] = [
     ("GET", "/api/v1/app/{app_id}", ViewBase),
     ("GET", "/api/v1/app/{app_id}/attempt/endpoint/{endpoint_id}", ViewBase),
     ("GET", "/api/v1/app/{app_id}/attempt/msg/{msg_id}", ViewBase),
@@ -25,7 +25,10 @@ const NEEDS: [(&str, &str, Capability); 25] = [
     ("GET", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/headers", ViewBase),
     ("PUT", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/headers", ManageEndpoint),
     ("PATCH", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/headers", ManageEndpoint),
+    ("POST", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/bulk-replay", CreateAttempts),
+    ("POST", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/recover", CreateAttempts),
     ("POST", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/redrive", CreateAttempts),
+    ("POST", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/replay-missing", CreateAttempts),
     ("GET", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/secret", ViewEndpointSecret),
     ("POST", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/secret/rotate", ManageEndpointSecret),
     ("GET", "/api/v1/app/{app_id}/msg", ViewBase),
@@ -36,6 +39,9 @@ const NEEDS: [(&str, &str, Capability); 25] = [
     ("GET", "/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/attempt", ViewBase),
     ("POST", "/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/redrive", CreateAttempts),
     ("POST", "/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/resend", CreateAttempts),
+    ("GET", "/api/v1/background-task", ViewBase),
+    ("GET", "/api/v1/background-task/{task_id}", ViewBase),
+    ("POST", "/api/v1/background-task/{task_id}/cancel", CreateAttempts),
     ("GET", "/api/v1/event-type", ViewBase),
     ("GET", "/api/v1/event-type/{event_type_name}", ViewBase),
 ];

@@ -77,3 +77,12 @@ pub(crate) const WORKER_HELD_MAX: usize = 10_000;
 pub(crate) const RUNS_SHOWN: usize = 20;
 /// Slices of one request that puts dead jobs back; what is left is for the next one.
 pub(crate) const JOB_REDRIVE_ROUNDS_MAX: usize = 40;
+
+/// The longest window of a recovery.
+pub(crate) const RECOVER_WINDOW_MAX: Duration = Duration::from_secs(14 * 24 * 3600);
+/// Messages whose payloads one request may remove.
+pub(crate) const EXPUNGE_MAX: usize = 250;
+/// Payloads that one request removes at the same time, so that their transactions share a commit.
+pub(crate) const EXPUNGE_AT_ONCE: usize = 16;
+/// Applications that a request for statistics may name.
+pub(crate) const USAGE_APPLICATIONS_MAX: usize = 1000;

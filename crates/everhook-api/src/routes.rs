@@ -23,8 +23,9 @@ use crate::error::ApiError;
 use crate::state::{Api, ApiConfig};
 use crate::strict::{self, Known, KnownByRoute};
 use crate::{
-    application, attempt, batch, bounds, destination, document, endpoint, endpoint_headers, endpoint_secret,
-    event_type, health, job, job_end, message, node, once, outbox, portal, queue, redrive, schedule, worker,
+    application, attempt, background_task, batch, bounds, destination, document, endpoint, endpoint_headers,
+    endpoint_replay, endpoint_secret, event_type, health, job, job_end, message, message_content, node, once, outbox,
+    portal, queue, redrive, schedule, statistics, worker,
 };
 
 /// How long a browser may remember what it may send.
@@ -66,12 +67,16 @@ pub(crate) fn all() -> Routes {
         .merge(endpoint::routes())
         .merge(endpoint_headers::routes())
         .merge(endpoint_secret::routes())
+        .merge(endpoint_replay::routes())
         .merge(event_type::routes())
         .merge(message::routes())
+        .merge(message_content::routes())
         .merge(once::routes())
         .merge(attempt::routes())
         .merge(destination::routes())
         .merge(redrive::routes())
+        .merge(background_task::routes())
+        .merge(statistics::routes())
         .merge(portal::routes())
         .merge(node::routes())
         .merge(outbox::routes())

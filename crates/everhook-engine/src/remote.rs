@@ -251,7 +251,7 @@ impl Node {
         let reply = if ending.note == Note::default() { Default::default() } else { ending.note.to_bytes() };
         let record = AttemptRecord {
             duration: now.since(started_at),
-            result: ending.result.map(keep_result),
+            result: ending.result.map(|result| keep_result(environment, result)),
             ..record(ending.report, reply, started_at)
         };
         let job = Some(Arc::new(found.job));

@@ -11,13 +11,14 @@ use everhook_store::sql::statement::{Text, Width};
 use crate::job::{batch as job_batch, enqueue, output, query, steer};
 use crate::schedule::fire;
 use crate::{
-    append, backlog, batch, dedup, endpoints, environment, feed, history, lease, once, optimistic_append, outbox,
-    partition, queue, redrive, renew, resource, retention, schedule, session, settle, tx, worker,
+    append, background, backlog, batch, dedup, endpoints, environment, feed, history, lease, once, optimistic_append,
+    outbox, partition, queue, redrive, renew, resource, retention, schedule, session, settle, tx, worker,
 };
 
 /// The statements of every module.
-const ALL: [&[fn() -> &'static Text]; 30] = [
+const ALL: [&[fn() -> &'static Text]; 31] = [
     append::STATEMENTS,
+    background::STATEMENTS,
     backlog::STATEMENTS,
     batch::STATEMENTS,
     steer::STATEMENTS,

@@ -11,7 +11,7 @@ use crate::error::Fault;
 use crate::history::{self, attempt, delivery};
 use crate::job::query as job;
 use crate::queue::{self, stats};
-use crate::{backlog, batch, environment, once, resource, schedule, session, worker};
+use crate::{background, backlog, batch, environment, once, resource, schedule, session, worker};
 
 /// Answers a query. The caller applies the deadline and the share.
 pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<Answer, Fault> {
@@ -40,6 +40,8 @@ pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<
         OnceSlots(q) => once::list(conn, q.scope.environment, q.scope.application, &q.slice)?,
         FindJob(q) => job::find(conn, q.scope.environment, q.id)?,
         Jobs(q) => job::list(conn, q.scope.environment, &q.filter)?,
+        BackgroundTasks(q) => background::list(conn, q.scope.environment, &q.filter)?,
+        CountAttempts(q) => background::count_attempts(conn, q.scope, q.after, (q.since, q.until), q.limit)?,
         JobAttempts(q) => job::list_attempts(conn, q.scope.environment, q.id, q.limit)?,
         HeldJobs(q) => job::list_held(conn, q.session)?,
         FindQueue(q) => queue::find(conn, q.scope.environment, &q.name)?,
