@@ -86,3 +86,12 @@ pub(crate) const STATS_PERIOD_MAX: Duration = Duration::from_secs(28 * 24 * 3600
 pub(crate) const STATS_CLOCK_SKEW: Duration = Duration::from_secs(300);
 /// The most event types of one import or export.
 pub(crate) const EVENT_TYPES_MOVED_MAX: usize = 2_000;
+
+/// The longest window of a recovery.
+pub(crate) const RECOVER_WINDOW_MAX: Duration = Duration::from_secs(14 * 24 * 3600);
+/// Messages whose payloads one request may remove.
+pub(crate) const EXPUNGE_MAX: usize = 250;
+/// Payloads that one request removes at the same time, so that their transactions share a commit.
+pub(crate) const EXPUNGE_AT_ONCE: usize = 16;
+/// Applications that a request for statistics may name.
+pub(crate) const USAGE_APPLICATIONS_MAX: usize = 1000;

@@ -23,10 +23,10 @@ use crate::error::ApiError;
 use crate::state::{Api, ApiConfig};
 use crate::strict::{self, Known, KnownByRoute};
 use crate::{
-    application, attempt, batch, bounds, delivery, delivery_steer, destination, document, endpoint, endpoint_headers,
-    endpoint_message, endpoint_secret, endpoint_stats, environment, event_type, event_type_import, example, health,
-    integration, job, job_end, message, message_batch, node, once, operational_webhook, outbox, portal, precheck,
-    queue, redrive, schedule, token_end, worker,
+    application, attempt, background_task, batch, bounds, delivery, delivery_steer, destination, document, endpoint,
+    endpoint_headers, endpoint_message, endpoint_replay, endpoint_secret, endpoint_stats, environment, event_type,
+    event_type_import, example, health, integration, job, job_end, message, message_batch, message_content, node, once,
+    operational_webhook, outbox, portal, precheck, queue, redrive, schedule, statistics, token_end, worker,
 };
 
 /// Time for which a browser may cache the answer to a preflight request.
@@ -70,6 +70,7 @@ pub(crate) fn all() -> Routes {
         .merge(endpoint::routes())
         .merge(endpoint_headers::routes())
         .merge(endpoint_secret::routes())
+        .merge(endpoint_replay::routes())
         .merge(event_type::routes())
         .merge(event_type_import::routes())
         .merge(environment::routes())
@@ -77,6 +78,7 @@ pub(crate) fn all() -> Routes {
         .merge(message_batch::routes())
         .merge(precheck::routes())
         .merge(example::routes())
+        .merge(message_content::routes())
         .merge(once::routes())
         .merge(attempt::routes())
         .merge(destination::routes())
@@ -86,6 +88,8 @@ pub(crate) fn all() -> Routes {
         .merge(delivery_steer::routes())
         .merge(redrive::routes())
         .merge(operational_webhook::routes())
+        .merge(background_task::routes())
+        .merge(statistics::routes())
         .merge(portal::routes())
         .merge(token_end::routes())
         .merge(integration::routes())

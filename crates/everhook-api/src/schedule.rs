@@ -7,10 +7,9 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use everhook_core::id::{EnvironmentId, ScheduleId};
+use everhook_core::id::{EnvironmentId, SERVER_ENVIRONMENT, ScheduleId};
 use everhook_core::name::Name;
 use everhook_core::scope::Scope;
-use everhook_engine::retention::MAINTENANCE_ENVIRONMENT;
 use everhook_store::catalog::Order;
 use everhook_store::query;
 use everhook_store::resource::ResourceKey;
@@ -238,7 +237,7 @@ impl InSchedules {
     /// Returns the environment of the server's own schedules, or fails without an admin key.
     fn built_in(&self) -> Result<EnvironmentId, ApiError> {
         match self.rights {
-            Rights::Admin => Ok(MAINTENANCE_ENVIRONMENT),
+            Rights::Admin => Ok(SERVER_ENVIRONMENT),
             Rights::Environment | Rights::Application { .. } => Err(ApiError::not_admin()),
         }
     }

@@ -28,8 +28,12 @@ impl Audience {
 
 /// Whether `endpoint` gets a message of this type on these channels.
 pub fn wants(endpoint: &Endpoint, event_type: &Name, channels: &[Name]) -> bool {
-    endpoint.state == EndpointState::Enabled
-        && endpoint.event_types.as_ref().is_none_or(|wanted| wanted.contains(event_type))
+    endpoint.state == EndpointState::Enabled && listens(endpoint, event_type, channels)
+}
+
+/// Whether a message passes the filters of an endpoint, in any state of the endpoint.
+pub fn listens(endpoint: &Endpoint, event_type: &Name, channels: &[Name]) -> bool {
+    endpoint.event_types.as_ref().is_none_or(|wanted| wanted.contains(event_type))
         && endpoint.channels.as_ref().is_none_or(|wanted| channels.iter().any(|channel| wanted.contains(channel)))
 }
 

@@ -273,6 +273,8 @@ prefixed_ids! {
     IntegrationId = "integ_";
     /// The record of a job, which outlives its tasks.
     JobId = "job_";
+    /// A background task. Its job has the same id with another prefix.
+    BackgroundTaskId = "qtask_";
     BatchId = "batch_";
     ScheduleId = "sched_";
     /// The fairness key of a task.
@@ -282,6 +284,9 @@ prefixed_ids! {
 /// The number of an environment in the stores. Short, because it is part of every key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EnvironmentId(pub i32);
+
+/// The environment of the server's own jobs and schedules. It belongs to no tenant.
+pub const SERVER_ENVIRONMENT: EnvironmentId = EnvironmentId(0);
 
 /// The environment of keys and tokens that name none. Existing installations use this id.
 pub const DEFAULT_ORG: &str = "org_23rb8YdGqMT0qIzpgGwdXfHirMu";

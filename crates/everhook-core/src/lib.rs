@@ -5,6 +5,7 @@
 
 pub mod api_key;
 pub mod application;
+pub mod background;
 pub mod batch;
 pub mod capability;
 pub mod delivery;

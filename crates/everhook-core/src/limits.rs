@@ -176,6 +176,8 @@ pub const JOBS_BULK_MAX: usize = 1000;
 pub const PROGRESS_TEXT_BYTES_MAX: usize = 1024;
 /// Largest stored result of a job.
 pub const RESULT_BYTES_MAX: usize = 64 * 1024;
+/// Largest stored result of the server's own jobs, such as the statistics of an environment.
+pub const OWN_RESULT_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Longest stored error of an attempt.
 pub const ERROR_BYTES_MAX: usize = 4096;
 /// Stored log lines of an attempt, the last ones.

@@ -46,7 +46,7 @@ pub struct JobsConfig {
     pub ahead: usize,
     /// The time limit for the target of a queue to respond to a pushed job.
     pub push_timeout: Duration,
-    /// The handlers of this process. Without any, a server uses its own pruning handlers.
+    /// The handlers of this process. Without any, a server runs its own jobs.
     pub handlers: Option<Arc<Handlers>>,
 }
 

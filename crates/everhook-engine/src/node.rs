@@ -4,14 +4,16 @@
 //! state and refers to the node for the rest. Callers such as the API use the methods in `changes`; new work enters
 //! through `intake`.
 
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use everhook_core::background::{BACKGROUND_QUEUE, BackgroundKind};
 use everhook_core::dispatch::{Dispatch, DispatchConfig};
-use everhook_core::id::Id;
+use everhook_core::id::{Id, SERVER_ENVIRONMENT};
 use everhook_core::limits::SETTLE_STALL_MAX;
 use everhook_core::outcome::{Class, Reply, SendFailure};
 use everhook_core::role::Role;
@@ -27,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{error, info, warn};
 
+use crate::background::{self, BackgroundWorker};
 use crate::clock::Clock;
 use crate::config::{JobsConfig, NodeConfig};
 use crate::counts::EndedCounts;
@@ -38,9 +41,9 @@ use crate::intake::enqueue::Jobs;
 use crate::metrics::{Metrics, Now};
 use crate::outbox::{Relay, RelaySource};
 use crate::remote::Asking;
-use crate::retention::{self, Pruner};
+use crate::retention::{self, Ages, MAINTENANCE_QUEUE, PRUNE_KIND, Pruner, name};
 use crate::run::delivery::{Deliverer, Delivery};
-use crate::run::handler::Handled;
+use crate::run::handler::{Handled, Handler, Handlers};
 use crate::run::job::{Runner, Work};
 use crate::run::source::{JobSource, PushQueues};
 use crate::schedules;
@@ -392,7 +395,7 @@ impl Transport for Nowhere {
     }
 }
 
-/// Adds the pruning handlers to a server that has no other handlers.
+/// Adds the handlers of the server's own jobs to a server that has no other handlers.
 fn with_own_handlers(
     mut config: NodeConfig,
     is_server: bool,
@@ -400,11 +403,23 @@ fn with_own_handlers(
     clock: &Arc<Clock>,
 ) -> NodeConfig {
     let retention = config.retention;
-    let own = || Arc::new(Arc::new(Pruner::new(store, clock, retention)).into_handlers());
+    let own = || Arc::new(own_handlers(store, clock, retention));
     if let Some(jobs) = config.jobs.as_mut().filter(|_| is_server) {
         jobs.handlers.get_or_insert_with(own);
     }
     config
+}
+
+/// The handlers of the server's own jobs: pruning, and background tasks.
+fn own_handlers(store: &Arc<dyn Store>, clock: &Arc<Clock>, retention: Ages) -> Handlers {
+    let pruner = Arc::new(Pruner::new(store, clock, retention)) as Arc<dyn Handler>;
+    let worker = Arc::new(BackgroundWorker::new(store, clock)) as Arc<dyn Handler>;
+    let background = BackgroundKind::ALL.map(|kind| (name(kind.as_str()), Arc::clone(&worker)));
+    Handlers {
+        environment: SERVER_ENVIRONMENT,
+        queues: BTreeMap::from([(name(MAINTENANCE_QUEUE), 1), (name(BACKGROUND_QUEUE), background::SLOTS)]),
+        kinds: background.into_iter().chain([(name(PRUNE_KIND), pruner)]).collect(),
+    }
 }
 
 /// Changes an interval by up to a tenth, so that nodes started together do not poll together.

@@ -252,7 +252,7 @@ impl Node {
         let record = AttemptRecord {
             id: None,
             duration: now.since(started_at),
-            result: ending.result.map(keep_result),
+            result: ending.result.map(|result| keep_result(environment, result)),
             ..record(ending.report, reply, started_at)
         };
         let job = Some(Arc::new(found.job));

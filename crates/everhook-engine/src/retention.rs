@@ -2,13 +2,12 @@
 //!
 //! Pruning runs as jobs of schedules, which operators can see and pause. Where schedules are disabled, a timer runs it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use everhook_core::id::{EnvironmentId, Id, JobId, ScheduleId};
+use everhook_core::id::{Id, JobId, SERVER_ENVIRONMENT, ScheduleId};
 use everhook_core::job::Job;
 use everhook_core::job::report::Report;
 use everhook_core::limits::{MESSAGES_KEPT, TOKEN_LIFE_MAX, TOKEN_MARGIN};
@@ -27,10 +26,8 @@ use tracing::{debug, info, warn};
 
 use crate::clock::Clock;
 use crate::node::Node;
-use crate::run::handler::{Context, Finish, Handler, Handlers};
+use crate::run::handler::{Context, Finish, Handler};
 
-/// The environment of the server's own jobs. It belongs to no tenant.
-pub const MAINTENANCE_ENVIRONMENT: EnvironmentId = EnvironmentId(0);
 /// The queue of the server's own jobs.
 pub const MAINTENANCE_QUEUE: &str = "everhook.maintenance";
 /// The kind of pruning jobs.
@@ -168,15 +165,6 @@ impl Pruner {
             tokio::time::sleep(INTERVAL).await;
         }
     }
-
-    /// The handlers for the server's own jobs.
-    pub(crate) fn into_handlers(self: Arc<Self>) -> Handlers {
-        Handlers {
-            environment: MAINTENANCE_ENVIRONMENT,
-            queues: BTreeMap::from([(name(MAINTENANCE_QUEUE), 1)]),
-            kinds: BTreeMap::from([(name(PRUNE_KIND), self as Arc<dyn Handler>)]),
-        }
-    }
 }
 
 /// The pause after a transaction that took `took`, in a run that has lasted for `going_on`.
@@ -197,7 +185,7 @@ pub(crate) async fn create_schedules(node: &Node) {
 }
 
 async fn create(store: &dyn Store, record: &ScheduleRecord) -> Result<(), StoreError> {
-    match store.create(Scope::of(MAINTENANCE_ENVIRONMENT), record.clone(), None).await? {
+    match store.create(Scope::of(SERVER_ENVIRONMENT), record.clone(), None).await? {
         Created::New(_) => info!("created schedule {}", record.name),
         Created::Repeated(_) | Created::Taken(_) => {}
         Created::KeyReused | Created::NoParent | Created::Full => {
@@ -228,7 +216,7 @@ fn schedule(what: Prunable, id: ScheduleId) -> ScheduleRecord {
     }
 }
 
-fn name(text: &str) -> Name {
+pub(crate) fn name(text: &str) -> Name {
     text.parse().expect("the names of the server's own things are names")
 }
 

@@ -13,6 +13,7 @@ use everhook_core::name::Name;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
 use everhook_core::token::{TokenEnd, TokenKeyChange};
+use everhook_store::background::{Advance, Advanced};
 use everhook_store::backlog::PoolUse;
 use everhook_store::batch::{BatchRecord, NewBatch, Resolve, Resolved};
 use everhook_store::catalog::{Created, KeyChange, NewKey, NewTokenKey, Replaced};
@@ -109,6 +110,10 @@ impl Store for PostgresStore {
     ) -> Result<Result<(), LeaseLost>, StoreError> {
         let report = || self.report_progress_once(scope.environment, job, by, &progress);
         self.run_plain(Op::ReportProgress, report).await
+    }
+
+    async fn advance(&self, scope: Scope, advance: Advance) -> Result<Result<Option<Advanced>, LeaseLost>, StoreError> {
+        self.run_plain(Op::Advance, || self.advance_once(scope.environment, &advance)).await
     }
 
     async fn resend(&self, scope: Scope, resend: Resend) -> Result<Resent, StoreError> {

@@ -66,6 +66,10 @@ impl PostgresStore {
             OnceSlots(q) => self.list_slots(q.scope.environment, q.scope.application, &q.slice).await?,
             FindJob(q) => self.find_job_once(q.scope.environment, q.id).await?,
             Jobs(q) => self.list_jobs_once(q.scope.environment, &q.filter).await?,
+            BackgroundTasks(q) => self.list_background_once(q.scope.environment, &q.filter).await?,
+            CountAttempts(q) => {
+                self.count_attempts_once(q.scope, q.after, (q.since, q.until), q.limit).await?
+            },
             JobAttempts(q) => self.list_job_attempts_once(q.scope.environment, q.id, q.limit).await?,
             HeldJobs(q) => self.list_held_once(q.session).await?,
             FindQueue(q) => self.find_queue_once(q.scope.environment, &q.name).await?,

@@ -420,7 +420,7 @@ fn readable<R: Record>(row: &ResourceRow, firing: Option<&FiringRow>) -> Option<
     read.ok()
 }
 
-fn read(row: &ResourceRow, firing: Option<&FiringRow>) -> Result<Resource, Fault> {
+pub(crate) fn read(row: &ResourceRow, firing: Option<&FiringRow>) -> Result<Resource, Fault> {
     Resource::read(row, firing).map_err(|column| Fault::Corrupt { table: "resource", column })
 }
 

@@ -11,14 +11,15 @@ use everhook_store::sql::statement::{Text, Width};
 use crate::job::{batch as job_batch, enqueue, output, query, steer};
 use crate::schedule::fire;
 use crate::{
-    append, backlog, batch, dedup, deliveries, endpoints, environment, feed, history, lease, once, operational,
-    optimistic_append, outbox, partition, queue, redrive, renew, resource, retention, schedule, session, settle, token,
-    tx, worker,
+    append, background, backlog, batch, dedup, deliveries, endpoints, environment, feed, history, lease, once,
+    operational, optimistic_append, outbox, partition, queue, redrive, renew, resource, retention, schedule, session,
+    settle, token, tx, worker,
 };
 
 /// The statements of every module.
 const ALL: &[&[fn() -> &'static Text]] = &[
     append::STATEMENTS,
+    background::STATEMENTS,
     backlog::STATEMENTS,
     batch::STATEMENTS,
     deliveries::STATEMENTS,

@@ -36,6 +36,7 @@ const MIGRATIONS: &[Migration] = migrations! {
     2 "0002_history" compatible from 2;
     3 "0003_work" compatible from 3;
     6 "0006_tokens" compatible from 3;
+    7 "0007_background" compatible from 3;
 };
 
 const CREATE_SCHEMA_VERSION: &str = "create table if not exists schema_version (

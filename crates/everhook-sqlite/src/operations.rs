@@ -13,6 +13,7 @@ use everhook_core::name::Name;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
 use everhook_core::token::{TokenEnd, TokenKeyChange};
+use everhook_store::background::{Advance, Advanced};
 use everhook_store::backlog::PoolUse;
 use everhook_store::batch::{BatchRecord, NewBatch, Resolve, Resolved};
 use everhook_store::catalog::{Created, KeyChange, NewKey, NewTokenKey, Replaced};
@@ -40,7 +41,9 @@ use crate::job::{self, steer};
 use crate::queue::stats;
 use crate::schedule::fire;
 use crate::writer::{Tx, WriteAsk, WriteClass};
-use crate::{append, batch, deliveries, environment, lease, once, reads, resource, session, settle, token, worker};
+use crate::{
+    append, background, batch, deliveries, environment, lease, once, reads, resource, session, settle, token, worker,
+};
 
 #[async_trait]
 impl Store for SqliteStore {
@@ -103,6 +106,11 @@ impl Store for SqliteStore {
     ) -> Result<Result<(), LeaseLost>, StoreError> {
         let report = move |tx: &Tx<'_>| steer::report_progress(tx, scope.environment, job, by, &progress);
         self.change(Op::ReportProgress, report).await
+    }
+
+    async fn advance(&self, scope: Scope, advance: Advance) -> Result<Result<Option<Advanced>, LeaseLost>, StoreError> {
+        let ask = WriteAsk { op: Op::Advance, class: WriteClass::Maintenance, rows: advance.limit };
+        self.write(ask, move |tx| background::advance(tx, scope.environment, &advance)).await
     }
 
     async fn resend(&self, scope: Scope, resend: Resend) -> Result<Resent, StoreError> {

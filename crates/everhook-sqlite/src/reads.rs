@@ -11,7 +11,9 @@ use crate::error::Fault;
 use crate::history::{self, attempt, delivery};
 use crate::job::query as job;
 use crate::queue::{self, stats};
-use crate::{append, backlog, batch, deliveries, environment, once, resource, schedule, session, token, worker};
+use crate::{
+    append, background, backlog, batch, deliveries, environment, once, resource, schedule, session, token, worker,
+};
 
 /// Answers a query. The caller applies the deadline and the share.
 pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<Answer, Fault> {
@@ -49,6 +51,8 @@ pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<
         OnceSlots(q) => once::list(conn, q.scope.environment, q.scope.application, &q.slice)?,
         FindJob(q) => job::find(conn, q.scope.environment, q.id)?,
         Jobs(q) => job::list(conn, q.scope.environment, &q.filter)?,
+        BackgroundTasks(q) => background::list(conn, q.scope.environment, &q.filter)?,
+        CountAttempts(q) => background::count_attempts(conn, q.scope, q.after, (q.since, q.until), q.limit)?,
         JobAttempts(q) => job::list_attempts(conn, q.scope.environment, q.id, q.limit)?,
         HeldJobs(q) => job::list_held(conn, q.session)?,
         FindQueue(q) => queue::find(conn, q.scope.environment, &q.name)?,

@@ -11,7 +11,9 @@ use rusqlite::{Connection, Row, ToSql, params_from_iter};
 
 use crate::error::Fault;
 use crate::rows::Reader;
-use crate::{append, deliveries, environment, feed, history, operational, queue, resource, schedule, settle, token};
+use crate::{
+    append, background, deliveries, environment, feed, history, operational, queue, resource, schedule, settle, token,
+};
 
 pub(crate) fn run<S: Statement>(conn: &Connection, statement: S) -> Result<S::Answer, Fault> {
     let call = statement.call();
@@ -144,6 +146,7 @@ pub(crate) fn limit(rows: usize) -> i64 {
 /// The statements of every module.
 const ALL: &[&[fn() -> &'static Text]] = &[
     append::STATEMENTS,
+    background::STATEMENTS,
     deliveries::STATEMENTS,
     deliveries::steer::STATEMENTS,
     environment::STATEMENTS,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use everhook_core::id::{ApplicationId, ID_BYTES, Id};
+use everhook_core::id::{ApplicationId, EnvironmentId, ID_BYTES, Id};
 use everhook_core::job::Unique;
 use everhook_core::limits::{IDEMPOTENCY_KEPT, MESSAGES_KEPT};
 use everhook_core::name::Name;
@@ -61,6 +61,13 @@ impl DedupKey {
     #[must_use]
     pub fn entry(&self, index: usize) -> DedupKey {
         DedupKey { hash: hash(&[&self.hash, &(index as u64).to_be_bytes()]), ..self.clone() }
+    }
+
+    /// The key of a request of `environment` whose object is kept in another environment, together with those of
+    /// others.
+    #[must_use]
+    pub fn of_environment(&self, environment: EnvironmentId) -> DedupKey {
+        DedupKey { hash: hash(&[&self.hash, &environment.0.to_be_bytes()]), ..self.clone() }
     }
 
     /// The key of an event id.

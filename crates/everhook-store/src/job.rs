@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use everhook_core::id::{AttemptId, BatchId, EnvironmentId, JobId, SessionId, TaskId};
 use everhook_core::job::report::{KeptResult, Progress};
-use everhook_core::job::{Job, JobState, RunAt};
+use everhook_core::job::{Job, JobState, LeaseProof, RunAt};
 use everhook_core::lifecycle::EndState;
 use everhook_core::limits::{ID_SKEW_MAX, JOB_DELAY_MAX, SCAN_ROWS_MAX};
 use everhook_core::name::Name;
@@ -69,6 +69,14 @@ pub struct JobRecord {
     /// The result that its worker reported.
     pub result: Option<KeptResult>,
     pub last: Option<JobAttempt>,
+}
+
+impl JobRecord {
+    /// Returns the current lease, if a holder has the job.
+    pub fn lease(&self) -> Option<LeaseProof> {
+        let open = self.open?;
+        Some(LeaseProof { session: open.holder?.session, epoch: open.task.epoch })
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use everhook_core::fanout;
 use everhook_core::id::{EndpointId, EnvironmentId, LaneId, MessageId, TaskId};
 use everhook_core::lifecycle::{EndState, NextRow};
 use everhook_core::message::{Message, Rest};
-use everhook_core::operational::{FAILING_TRIES, ReportedAttempt, News, OPERATIONAL_APPLICATION, OperationalEvent};
+use everhook_core::operational::{FAILING_TRIES, News, OPERATIONAL_APPLICATION, OperationalEvent, ReportedAttempt};
 use everhook_core::outcome::Class;
 use everhook_core::task::{TaskKind, Trigger};
 use everhook_core::time::Timestamp;
@@ -71,7 +71,8 @@ impl AttemptEvent {
             NextRow::Pending { .. } | NextRow::Gone => return None,
         };
         let (environment, message) = (settlement.key.environment, MessageId(settlement.key.subject));
-        let last = ReportedAttempt { id: attempt.id, response_status_code: attempt.status, timestamp: attempt.started_at };
+        let last =
+            ReportedAttempt { id: attempt.id, response_status_code: attempt.status, timestamp: attempt.started_at };
         let (task, lane) = (settlement.key.id, settlement.lane);
         Some(AttemptEvent { event, environment, message, task, lane, only_if, last })
     }

@@ -27,6 +27,7 @@ use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 use everhook_core::token::{TokenKey, TokenMark};
 
+use crate::background::{AttemptCount, BackgroundFilter};
 use crate::backlog::Backlog;
 use crate::batch::BatchRecord;
 use crate::catalog::{ArchivedTypes, Having, Locator, Slice};
@@ -208,6 +209,13 @@ queries! {
     lookup FindJob { scope: Scope, id: JobId } -> Option<JobRecord>;
     /// Jobs by id, without payloads.
     search Jobs { scope: Scope, filter: JobFilter } -> Piece<JobRecord, JobId>;
+    /// The background tasks of an environment by id: jobs of the server's own environment, without payloads. Results
+    /// larger than `RESULT_BYTES_MAX` are left out.
+    search BackgroundTasks { scope: Scope, filter: BackgroundFilter } -> Piece<JobRecord, JobId>;
+    /// The number of attempts of the next `limit` messages that were accepted in a window, after a message.
+    search CountAttempts {
+        scope: AppScope, after: Option<MessageId>, since: Timestamp, until: Timestamp, limit: usize
+    } -> AttemptCount;
     /// The latest attempts of a job, newest first.
     search JobAttempts { scope: Scope, id: JobId, limit: usize } -> Vec<JobAttempt>;
     /// The tasks of the jobs that a session holds, with their cancel flags.

@@ -19,6 +19,7 @@ use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
 use everhook_core::token::{TokenEnd, TokenKeyChange};
 
+use crate::background::{Advance, Advanced};
 use crate::backlog::PoolUse;
 use crate::batch::{BatchRecord, NewBatch, Resolve, Resolved};
 use crate::catalog::{Created, KeyChange, NewKey, NewTokenKey, Replaced};
@@ -189,6 +190,10 @@ store! {
         [ReportProgress] fn report_progress(
             scope: Scope, job: JobId, by: LeaseProof, progress: Progress
         ) -> Result<(), LeaseLost>;
+
+        /// Does the next slice of bulk work in this environment and stores its position, if `by` still holds the job.
+        /// Returns none if the endpoint does not exist. Repeatable: a caller in doubt reads the position of the job.
+        [Advance] fn advance(scope: Scope, advance: Advance) -> Result<Option<Advanced>, LeaseLost>;
 
         /// Adds a task for one manual attempt.
         [Resend] fn resend(scope: Scope, resend: Resend) -> Resent;

@@ -6,6 +6,7 @@
 //! the lease engine needs.
 
 mod append;
+mod background;
 mod backlog;
 mod batch;
 mod deliveries;

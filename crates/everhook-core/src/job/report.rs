@@ -9,8 +9,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use crate::id::{EnvironmentId, SERVER_ENVIRONMENT};
 use crate::limits::{
-    ERROR_BYTES_MAX, LOG_LINE_BYTES_MAX, LOG_LINES_MAX, NOTE_BYTES_MAX, PROGRESS_TEXT_BYTES_MAX, RESULT_BYTES_MAX,
+    ERROR_BYTES_MAX, LOG_LINE_BYTES_MAX, LOG_LINES_MAX, NOTE_BYTES_MAX, OWN_RESULT_BYTES_MAX, PROGRESS_TEXT_BYTES_MAX,
+    RESULT_BYTES_MAX,
 };
 use crate::outcome::{Class, Outcome};
 
@@ -88,13 +90,10 @@ pub enum KeptResult {
     },
 }
 
-/// Applies the size limit to a result.
-pub fn keep_result(result: Bytes) -> KeptResult {
-    if result.len() > RESULT_BYTES_MAX {
-        KeptResult::TooLarge { bytes: result.len() }
-    } else {
-        KeptResult::Whole(result)
-    }
+/// Applies the size limit to a result of a job in this environment.
+pub fn keep_result(environment: EnvironmentId, result: Bytes) -> KeptResult {
+    let max = if environment == SERVER_ENVIRONMENT { OWN_RESULT_BYTES_MAX } else { RESULT_BYTES_MAX };
+    if result.len() > max { KeptResult::TooLarge { bytes: result.len() } } else { KeptResult::Whole(result) }
 }
 
 /// A worker's notes on one attempt, stored where a delivery's attempt has the reply.
@@ -164,8 +163,11 @@ mod tests {
     #[test]
     fn a_result_that_is_too_large_is_not_kept_and_its_length_is() {
         let whole = Bytes::from(vec![b'1'; 65_536]);
-        assert_eq!(keep_result(whole.clone()), KeptResult::Whole(whole));
-        assert_eq!(keep_result(Bytes::from(vec![b'1'; 65_537])), KeptResult::TooLarge { bytes: 65_537 });
+        let tenant = EnvironmentId(1);
+        assert_eq!(keep_result(tenant, whole.clone()), KeptResult::Whole(whole));
+        let larger = Bytes::from(vec![b'1'; 65_537]);
+        assert_eq!(keep_result(tenant, larger.clone()), KeptResult::TooLarge { bytes: 65_537 });
+        assert_eq!(keep_result(SERVER_ENVIRONMENT, larger.clone()), KeptResult::Whole(larger));
     }
 
     #[test]

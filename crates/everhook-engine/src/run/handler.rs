@@ -139,6 +139,16 @@ impl Context {
         self.0.node.sessions.may_send(&self.0.session)
     }
 
+    /// The proof that this attempt holds the job.
+    pub(crate) fn lease(&self) -> LeaseProof {
+        LeaseProof { session: self.0.session.id, epoch: self.0.task.epoch }
+    }
+
+    /// Wakes the dispatchers of deliveries, after the handler added some.
+    pub(crate) fn wake_deliveries(&self) {
+        self.0.node.wakeups.hint_deliveries();
+    }
+
     /// The note to store with the attempt; empty if nothing was logged.
     pub(crate) fn note(&self, error: &str) -> Bytes {
         let log = self.0.log.lock().expect("nothing panics while it holds this lock");
@@ -161,7 +171,7 @@ impl Context {
     pub(crate) async fn tell_last_progress(&self) {
         let progress = self.0.progress.lock().expect("nothing panics while it holds this lock").take();
         let Some(progress) = progress else { return };
-        let (key, by) = (self.0.task.key, LeaseProof { session: self.0.session.id, epoch: self.0.task.epoch });
+        let (key, by) = (self.0.task.key, self.lease());
         let told =
             self.0.node.store.report_progress(Scope::of(key.environment), JobId(key.subject), by, progress).await;
         match told {

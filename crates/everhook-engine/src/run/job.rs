@@ -178,7 +178,7 @@ impl Runner {
         let record = AttemptRecord {
             id: None,
             duration: self.node.clock.elapsed().saturating_sub(begun),
-            result: finish.result.map(keep_result),
+            result: finish.result.map(|result| keep_result(task.key.environment, result)),
             ..record(finish.report, context.note(&finish.error), started_at)
         };
         Some(AttemptEnd::Attempted(record))

@@ -36,7 +36,7 @@ fields! {
 }
 
 statement! {
-    FindJob = "find_job" { environment: EnvironmentId, id: JobId } -> Option<JobRecord>;
+    pub(crate) FindJob = "find_job" { environment: EnvironmentId, id: JobId } -> Option<JobRecord>;
     ListJob<'a> = "list_job" { search: JobSearch<'a> } -> Vec<JobRecord>;
     ListJobBatch<'a> = "list_job_batch" { search: JobSearch<'a> } -> Vec<JobRecord>;
     ListJobOpen<'a> = "list_job_open" { search: JobSearch<'a> } -> Vec<JobRecord>;

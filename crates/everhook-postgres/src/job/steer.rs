@@ -49,7 +49,7 @@ statement! {
     };
     pub(crate) RescheduleJobTask = "reschedule_job_task" { moved: MovedTasks };
     DeleteJob = "delete_job" { environment: EnvironmentId, ids: Vec<JobId> };
-    PutJobProgress<'a> = "put_job_progress" {
+    pub(crate) PutJobProgress<'a> = "put_job_progress" {
         environment: EnvironmentId, job: JobId, owner: SessionId, epoch: u32, progress: i16, text: &'a str,
     } -> Option<(SessionId, u32)>;
 }

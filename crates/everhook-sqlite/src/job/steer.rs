@@ -104,19 +104,29 @@ pub(crate) fn report_progress(
     by: LeaseProof,
     progress: &Progress,
 ) -> Result<Result<(), LeaseLost>, Fault> {
-    let open = find_bare(tx.conn, environment, id)?.and_then(|record| record.open);
-    let held = open.and_then(|open| Some(LeaseProof { session: open.holder?.session, epoch: open.task.epoch }));
-    let checked = check_lease_proof(held, by);
+    let record = find_bare(tx.conn, environment, id)?;
+    let checked = check_lease_proof(record.as_ref().and_then(JobRecord::lease), by);
     if checked.is_ok() {
-        tx.conn.prepare_cached(PUT_JOB_PROGRESS)?.execute(params![
-            environment.0,
-            id.as_bytes(),
-            progress.percent(),
-            progress.text(),
-            tx.now.as_micros(),
-        ])?;
+        put_progress(tx, environment, id, progress)?;
     }
     Ok(checked)
+}
+
+/// Stores the progress of a job whose holder was checked.
+pub(crate) fn put_progress(
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    id: JobId,
+    progress: &Progress,
+) -> Result<(), Fault> {
+    tx.conn.prepare_cached(PUT_JOB_PROGRESS)?.execute(params![
+        environment.0,
+        id.as_bytes(),
+        progress.percent(),
+        progress.text(),
+        tx.now.as_micros(),
+    ])?;
+    Ok(())
 }
 
 /// Deletes a job with its attempts and output.

@@ -3,11 +3,13 @@
 use bytes::Bytes;
 use everhook_core::api_key::{KeyRecord, KeyScope};
 use everhook_core::application::Environment;
+use everhook_core::background::replay::{AttemptEnding, Candidate};
 use everhook_core::batch::{Announcement, Batch, BatchCounts, Intake};
 use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{ApplicationId, BatchId, EnvironmentId, Id, JobId, SessionId};
 use everhook_core::job::report::{KeptResult, Progress};
 use everhook_core::job::{Job, Priority};
+use everhook_core::lifecycle::EndState;
 use everhook_core::message::Message;
 use everhook_core::name::{Metadata, Name};
 use everhook_core::once::OnceSlot;
@@ -146,6 +148,27 @@ impl Read for DeliveryRecord {
 row! {
     JobAttempt in "attempt" {
         id, task, epoch, session, class, end = end_state, status, note = reply, started_at, duration = duration_us,
+    }
+}
+
+row! {
+    /// The history of a message at an endpoint, without the message.
+    pub struct CandidateRow in "attempt" {
+        is_open: bool,
+        is_dead: bool,
+        has_succeeded: bool,
+        end_state: Option<EndState>,
+        status: Option<u16>,
+        started_at: Option<Timestamp>,
+    }
+}
+
+impl CandidateRow {
+    pub fn of(self, message: Message) -> Candidate {
+        let last = self.end_state.zip(self.status).zip(self.started_at);
+        let last = last.map(|((end, status), started_at)| AttemptEnding { end, status, started_at });
+        let CandidateRow { is_open, is_dead, has_succeeded, .. } = self;
+        Candidate { message, is_open, is_dead, has_succeeded, last }
     }
 }
 

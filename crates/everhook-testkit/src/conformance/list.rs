@@ -233,6 +233,18 @@ macro_rules! conformance_jobs {
             a_batch_whose_application_is_gone_goes_on_silently
             a_batch_is_created_once_per_request_and_found_again
         }
+        $crate::conformance_cases! { $backend, background:
+            dead_deliveries_are_recovered_once_in_slices
+            what_arrived_or_is_under_way_is_not_recovered
+            messages_without_a_delivery_are_replayed_in_slices
+            attempted_messages_are_replayed_as_new_deliveries
+            a_slice_that_was_done_is_not_done_again
+            only_the_holder_of_the_job_advances_it
+            a_replay_needs_its_endpoint
+            payloads_of_an_application_are_purged_in_slices
+            background_tasks_are_listed_by_environment_and_filter
+            attempts_are_counted_by_the_time_of_their_messages
+        }
         $crate::conformance_cases! { $backend, job_race:
             a_limit_is_never_exceeded_however_many_lease
             a_unique_key_at_once_is_one_job

@@ -244,9 +244,7 @@ impl MemStore {
         progress: &Progress,
     ) -> Result<Result<(), LeaseLost>, StoreError> {
         let (mut tables, _) = self.lock();
-        let open = record(&tables, environment, id).and_then(|record| record.open);
-        let held = open.and_then(|open| Some(LeaseProof { session: open.holder?.session, epoch: open.task.epoch }));
-        let checked = check_lease_proof(held, by);
+        let checked = check_lease_proof(record(&tables, environment, id).and_then(|record| record.lease()), by);
         if let (Ok(()), Some(row)) = (checked, tables.jobs.get_mut(&(environment, id))) {
             row.progress = Some(progress.clone());
         }

@@ -19,6 +19,7 @@ use everhook_core::token::{TokenEnd, TokenKeyChange};
 
 use crate::mem::{MemStore, append, backlog, job, lease, sessions, settle};
 use everhook_store::answers;
+use everhook_store::background::{Advance, Advanced};
 use everhook_store::batch::{BatchRecord, NewBatch, Resolve, Resolved};
 use everhook_store::catalog::{Created, KeyChange, NewKey, NewTokenKey, Replaced};
 use everhook_store::dedup::DedupKey;
@@ -109,6 +110,10 @@ impl Store for MemStore {
 
     async fn resend(&self, scope: Scope, resend: Resend) -> Result<Resent, StoreError> {
         Ok(self.resend_now(scope.environment, &resend))
+    }
+
+    async fn advance(&self, scope: Scope, advance: Advance) -> Result<Result<Option<Advanced>, LeaseLost>, StoreError> {
+        Ok(self.advance_now(scope.environment, &advance))
     }
 
     async fn steer(&self, scope: Scope, steer: Steer) -> Result<WithMade<Steered>, StoreError> {
@@ -262,6 +267,8 @@ impl Store for MemStore {
             OnceSlots(q) => self.list_once(q.scope.environment, q.scope.application, &q.slice)?,
             FindJob(q) => self.find_job(q.scope.environment, q.id)?,
             Jobs(q) => self.list_jobs(q.scope.environment, &q.filter)?,
+            BackgroundTasks(q) => self.list_background(q.scope.environment, &q.filter),
+            CountAttempts(q) => self.count_attempts(q.scope, q.after, (q.since, q.until), q.limit),
             JobAttempts(q) => self.list_job_attempts(q.scope.environment, q.id, q.limit)?,
             HeldJobs(q) => self.list_held(q.session)?,
             FindQueue(q) => self.find_queue(q.scope.environment, &q.name),

@@ -2,6 +2,7 @@
 
 mod ahead;
 mod announced;
+mod background;
 mod handled;
 mod pushed;
 mod remote;

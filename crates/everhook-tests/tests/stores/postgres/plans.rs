@@ -109,8 +109,23 @@ async fn check_jobs(client: &Client) {
     check(client, "reschedule_job_task", &["task_pkey"], "(subject = moved.subject)").await;
 }
 
+/// Bulk work reads the rows of a message by its key, however many rows its endpoint has.
+async fn check_bulk_work(client: &Client) {
+    check(client, "list_task_dead", &["task_dead"], "(environment = $1) AND (lane = $2) AND (id > $3)").await;
+    for name in ["find_candidate", "delete_task_dead"] {
+        let plan = plan(client, name).await;
+        assert!(plan.contains("using task_pkey ") && !plan.contains("Seq Scan"), "{plan}");
+        assert!(!plan.contains("task_dead ") && !plan.contains("endpoint_id_idx"), "{plan}");
+    }
+    for name in ["list_background", "scan_background"] {
+        let plan = plan(client, name).await;
+        assert!(plan.contains("concurrency_key_id_idx") && !plan.contains("Seq Scan"), "{plan}");
+    }
+}
+
 async fn check_all(client: &Client) {
     check_tasks(client).await;
+    check_bulk_work(client).await;
     check_jobs(client).await;
     let of_feed = "(feed = wanted.feed) AND (ready_at <";
     check(client, "next_lane", &["lane_ready", "lane_group_pkey"], of_feed).await;

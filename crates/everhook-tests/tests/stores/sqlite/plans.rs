@@ -188,3 +188,21 @@ fn what_is_counted_or_forgotten_is_found_by_what_was_made_for_it() {
         &["task_ready (environment=? AND lane=?)", "task_dead (environment=? AND lane=?)"],
     );
 }
+
+#[test]
+fn bulk_work_finds_its_rows_by_key() {
+    let (_folder, conn) = schema();
+    let messages = "sqlite_autoindex_message_1 (environment=? AND application=? AND id>? AND id<?)";
+    check(&conn, declared("list_message_id"), &[messages]);
+    check(&conn, declared("list_task_dead"), &["task_dead (environment=? AND lane=? AND id>?)"]);
+    let (tasks, attempts) = ("PRIMARY KEY (environment=? AND subject=?)", "attempt_1 (environment=? AND subject=?)");
+    check(&conn, declared("find_candidate"), &[tasks, attempts]);
+    check(&conn, declared("delete_task_dead"), &[tasks]);
+    check(&conn, declared("count_attempt"), &[attempts]);
+    let message = "sqlite_autoindex_message_1 (environment=? AND application=? AND id=?)";
+    check(&conn, declared("purge_content"), &[message]);
+    for listed in [query!("list_background"), query!("scan_background")] {
+        check(&conn, listed, &["job_background (concurrency_key=? AND id>? AND id<?)"]);
+        assert!(!plan(&conn, listed).contains("TEMP B-TREE"), "{listed}");
+    }
+}

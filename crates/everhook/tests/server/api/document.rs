@@ -36,9 +36,12 @@ fn the_document_lists_every_route() {
     /api/v1/app/{app_id}/endpoint get post
     /api/v1/app/{app_id}/endpoint/{endpoint_id} delete get patch put
     /api/v1/app/{app_id}/endpoint/{endpoint_id}/attempt-stats get
+    /api/v1/app/{app_id}/endpoint/{endpoint_id}/bulk-replay post
     /api/v1/app/{app_id}/endpoint/{endpoint_id}/headers get patch put
     /api/v1/app/{app_id}/endpoint/{endpoint_id}/msg get
+    /api/v1/app/{app_id}/endpoint/{endpoint_id}/recover post
     /api/v1/app/{app_id}/endpoint/{endpoint_id}/redrive post
+    /api/v1/app/{app_id}/endpoint/{endpoint_id}/replay-missing post
     /api/v1/app/{app_id}/endpoint/{endpoint_id}/secret get
     /api/v1/app/{app_id}/endpoint/{endpoint_id}/secret/rotate post
     /api/v1/app/{app_id}/endpoint/{endpoint_id}/send-example post
@@ -48,6 +51,8 @@ fn the_document_lists_every_route() {
     /api/v1/app/{app_id}/integration/{integ_id}/key/rotate post
     /api/v1/app/{app_id}/msg get post
     /api/v1/app/{app_id}/msg/batch post
+    /api/v1/app/{app_id}/msg/bulk-expunge post
+    /api/v1/app/{app_id}/msg/expunge-all-contents post
     /api/v1/app/{app_id}/msg/precheck/active post
     /api/v1/app/{app_id}/msg/{msg_id} get
     /api/v1/app/{app_id}/msg/{msg_id}/attempt get
@@ -69,6 +74,9 @@ fn the_document_lists_every_route() {
     /api/v1/auth/app/{app_id}/expire-all post
     /api/v1/auth/dashboard-access/{app_id} post
     /api/v1/auth/logout post
+    /api/v1/background-task get
+    /api/v1/background-task/{task_id} get
+    /api/v1/background-task/{task_id}/cancel post
     /api/v1/batch get post
     /api/v1/batch/{batch_id} get
     /api/v1/batch/{batch_id}/job post
@@ -115,6 +123,8 @@ fn the_document_lists_every_route() {
     /api/v1/schedule/{schedule}/pause post
     /api/v1/schedule/{schedule}/resume post
     /api/v1/schedule/{schedule}/run post
+    /api/v1/stats/usage/app post
+    /api/v1/stats/usage/event-types put
     /api/v1/worker get post
     /api/v1/worker/{worker_id} delete
     /api/v1/worker/{worker_id}/heartbeat post

@@ -3,6 +3,7 @@
 mod application;
 mod attempt;
 mod auth;
+mod background_task;
 mod bad_input;
 mod batch;
 mod delivery;

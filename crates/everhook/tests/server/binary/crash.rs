@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use everhook_testkit::receiver::{Answer, Receiver};
 use everhook_testkit::rng::{self, Rng};
-use everhook_testkit::wait::{Deadline, PATIENCE};
+use everhook_testkit::wait::{Deadline, PATIENCE, until};
 use serde_json::json;
 
+use crate::binary::background;
 use crate::binary::checker::{Load, Run};
 use crate::binary::client::Application;
 use crate::binary::environment::variable;
@@ -20,6 +21,7 @@ on_both_stores! {
     a_message_that_waited_for_a_retry_is_retried_after_a_crash,
     a_delivery_that_was_under_way_in_too_many_crashes_is_dead_and_can_be_redriven,
     a_remote_worker_keeps_its_job_when_the_server_is_killed_and_started_again,
+    a_bulk_replay_that_is_killed_goes_on_and_sends_each_message_once,
 }
 
 /// Number of kills; `EVERHOOK_TEST_KILLS` overrides it.
@@ -281,4 +283,35 @@ fn no_acknowledged_message_is_lost_when_replicas_crash_in_turn() {
     let operations = loads.into_iter().flat_map(Load::stop).collect();
     let run = Run { application: &application, receiver: &receiver, endpoints: &endpoints, operations };
     eprintln!("10 kills in turn: {:?}", run.check());
+}
+
+fn a_bulk_replay_that_is_killed_goes_on_and_sends_each_message_once(backend: Arc<Backend>) {
+    const MESSAGES: usize = 600;
+    let (mut server, receiver) = (Server::start(&backend, &SETTINGS), Receiver::start());
+    let application = server.client().application("Acme");
+    let endpoint = application.endpoint(&receiver.url("/"));
+    let messages = application.send_many(MESSAGES);
+    let succeeded = application.path(&format!("/attempt/endpoint/{}?status=0", endpoint.id));
+    until("every message has arrived", || (application.client.list(&succeeded).len() == MESSAGES).then_some(()));
+    let task = background::start(&application, &endpoint, "bulk-replay", &json!({ "since": "2020-01-01T00:00:00Z" }));
+    let sent = until("the replay has begun", || {
+        let found = application.client.get(&format!("/background-task/{task}")).expect(200);
+        found["data"]["messagesSent"].as_u64().filter(|sent| *sent > 0)
+    });
+    server.kill();
+    assert!(sent < MESSAGES as u64, "the server was killed too late to prove anything");
+    server.start_again();
+    let finished = background::ended(&application, &task);
+    assert_eq!((&finished["status"], &finished["data"]), (&json!("finished"), &json!({ "messagesSent": MESSAGES })));
+    until("every message has arrived again", || {
+        (application.client.list(&succeeded).len() >= 2 * MESSAGES).then_some(())
+    });
+    let seen = receiver.seen("/");
+    for message in &messages {
+        let attempts = application.attempts(message);
+        let successes = attempts.iter().filter(|attempt| attempt["status"] == 0).count();
+        assert_eq!(successes, 2, "one delivery and one replay: {attempts:?}");
+        let arrived = seen.iter().filter(|seen| seen.message() == message).count();
+        assert!((2..=attempts.len()).contains(&arrived), "the log explains every request: {arrived} of {attempts:?}");
+    }
 }

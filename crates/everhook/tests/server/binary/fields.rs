@@ -122,6 +122,7 @@ impl Stage {
             "app_id": application.id, "endpoint_id": endpoint, "msg_id": message, "attempt_id": "atmpt_1",
             "event_type_name": "a", "job_id": job["id"], "batch_id": batch["id"], "queue": "q", "schedule": "s",
             "worker_id": worker["id"], "outbox": "main", "row_id": "1", "key": "k", "operational": operational["id"],
+            "task_id": "qtask_1",
         });
         let document = client.get("/openapi.json").expect(200);
         let Value::Object(slots) = slots else { unreachable!("it is one") };

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use everhook_core::id::{JobId, ScheduleId};
+use everhook_core::id::{JobId, SERVER_ENVIRONMENT, ScheduleId};
 use everhook_core::job::{Job, JobState};
 use everhook_core::name::Name;
 use everhook_core::schedule::fire::ScheduleState;
@@ -11,7 +11,6 @@ use everhook_core::schedule::{Cadence, Schedule};
 use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
 use everhook_engine::node::Node;
-use everhook_engine::retention::MAINTENANCE_ENVIRONMENT;
 use everhook_store::catalog::{Order, Slice};
 use everhook_store::job::JobFilter;
 use everhook_store::query;
@@ -90,14 +89,14 @@ async fn a_server_forgets_what_is_old_as_jobs_of_schedules_that_everyone_can_see
     let engine = server(&store, 1).await;
     let name: Name = "everhook.prune-jobs".parse().unwrap();
     let run = loop {
-        if let Some(run) = store.run_schedule(Scope::of(MAINTENANCE_ENVIRONMENT), name.clone()).await.unwrap().answer {
+        if let Some(run) = store.run_schedule(Scope::of(SERVER_ENVIRONMENT), name.clone()).await.unwrap().answer {
             break run;
         }
         pause().await;
     };
     loop {
         let found = store
-            .read(query::FindJob { scope: Scope::of(MAINTENANCE_ENVIRONMENT), id: JobId(run.object.unwrap()) })
+            .read(query::FindJob { scope: Scope::of(SERVER_ENVIRONMENT), id: JobId(run.object.unwrap()) })
             .await
             .unwrap()
             .unwrap();

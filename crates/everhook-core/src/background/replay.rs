@@ -1,0 +1,138 @@
+//! Replays: the choice of messages that an endpoint gets once more.
+//!
+//! Pure. The stores read a [`Candidate`] for each message of a slice, in the transaction that adds the new deliveries.
+
+use serde::{Deserialize, Serialize};
+
+use crate::background::BackgroundKind;
+use crate::endpoint::Endpoint;
+use crate::fanout;
+use crate::id::{ApplicationId, EndpointId};
+use crate::lifecycle::EndState;
+use crate::message::Message;
+use crate::name::Name;
+use crate::time::Timestamp;
+
+/// A selection of messages to deliver to an endpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Replay {
+    pub application: ApplicationId,
+    pub endpoint: EndpointId,
+    /// The window, with `until` outside. It selects failures by the time of their last attempt, and messages by the
+    /// time of their acceptance.
+    pub since: Timestamp,
+    pub until: Timestamp,
+    pub pick: Pick,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Pick {
+    /// Dead deliveries of messages that the endpoint never received.
+    Failed,
+    /// Messages without a delivery to the endpoint that pass its filters. The endpoint is newer, was disabled, or had
+    /// other filters when they were accepted.
+    Missing,
+    /// Messages that were attempted at the endpoint, whatever the result.
+    Attempted(AttemptedFilter),
+}
+
+/// A filter of attempted messages. All parts must match.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttemptedFilter {
+    /// Empty means all.
+    pub event_types: Vec<Name>,
+    pub channel: Option<Name>,
+    pub tag: Option<Name>,
+    /// The end of the last attempt.
+    pub status: Option<AttemptedStatus>,
+    /// The first status of a range of 100, of the last attempt; 0 means that there was no reply.
+    pub status_class: Option<u16>,
+}
+
+/// The end of the last attempt of a message at an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum AttemptedStatus {
+    Succeeded,
+    Failed,
+    Cancelled,
+    /// Not attempted yet, or waiting for a retry. Such a message is never replayed, because it will be sent anyway.
+    Open,
+}
+
+impl Pick {
+    pub const fn kind(&self) -> BackgroundKind {
+        match self {
+            Pick::Failed => BackgroundKind::Recover,
+            Pick::Missing => BackgroundKind::ReplayMissing,
+            Pick::Attempted(_) => BackgroundKind::BulkReplay,
+        }
+    }
+}
+
+/// A message, and its history at the endpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// The message. Only the presence of its payload matters, not the bytes.
+    pub message: Message,
+    /// A delivery waits or is being sent.
+    pub is_open: bool,
+    pub is_dead: bool,
+    pub has_succeeded: bool,
+    pub last: Option<AttemptEnding>,
+}
+
+/// The newest attempt of the newest life of a delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AttemptEnding {
+    pub end: EndState,
+    pub status: u16,
+    pub started_at: Timestamp,
+}
+
+impl Replay {
+    /// Whether the endpoint gets the message once more. A message without payload cannot be sent. A delivery that is
+    /// open is left alone: a second one beside it would be a duplicate.
+    pub fn wants(&self, endpoint: &Endpoint, candidate: &Candidate, now: Timestamp) -> bool {
+        let message = &candidate.message;
+        if candidate.is_open || message.payload_at(now).is_none() {
+            return false;
+        }
+        let in_window = |at: Timestamp| at >= self.since && at < self.until;
+        match &self.pick {
+            Pick::Failed => {
+                let failed_in_window = candidate.last.is_some_and(|last| in_window(last.started_at));
+                candidate.is_dead && !candidate.has_succeeded && failed_in_window
+            }
+            Pick::Missing => {
+                let is_missing = !candidate.is_dead && candidate.last.is_none();
+                is_missing
+                    && in_window(message.created_at)
+                    && fanout::listens(endpoint, &message.event_type, &message.channels)
+            }
+            Pick::Attempted(filter) => {
+                in_window(message.created_at) && candidate.last.is_some_and(|last| filter.wants(message, last))
+            }
+        }
+    }
+}
+
+impl AttemptedFilter {
+    fn wants(&self, message: &Message, last: AttemptEnding) -> bool {
+        let has_status = |status| match last.end {
+            EndState::Succeeded => status == AttemptedStatus::Succeeded,
+            EndState::Dead => status == AttemptedStatus::Failed,
+            EndState::Cancelled => status == AttemptedStatus::Cancelled,
+            EndState::Open => status == AttemptedStatus::Open,
+        };
+        (self.event_types.is_empty() || self.event_types.contains(&message.event_type))
+            && self.channel.as_ref().is_none_or(|channel| message.channels.contains(channel))
+            && self.tag.as_ref().is_none_or(|tag| message.tags.contains(tag))
+            && self.status.is_none_or(has_status)
+            && self.status_class.is_none_or(|class| last.status / 100 * 100 == class)
+    }
+}
+
+#[cfg(test)]
+mod tests;

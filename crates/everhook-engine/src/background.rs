@@ -1,0 +1,272 @@
+//! Runs background tasks: bulk work of an environment, as jobs of the server itself.
+//!
+//! A replay or purge advances in small transactions, each of which stores its position (`store::background`). After a
+//! crash, the next holder of the job continues there. Statistics only read, so they start again. A handler gives its
+//! slot back after a while, so that the background tasks of all environments take turns.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use everhook_core::application::Application;
+use everhook_core::background::{ApplicationUsage, BACKGROUND_QUEUE, BackgroundKind, BackgroundTask, Position};
+use everhook_core::id::{ApplicationId, EnvironmentId, JobId, SERVER_ENVIRONMENT};
+use everhook_core::job::report::Report;
+use everhook_core::job::{Job, RunAt};
+use everhook_core::limits::{OWN_RESULT_BYTES_MAX, PAGE_MAX};
+use everhook_core::scope::{AppScope, Scope};
+use everhook_store::background::{Advance, BulkWork, owner_key};
+use everhook_store::catalog::{Having, Locator, Order, Slice};
+use everhook_store::dedup::DedupKey;
+use everhook_store::error::StoreError;
+use everhook_store::job::NewJob;
+use everhook_store::query;
+use everhook_store::store::{Reads, Store};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tracing::info;
+
+use crate::clock::Clock;
+use crate::retention::name;
+use crate::run::handler::{Context, Finish, Handler};
+
+/// Background tasks that run at the same time on one node.
+pub(crate) const SLOTS: usize = 4;
+/// Rows that one transaction reads.
+const SLICE: usize = 100;
+/// Messages whose attempts one read counts.
+const COUNT_SLICE: usize = 1000;
+/// The pause after a transaction, as a multiple of its duration. It leaves time for other writes.
+const PAUSE_SHARE: u32 = 4;
+/// The shortest pause after a transaction.
+const PAUSE_MIN: Duration = Duration::from_millis(10);
+/// The time after which a replay or purge gives its slot to the next background task.
+const TURN: Duration = Duration::from_secs(30);
+/// The time limit of one attempt. Statistics of a large environment take a while.
+const TIMEOUT: Duration = Duration::from_secs(6 * 3600);
+
+/// The payload of the job.
+#[derive(Serialize, Deserialize)]
+struct Arguments {
+    environment: i32,
+    task: BackgroundTask,
+}
+
+/// Creates the job of a background task. `key` is the idempotency key of the request.
+pub fn new_job(id: JobId, environment: EnvironmentId, task: &BackgroundTask, key: Option<&DedupKey>) -> NewJob {
+    let payload = Arguments { environment: environment.0, task: task.clone() };
+    let payload = serde_json::to_vec(&payload).expect("ids, names and times are always JSON");
+    let tag = task.application().map(|application| name(&application.to_string()));
+    let job = Job {
+        timeout: TIMEOUT,
+        concurrency_key: Some(owner_key(environment)),
+        tags: tag.into_iter().collect(),
+        ..Job::new(id, name(BACKGROUND_QUEUE), name(task.kind().as_str()), payload.into())
+    };
+    let key = key.map(|key| key.of_environment(environment));
+    NewJob { environment: SERVER_ENVIRONMENT, job, run_at: RunAt::Now, key }
+}
+
+pub(crate) struct BackgroundWorker {
+    store: Arc<dyn Store>,
+    clock: Arc<Clock>,
+}
+
+#[async_trait]
+impl Handler for BackgroundWorker {
+    async fn run(&self, context: Context) -> Finish {
+        let payload = context.job().payload.as_deref().and_then(|json| serde_json::from_slice::<Arguments>(json).ok());
+        let Some(Arguments { environment, task }) = payload else {
+            return Finish::other(
+                Report::Cancelled,
+                "the arguments of the background task are unknown to this version",
+            );
+        };
+        let (environment, kind) = (EnvironmentId(environment), task.kind());
+        let finish = match task {
+            BackgroundTask::Replay(replay) => self.advance(&context, environment, BulkWork::Replay(replay), kind).await,
+            BackgroundTask::Purge(purge) => self.advance(&context, environment, BulkWork::Purge(purge), kind).await,
+            BackgroundTask::ApplicationUsage(usage) => self.application_usage(&context, environment, &usage).await,
+            BackgroundTask::EventTypeUsage => self.event_type_usage(&context, environment).await,
+        };
+        finish.unwrap_or_else(|error| Finish::other(Report::Failed { retry_after: None }, error.to_string()))
+    }
+}
+
+impl BackgroundWorker {
+    pub(crate) fn new(store: &Arc<dyn Store>, clock: &Arc<Clock>) -> BackgroundWorker {
+        BackgroundWorker { store: Arc::clone(store), clock: Arc::clone(clock) }
+    }
+
+    /// Works through bulk work, one small transaction at a time.
+    async fn advance(
+        &self,
+        context: &Context,
+        environment: EnvironmentId,
+        work: BulkWork,
+        kind: BackgroundKind,
+    ) -> Result<Finish, StoreError> {
+        let (job, by, began) = (context.job().id, context.lease(), self.clock.elapsed());
+        let found = self.store.read(query::FindJob { scope: Scope::of(SERVER_ENVIRONMENT), id: job }).await?;
+        let mut from = Position::of(found.and_then(|record| record.progress).as_ref());
+        loop {
+            if context.is_cancelled() {
+                return Ok(cancelled());
+            }
+            let slice_began = self.clock.elapsed();
+            let advance = Advance { job, by, work: work.clone(), from, limit: SLICE };
+            let advanced = match self.store.advance(Scope::of(environment), advance).await? {
+                Ok(Some(advanced)) => advanced,
+                Ok(None) => return Ok(Finish::other(Report::Cancelled, "the endpoint does not exist any more")),
+                Err(lost) => return Ok(Finish::other(Report::Interrupted, lost.to_string())),
+            };
+            from = advanced.position;
+            if advanced.changed > 0 && matches!(work, BulkWork::Replay(_)) {
+                context.wake_deliveries();
+            }
+            if advanced.is_last {
+                info!(job.id = %job, count = from.count, "{kind} is finished: {} messages", from.count);
+                return Ok(completed(&json!({ kind.counts().unwrap_or("count"): from.count })));
+            }
+            let now = self.clock.elapsed();
+            if now.saturating_sub(began) > TURN {
+                return Ok(Finish::other(Report::Snoozed { wait: PAUSE_MIN }, ""));
+            }
+            tokio::time::sleep(pause(now.saturating_sub(slice_began))).await;
+        }
+    }
+
+    async fn application_usage(
+        &self,
+        context: &Context,
+        environment: EnvironmentId,
+        usage: &ApplicationUsage,
+    ) -> Result<Finish, StoreError> {
+        let (mut stats, mut pages) = (Vec::new(), Applications::new(usage.applications.clone()));
+        while let Some(applications) = pages.next(&*self.store, environment).await? {
+            for application in applications {
+                let scope = AppScope::of(environment, application.id);
+                let Some(attempts) = self.count_attempts(context, scope, usage).await? else { return Ok(cancelled()) };
+                let (id, uid) = (application.id, application.uid);
+                stats.push(json!({ "appId": id, "appUid": uid, "messageDestinations": attempts }));
+            }
+        }
+        Ok(completed(&json!({ "appStats": stats })))
+    }
+
+    /// Counts the attempts of an application; none if the background task was cancelled.
+    async fn count_attempts(
+        &self,
+        context: &Context,
+        scope: AppScope,
+        usage: &ApplicationUsage,
+    ) -> Result<Option<u64>, StoreError> {
+        let (mut attempts, mut after) = (0, None);
+        while !context.is_cancelled() {
+            let began = self.clock.elapsed();
+            let (since, until) = (usage.since, usage.until);
+            let count =
+                self.store.read(query::CountAttempts { scope, after, since, until, limit: COUNT_SLICE }).await?;
+            attempts += count.attempts;
+            after = count.next;
+            if after.is_none() {
+                return Ok(Some(attempts));
+            }
+            tokio::time::sleep(pause(self.clock.elapsed().saturating_sub(began))).await;
+        }
+        Ok(None)
+    }
+
+    async fn event_type_usage(&self, context: &Context, environment: EnvironmentId) -> Result<Finish, StoreError> {
+        let (mut usages, mut pages) = (Vec::new(), Applications::new(None));
+        while let Some(applications) = pages.next(&*self.store, environment).await? {
+            for application in applications {
+                if context.is_cancelled() {
+                    return Ok(cancelled());
+                }
+                usages.push(self.subscriptions(environment, &application).await?);
+            }
+        }
+        Ok(completed(&json!({ "event_types": usages })))
+    }
+
+    async fn subscriptions(&self, environment: EnvironmentId, application: &Application) -> Result<Value, StoreError> {
+        let scope = AppScope::of(environment, application.id);
+        let (mut names, mut takes_all) = (BTreeSet::new(), false);
+        let mut after = None;
+        loop {
+            let slice = Slice { after, order: Order::Ascending, limit: PAGE_MAX };
+            let endpoints = self.store.read(query::Endpoints { scope, slice }).await?;
+            after = endpoints.last().map(|endpoint| endpoint.id).filter(|_| endpoints.len() == PAGE_MAX);
+            for endpoint in endpoints {
+                takes_all |= endpoint.event_types.is_none();
+                names.extend(endpoint.event_types.into_iter().flatten());
+            }
+            if after.is_none() {
+                break;
+            }
+        }
+        Ok(json!({
+            "appId": application.id,
+            "explicitlySubscribedEventTypes": names,
+            "hasCatchAllEndpoint": takes_all,
+        }))
+    }
+}
+
+/// The applications to report on: named ones, or all of an environment, page by page.
+enum Applications {
+    Named(std::vec::IntoIter<ApplicationId>),
+    After(Option<ApplicationId>),
+    Ended,
+}
+
+impl Applications {
+    fn new(named: Option<Vec<ApplicationId>>) -> Applications {
+        named.map_or(Applications::After(None), |named| Applications::Named(named.into_iter()))
+    }
+
+    async fn next(
+        &mut self,
+        store: &dyn Store,
+        environment: EnvironmentId,
+    ) -> Result<Option<Vec<Application>>, StoreError> {
+        let scope = Scope::of(environment);
+        match self {
+            Applications::Ended => Ok(None),
+            Applications::Named(named) => {
+                let Some(id) = named.next() else { return Ok(None) };
+                let found = store.read(query::FindApplication { scope, locator: Locator::Id(id) }).await?;
+                Ok(Some(found.into_iter().collect()))
+            }
+            Applications::After(after) => {
+                let slice = Slice { after: *after, order: Order::Ascending, limit: PAGE_MAX };
+                let page = store.read(query::Applications { scope, having: Having::Anything, slice }).await?;
+                let last = page.last().map(|application| application.id).filter(|_| page.len() == PAGE_MAX);
+                *self = last.map_or(Applications::Ended, |last| Applications::After(Some(last)));
+                Ok(Some(page))
+            }
+        }
+    }
+}
+
+fn completed(result: &Value) -> Finish {
+    let result = Bytes::from(result.to_string());
+    if result.len() > OWN_RESULT_BYTES_MAX {
+        let bytes = result.len();
+        let why = format!("the result has {bytes} bytes, more than {OWN_RESULT_BYTES_MAX}: name fewer applications");
+        return Finish::other(Report::Cancelled, why);
+    }
+    Finish::completed(Some(result))
+}
+
+fn cancelled() -> Finish {
+    Finish::other(Report::Cancelled, "the background task was cancelled")
+}
+
+/// The pause after a transaction that took `took`.
+fn pause(took: Duration) -> Duration {
+    (took * PAUSE_SHARE).max(PAUSE_MIN)
+}

@@ -1,0 +1,219 @@
+//! Slices of bulk work, and the background tasks of an environment.
+
+use everhook_core::background::Purge;
+use everhook_core::background::replay::Replay;
+use everhook_core::endpoint::Endpoint;
+use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, JobId, MessageId, SERVER_ENVIRONMENT, TaskId};
+use everhook_core::job::{JobState, LeaseLost};
+use everhook_core::limits::{ID_SKEW_MAX, RESULT_BYTES_MAX};
+use everhook_core::message::Message;
+use everhook_core::resource::ResourceKind;
+use everhook_core::scope::AppScope;
+use everhook_core::task::{TaskKey, Trigger};
+use everhook_core::time::Timestamp;
+use everhook_store::append::new_delivery;
+use everhook_store::background::{Advance, Advanced, AttemptCount, BackgroundFilter, BulkWork, SliceRows, owner_key};
+use everhook_store::catalog::Order;
+use everhook_store::job::{JobRecord, job_bytes};
+use everhook_store::piece::{IdRange, Piece};
+use everhook_store::resource::{Parent, Resource};
+use everhook_store::sql::rows::CandidateRow;
+use everhook_store::statement;
+
+use crate::append::{AppendTask, lower_lanes_due};
+use crate::columns::{DueLane, TaskRow};
+use crate::error::Fault;
+use crate::history::skipped;
+use crate::job::query::FindJob;
+use crate::job::steer::PutJobProgress;
+use crate::resource::{self, FindResource};
+use crate::store::PostgresStore;
+use crate::tx::{Now, Tx};
+
+statement! {
+    LockTaskHeld = "lock_task_held" { environment: EnvironmentId, job: JobId } -> Option<TaskId>;
+    ListMessageId<'a> = "list_message_id" {
+        environment: EnvironmentId, application: ApplicationId, above: &'a [u8], below: &'a [u8], limit: usize,
+    } -> Vec<MessageId>;
+    ListTaskDead = "list_task_dead" { environment: EnvironmentId, lane: EndpointId, after: Id, limit: usize }
+        -> Vec<(MessageId, TaskId)>;
+    FindCandidate = "find_candidate" {
+        environment: EnvironmentId, application: ApplicationId, ids: Vec<MessageId>, endpoint: EndpointId,
+    } -> Vec<(Message, CandidateRow)>;
+    DeleteTaskDead = "delete_task_dead" { environment: EnvironmentId, messages: Vec<MessageId>, lane: EndpointId };
+    PurgeContent = "purge_content" {
+        environment: EnvironmentId, application: ApplicationId, ids: Vec<MessageId>, until: Timestamp,
+    };
+    CountAttempt = "count_attempt" {
+        environment: EnvironmentId, application: ApplicationId, ids: Vec<MessageId>, since: Timestamp,
+        until: Timestamp,
+    } -> Option<u64>;
+    ScanBackground<'a> = "scan_background" {
+        owner: &'a str, above: &'a [u8], below: &'a [u8], skipped: usize, order: Order,
+    } -> Option<Id>;
+    ListBackground<'a> = "list_background" {
+        owner: &'a str, above: &'a [u8], below: &'a [u8], kind: Option<&'a str>, tag: Option<&'a str>,
+        states: Option<Vec<JobState>>, result_max: usize, limit: usize, order: Order,
+    } -> Vec<JobRecord>;
+}
+
+impl PostgresStore {
+    /// Does one slice and stores its position, if the caller still holds the job.
+    pub(crate) async fn advance_once(
+        &self,
+        environment: EnvironmentId,
+        advance: &Advance,
+    ) -> Result<Result<Option<Advanced>, LeaseLost>, Fault> {
+        let tx = self.database.tx().await?;
+        tx.begin(()).await?;
+        // The second statement sees the position that an earlier holder committed while the first waited for its lock.
+        let (environment_of_job, job) = (SERVER_ENVIRONMENT, advance.job);
+        let lock = LockTaskHeld { environment: environment_of_job, job };
+        let (_, record, now) = tx.run((lock, FindJob { environment: environment_of_job, id: job }, Now {})).await?;
+        let now = now.ok_or(Fault::Contended("the clock returned no row"))?;
+        let checked = advance.check(record.as_ref());
+        if !matches!(checked, Ok(None)) {
+            tx.roll_back().await?;
+            return Ok(checked);
+        }
+        let advanced = match &advance.work {
+            BulkWork::Replay(wanted) => self.replay(&tx, environment, advance, wanted, now).await?,
+            BulkWork::Purge(wanted) => Some(purge(&tx, environment, advance, wanted).await?),
+        };
+        let Some(advanced) = advanced else {
+            tx.roll_back().await?;
+            return Ok(Ok(None));
+        };
+        let progress = advance.progress(&advanced);
+        let put = PutJobProgress {
+            environment: environment_of_job,
+            job,
+            owner: advance.by.session,
+            epoch: advance.by.epoch,
+            progress: i16::from(progress.percent()),
+            text: progress.text(),
+        };
+        tx.finish(put).await?;
+        Ok(Ok(Some(advanced)))
+    }
+
+    /// Adds a delivery for each message of the slice that the replay wants. Returns none if the endpoint does not
+    /// exist.
+    async fn replay(
+        &self,
+        tx: &Tx<'_>,
+        environment: EnvironmentId,
+        advance: &Advance,
+        wanted: &Replay,
+        now: Timestamp,
+    ) -> Result<Option<Advanced>, Fault> {
+        let (application, lane, limit) = (wanted.application, wanted.endpoint, advance.limit);
+        let Some(endpoint) = find_endpoint(tx, environment, wanted).await? else { return Ok(None) };
+        let (read, last, mut ids) = match advance.replay_rows(wanted) {
+            SliceRows::Messages(range) => {
+                let ids = list_messages(tx, environment, application, &range, limit).await?;
+                (ids.len(), ids.last().map(|id| id.0), ids)
+            }
+            SliceRows::DeadTasks { after } => {
+                let dead = tx.run(ListTaskDead { environment, lane, after, limit }).await?;
+                let last = dead.last().map(|(_, task)| task.0);
+                (dead.len(), last, dead.into_iter().map(|(message, _)| message).collect())
+            }
+        };
+        // A message may have several dead deliveries, of which a resend made all but one.
+        ids.sort_unstable();
+        ids.dedup();
+        let found = tx.run(FindCandidate { environment, application, ids, endpoint: lane }).await?;
+        let candidates = found.into_iter().map(|(message, row)| row.of(message));
+        let chosen = candidates.filter(|candidate| wanted.wants(&endpoint, candidate, now));
+        let messages: Vec<MessageId> = chosen.map(|candidate| candidate.message.id).collect();
+        if !messages.is_empty() {
+            let task = |message: &MessageId| {
+                let key = TaskKey { environment, subject: message.0, id: TaskId(self.ids.next(now)) };
+                TaskRow::new(&new_delivery(key, lane.lane(), Trigger::Scheduled, now), None)
+            };
+            let append = AppendTask { fresh: messages.iter().map(task).collect() };
+            let due = [DueLane::new(environment, lane.lane(), now)].into_iter().collect();
+            let delete = DeleteTaskDead { environment, messages: messages.clone(), lane };
+            // Later deliveries may overtake these: the lane is not marked as waiting.
+            tx.run((delete, append, lower_lanes_due(due))).await?;
+        }
+        Ok(Some(advance.done(read, last, messages.len())))
+    }
+
+    /// Counts the attempts of the next messages of a window.
+    pub(crate) async fn count_attempts_once(
+        &self,
+        scope: AppScope,
+        after: Option<MessageId>,
+        (since, until): (Timestamp, Timestamp),
+        limit: usize,
+    ) -> Result<AttemptCount, Fault> {
+        let AppScope { environment, application } = scope;
+        let range = IdRange::beyond(after.map(|id| id.0), Order::Ascending);
+        let range = range.between(Some(since), Some(until), (ID_SKEW_MAX, ID_SKEW_MAX));
+        let (above, below) = (range.above.as_slice(), range.below.as_slice());
+        let ids = self.database.read(ListMessageId { environment, application, above, below, limit }).await?;
+        let next = ids.last().copied().filter(|_| ids.len() == limit);
+        let count = self.database.read(CountAttempt { environment, application, ids, since, until }).await?;
+        Ok(AttemptCount { attempts: count.unwrap_or_default(), next })
+    }
+
+    pub(crate) async fn list_background_once(
+        &self,
+        environment: EnvironmentId,
+        filter: &BackgroundFilter,
+    ) -> Result<Piece<JobRecord, JobId>, Fault> {
+        let (owner, slice, mut range) = (&*owner_key(environment), &filter.slice, filter.range());
+        let mut scanned = None;
+        if filter.is_selective() {
+            let (above, below) = (range.above.as_slice(), range.below.as_slice());
+            let (skipped, order) = (skipped(filter.scan), slice.order);
+            scanned = self.database.read(ScanBackground { owner, above, below, skipped, order }).await?;
+            range = scanned.map_or(range.clone(), |last| range.until(last, slice.order));
+        }
+        let list = ListBackground {
+            owner,
+            above: &range.above,
+            below: &range.below,
+            kind: filter.kind.as_ref().map(|kind| kind.as_str()),
+            tag: filter.tag.as_ref().map(|tag| tag.as_str()),
+            states: filter.status.map(|status| status.states().to_vec()),
+            result_max: RESULT_BYTES_MAX,
+            limit: slice.limit,
+            order: slice.order,
+        };
+        let found = self.database.read(list).await?.into_iter().map(Ok);
+        Piece::gather(found, slice.limit, job_bytes, |record| record.job.id, scanned.map(JobId))
+    }
+}
+
+async fn find_endpoint(tx: &Tx<'_>, environment: EnvironmentId, wanted: &Replay) -> Result<Option<Endpoint>, Fault> {
+    let (kind, parent) = (ResourceKind::Endpoint, Parent::of(wanted.application));
+    let found = tx.run(FindResource { environment, kind, parent, id: wanted.endpoint.0 }).await?;
+    let Some((row, _)) = found.filter(|(row, _)| row.deleted_at.is_none()) else { return Ok(None) };
+    match resource::read(&row, None)? {
+        Resource::Endpoint(endpoint) => Ok(Some(endpoint)),
+        _ => Err(Fault::Corrupt { table: "resource", column: "kind" }),
+    }
+}
+
+async fn purge(tx: &Tx<'_>, environment: EnvironmentId, advance: &Advance, wanted: &Purge) -> Result<Advanced, Fault> {
+    let (application, until) = (wanted.application, wanted.until);
+    let range = advance.purge_range(wanted);
+    let ids = list_messages(tx, environment, application, &range, advance.limit).await?;
+    let (read, last) = (ids.len(), ids.last().map(|id| id.0));
+    let purged = tx.run(PurgeContent { environment, application, ids, until }).await?;
+    Ok(advance.done(read, last, usize::try_from(purged).unwrap_or(usize::MAX)))
+}
+
+async fn list_messages(
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    application: ApplicationId,
+    range: &IdRange,
+    limit: usize,
+) -> Result<Vec<MessageId>, Fault> {
+    let (above, below) = (range.above.as_slice(), range.below.as_slice());
+    tx.run(ListMessageId { environment, application, above, below, limit }).await
+}

@@ -1,0 +1,180 @@
+//! Slices of bulk work, and the background tasks of an environment.
+
+use everhook_core::background::Purge;
+use everhook_core::background::replay::Replay;
+use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, JobId, MessageId, SERVER_ENVIRONMENT, TaskId};
+use everhook_core::job::LeaseLost;
+use everhook_core::job::report::KeptResult;
+use everhook_core::limits::{ID_SKEW_MAX, RESULT_BYTES_MAX};
+use everhook_core::message::Message;
+use everhook_core::scope::AppScope;
+use everhook_core::task::{TaskKey, Trigger};
+use everhook_core::time::Timestamp;
+use everhook_store::append::new_delivery;
+use everhook_store::background::{Advance, Advanced, AttemptCount, BackgroundFilter, BulkWork, SliceRows, owner_key};
+use everhook_store::catalog::Order;
+use everhook_store::job::{JobRecord, job_bytes};
+use everhook_store::piece::{IdRange, Piece};
+use everhook_store::sql::rows::CandidateRow;
+use everhook_store::statement;
+use rusqlite::{Connection, ToSql};
+
+use crate::append::add_pending;
+use crate::error::Fault;
+use crate::job::query::find_bare;
+use crate::job::steer::put_progress;
+use crate::resource;
+use crate::rows::Reader;
+use crate::sql::{directed, run, scan_end};
+use crate::writer::Tx;
+
+const LIST_BACKGROUND: &str = include_str!("../queries/list_background.sql");
+const SCAN_BACKGROUND: &str = include_str!("../queries/scan_background.sql");
+
+statement! {
+    ListMessageId<'a> = "list_message_id" {
+        environment: EnvironmentId, application: ApplicationId, above: &'a [u8], below: &'a [u8], limit: usize,
+    } -> Vec<MessageId>;
+    ListTaskDead = "list_task_dead" { environment: EnvironmentId, lane: EndpointId, after: Id, limit: usize }
+        -> Vec<(MessageId, TaskId)>;
+    FindCandidate = "find_candidate" {
+        environment: EnvironmentId, application: ApplicationId, id: MessageId, endpoint: EndpointId,
+    } -> Option<(Message, CandidateRow)>;
+    DeleteTaskDead = "delete_task_dead" { environment: EnvironmentId, message: MessageId, lane: EndpointId };
+    PurgeContent = "purge_content" {
+        environment: EnvironmentId, application: ApplicationId, id: MessageId, until: Timestamp,
+    };
+    CountAttempt = "count_attempt" {
+        environment: EnvironmentId, application: ApplicationId, id: MessageId, since: Timestamp, until: Timestamp,
+    } -> Option<u64>;
+}
+
+/// Does one slice and stores its position, if the caller still holds the job.
+pub(crate) fn advance(
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    advance: &Advance,
+) -> Result<Result<Option<Advanced>, LeaseLost>, Fault> {
+    let record = find_bare(tx.conn, SERVER_ENVIRONMENT, advance.job)?;
+    match advance.check(record.as_ref()) {
+        Err(lost) => return Ok(Err(lost)),
+        Ok(Some(done)) => return Ok(Ok(Some(done))),
+        Ok(None) => {}
+    }
+    let advanced = match &advance.work {
+        BulkWork::Replay(wanted) => replay(tx, environment, advance, wanted)?,
+        BulkWork::Purge(wanted) => Some(purge(tx, environment, advance, wanted)?),
+    };
+    if let Some(advanced) = &advanced {
+        put_progress(tx, SERVER_ENVIRONMENT, advance.job, &advance.progress(advanced))?;
+    }
+    Ok(Ok(advanced))
+}
+
+/// Adds a delivery for each message of the slice that the replay wants. Returns none if the endpoint does not exist.
+fn replay(
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    advance: &Advance,
+    wanted: &Replay,
+) -> Result<Option<Advanced>, Fault> {
+    let (application, lane, limit) = (wanted.application, wanted.endpoint, advance.limit);
+    let Some(endpoint) = resource::find_endpoint(tx.conn, environment, application, wanted.endpoint)? else {
+        return Ok(None);
+    };
+    let (read, last, mut messages) = match advance.replay_rows(wanted) {
+        SliceRows::Messages(range) => {
+            let messages = list_messages(tx.conn, environment, application, &range, limit)?;
+            (messages.len(), messages.last().map(|id| id.0), messages)
+        }
+        SliceRows::DeadTasks { after } => {
+            let dead = run(tx.conn, ListTaskDead { environment, lane, after, limit })?;
+            (dead.len(), dead.last().map(|(_, task)| task.0), dead.into_iter().map(|(message, _)| message).collect())
+        }
+    };
+    // A message may have several dead deliveries, of which a resend made all but one.
+    messages.sort_unstable();
+    messages.dedup();
+    let mut changed = 0;
+    for id in messages {
+        let found = run(tx.conn, FindCandidate { environment, application, id, endpoint: lane })?;
+        let Some(candidate) = found.map(|(message, row)| row.of(message)) else { continue };
+        if wanted.wants(&endpoint, &candidate, tx.now) {
+            run(tx.conn, DeleteTaskDead { environment, message: id, lane })?;
+            let key = TaskKey { environment, subject: id.0, id: TaskId(tx.ids.next(tx.now)) };
+            add_pending(tx, &new_delivery(key, lane.lane(), Trigger::Scheduled, tx.now))?;
+            changed += 1;
+        }
+    }
+    Ok(Some(advance.done(read, last, changed)))
+}
+
+fn purge(tx: &Tx<'_>, environment: EnvironmentId, advance: &Advance, wanted: &Purge) -> Result<Advanced, Fault> {
+    let (application, until) = (wanted.application, wanted.until);
+    let range = advance.purge_range(wanted);
+    let messages = list_messages(tx.conn, environment, application, &range, advance.limit)?;
+    let mut changed = 0;
+    for id in &messages {
+        let purged = run(tx.conn, PurgeContent { environment, application, id: *id, until })?;
+        changed += usize::from(purged > 0);
+    }
+    Ok(advance.done(messages.len(), messages.last().map(|id| id.0), changed))
+}
+
+fn list_messages(
+    conn: &Connection,
+    environment: EnvironmentId,
+    application: ApplicationId,
+    range: &IdRange,
+    limit: usize,
+) -> Result<Vec<MessageId>, Fault> {
+    run(conn, ListMessageId { environment, application, above: &range.above, below: &range.below, limit })
+}
+
+/// Counts the attempts of the next messages of a window.
+pub(crate) fn count_attempts(
+    conn: &Connection,
+    scope: AppScope,
+    after: Option<MessageId>,
+    (since, until): (Timestamp, Timestamp),
+    limit: usize,
+) -> Result<AttemptCount, Fault> {
+    let AppScope { environment, application } = scope;
+    let range = IdRange::beyond(after.map(|id| id.0), Order::Ascending);
+    let range = range.between(Some(since), Some(until), (ID_SKEW_MAX, ID_SKEW_MAX));
+    let messages = list_messages(conn, environment, application, &range, limit)?;
+    let mut attempts = 0;
+    for id in &messages {
+        attempts += run(conn, CountAttempt { environment, application, id: *id, since, until })?.unwrap_or_default();
+    }
+    let next = messages.last().copied().filter(|_| messages.len() == limit);
+    Ok(AttemptCount { attempts, next })
+}
+
+/// Lists background tasks. The index yields candidates, and each is then read and compared with the filter.
+pub(crate) fn list(
+    conn: &Connection,
+    environment: EnvironmentId,
+    filter: &BackgroundFilter,
+) -> Result<Piece<JobRecord, JobId>, Fault> {
+    let (owner, slice, mut range) = (owner_key(environment), &filter.slice, filter.range());
+    let mut scanned = None;
+    if filter.is_selective() {
+        let params: [&dyn ToSql; 3] = [&owner, &range.above, &range.below];
+        scanned = scan_end(conn, SCAN_BACKGROUND, slice.order, &params, filter.scan)?;
+        range = scanned.map_or(range.clone(), |last| range.until(last, slice.order));
+    }
+    let mut list = conn.prepare_cached(&directed(LIST_BACKGROUND, slice.order))?;
+    let params: [&dyn ToSql; 3] = [&owner, &range.above, &range.below];
+    let candidates = list.query_and_then(params, |row| Reader::new(row, "job").id(0, "id").map(JobId))?;
+    let found = candidates.filter_map(|id| match id.and_then(|id| find_bare(conn, SERVER_ENVIRONMENT, id)) {
+        Ok(found) => found.filter(|record| filter.wants(record)).map(|record| Ok(without_large_result(record))),
+        Err(fault) => Some(Err(fault)),
+    });
+    Piece::gather(found, slice.limit, job_bytes, |record| record.job.id, scanned.map(JobId))
+}
+
+fn without_large_result(record: JobRecord) -> JobRecord {
+    let is_small = |result: &KeptResult| !matches!(result, KeptResult::Whole(json) if json.len() > RESULT_BYTES_MAX);
+    JobRecord { result: record.result.filter(is_small), ..record }
+}

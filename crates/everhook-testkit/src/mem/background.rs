@@ -1,0 +1,211 @@
+//! Slices of bulk work, and the background tasks of an environment.
+
+use std::sync::Arc;
+
+use everhook_core::background::replay::{AttemptEnding, Candidate, Replay};
+use everhook_core::background::{BACKGROUND_QUEUE, Purge};
+use everhook_core::id::{ApplicationId, EnvironmentId, Id, JobId, MessageId, SERVER_ENVIRONMENT, TaskId};
+use everhook_core::job::LeaseLost;
+use everhook_core::lifecycle::EndState;
+use everhook_core::limits::ID_SKEW_MAX;
+use everhook_core::message::Message;
+use everhook_core::scope::AppScope;
+use everhook_core::task::{TaskKey, Trigger};
+use everhook_core::time::Timestamp;
+use everhook_store::append::new_delivery;
+use everhook_store::background::{Advance, Advanced, AttemptCount, BackgroundFilter, BulkWork, SliceRows, owner_key};
+use everhook_store::catalog::Order;
+use everhook_store::job::{JobRecord, job_bytes};
+use everhook_store::piece::{IdRange, Piece};
+
+use crate::mem::MemStore;
+use crate::mem::job::record;
+use crate::mem::tables::{Tables, TaskPlace, TaskRow};
+
+impl MemStore {
+    /// Does one slice and stores its position, if the caller still holds the job.
+    pub(super) fn advance_now(
+        &self,
+        environment: EnvironmentId,
+        advance: &Advance,
+    ) -> Result<Option<Advanced>, LeaseLost> {
+        let (mut tables, now) = self.lock();
+        let job = (SERVER_ENVIRONMENT, advance.job);
+        if let Some(done) = advance.check(record(&tables, job.0, job.1).as_ref())? {
+            return Ok(Some(done));
+        }
+        let advanced = match &advance.work {
+            BulkWork::Replay(wanted) => self.replay(&mut tables, environment, advance, wanted, now),
+            BulkWork::Purge(wanted) => Some(purge(&mut tables, environment, advance, wanted)),
+        };
+        if let (Some(advanced), Some(row)) = (&advanced, tables.jobs.get_mut(&job)) {
+            row.progress = Some(advance.progress(advanced));
+        }
+        Ok(advanced)
+    }
+
+    fn replay(
+        &self,
+        tables: &mut Tables,
+        environment: EnvironmentId,
+        advance: &Advance,
+        wanted: &Replay,
+        now: Timestamp,
+    ) -> Option<Advanced> {
+        let (endpoint, deleted) = tables.endpoint(environment, wanted.endpoint)?;
+        let endpoint = Some(endpoint.clone()).filter(|known| !deleted && known.application == wanted.application)?;
+        let (read, last, mut messages) = match advance.replay_rows(wanted) {
+            SliceRows::Messages(range) => {
+                let messages = messages_in(tables, environment, wanted.application, &range, advance.limit);
+                (messages.len(), messages.last().map(|id| id.0), messages)
+            }
+            SliceRows::DeadTasks { after } => {
+                let dead = dead_after(tables, environment, wanted, after, advance.limit);
+                let last = dead.last().map(|key| key.id.0);
+                (dead.len(), last, dead.into_iter().map(|key| MessageId(key.subject)).collect())
+            }
+        };
+        messages.sort_unstable();
+        messages.dedup();
+        let lane = wanted.endpoint.lane();
+        let mut changed = 0;
+        for id in messages {
+            let Some(candidate) = candidate(tables, environment, wanted, id) else { continue };
+            if !wanted.wants(&endpoint, &candidate, now) {
+                continue;
+            }
+            tables.tasks.retain(|key, row| {
+                key.environment != environment
+                    || key.subject != id.0
+                    || row.task.lane != lane
+                    || row.place != TaskPlace::Dead
+            });
+            let key = TaskKey { environment, subject: id.0, id: TaskId(self.ids.next(now)) };
+            let task = new_delivery(key, lane, Trigger::Scheduled, now);
+            tables.tasks.insert(key, TaskRow::new(task, TaskPlace::Pending));
+            if let Some(lane) = tables.lane(environment, lane) {
+                lane.touch(now);
+            }
+            changed += 1;
+        }
+        Some(advance.done(read, last, changed))
+    }
+
+    pub(super) fn count_attempts(
+        &self,
+        scope: AppScope,
+        after: Option<MessageId>,
+        (since, until): (Timestamp, Timestamp),
+        limit: usize,
+    ) -> AttemptCount {
+        let (tables, _) = self.lock();
+        let range = IdRange::beyond(after.map(|id| id.0), Order::Ascending);
+        let range = range.between(Some(since), Some(until), (ID_SKEW_MAX, ID_SKEW_MAX));
+        let messages = messages_in(&tables, scope.environment, scope.application, &range, limit);
+        let in_window = |id: &&MessageId| {
+            let message = tables.messages.get(&(scope.environment, scope.application, **id));
+            message.is_some_and(|message| message.created_at >= since && message.created_at < until)
+        };
+        let attempts_of = |id: &MessageId| {
+            let of = |(key, _): &&(TaskKey, u32)| key.environment == scope.environment && key.subject == id.0;
+            tables.attempts.keys().filter(of).count() as u64
+        };
+        let attempts = messages.iter().filter(in_window).map(attempts_of).sum();
+        AttemptCount { attempts, next: messages.last().copied().filter(|_| messages.len() == limit) }
+    }
+
+    pub(super) fn list_background(
+        &self,
+        environment: EnvironmentId,
+        filter: &BackgroundFilter,
+    ) -> Piece<JobRecord, JobId> {
+        let (tables, _) = self.lock();
+        let (owner, range) = (owner_key(environment), filter.range());
+        let mut records: Vec<JobRecord> = tables
+            .jobs
+            .iter()
+            .filter(|((environment, _), row)| {
+                *environment == SERVER_ENVIRONMENT
+                    && row.job.queue.as_str() == BACKGROUND_QUEUE
+                    && row.job.concurrency_key.as_ref() == Some(&owner)
+            })
+            .filter_map(|((_, id), _)| record(&tables, SERVER_ENVIRONMENT, *id))
+            .filter(|record| is_within(&range, record.job.id.0))
+            .collect();
+        if filter.slice.order == Order::Descending {
+            records.reverse();
+        }
+        let scanned = records.get(filter.scan.saturating_sub(1)).filter(|_| filter.is_selective());
+        let scanned = scanned.map(|record| record.job.id);
+        if scanned.is_some() {
+            records.truncate(filter.scan);
+        }
+        let wanted = records.into_iter().filter(|record| filter.wants(record)).map(|mut record| {
+            record.job.payload = None;
+            Ok::<_, std::convert::Infallible>(record)
+        });
+        let Ok(piece) = Piece::gather(wanted, filter.slice.limit, job_bytes, |record| record.job.id, scanned);
+        piece
+    }
+}
+
+fn purge(tables: &mut Tables, environment: EnvironmentId, advance: &Advance, wanted: &Purge) -> Advanced {
+    let range = advance.purge_range(wanted);
+    let messages = messages_in(tables, environment, wanted.application, &range, advance.limit);
+    let mut changed = 0;
+    for id in &messages {
+        let Some(message) = tables.messages.get_mut(&(environment, wanted.application, *id)) else { continue };
+        if message.payload.is_some() && message.created_at < wanted.until {
+            *message = Arc::new(Message { payload: None, ..Message::clone(message) });
+            changed += 1;
+        }
+    }
+    advance.done(messages.len(), messages.last().map(|id| id.0), changed)
+}
+
+fn messages_in(
+    tables: &Tables,
+    environment: EnvironmentId,
+    application: ApplicationId,
+    range: &IdRange,
+    limit: usize,
+) -> Vec<MessageId> {
+    let keys = tables.messages.keys().filter(|key| key.0 == environment && key.1 == application);
+    keys.map(|key| key.2).filter(|id| is_within(range, id.0)).take(limit).collect()
+}
+
+fn dead_after(tables: &Tables, environment: EnvironmentId, wanted: &Replay, after: Id, limit: usize) -> Vec<TaskKey> {
+    let lane = wanted.endpoint.lane();
+    let is_dead = |row: &&TaskRow| {
+        let key = row.task.key;
+        row.place == TaskPlace::Dead && row.task.lane == lane && key.environment == environment && key.id.0 > after
+    };
+    let mut dead: Vec<TaskKey> = tables.tasks.values().filter(is_dead).map(|row| row.task.key).collect();
+    dead.sort_by_key(|key| key.id);
+    dead.truncate(limit);
+    dead
+}
+
+fn candidate(tables: &Tables, environment: EnvironmentId, wanted: &Replay, id: MessageId) -> Option<Candidate> {
+    let message = tables.messages.get(&(environment, wanted.application, id))?;
+    let lane = wanted.endpoint.lane();
+    let is_of = |key: &TaskKey| key.environment == environment && key.subject == id.0;
+    let tasks = || tables.tasks.values().filter(|row| is_of(&row.task.key) && row.task.lane == lane);
+    let attempts = || tables.attempts.iter().filter(|((key, _), row)| is_of(key) && row.endpoint == wanted.endpoint);
+    let last = attempts().max_by_key(|((key, epoch), _)| (key.id, *epoch)).map(|(_, row)| AttemptEnding {
+        end: row.attempt.end,
+        status: row.attempt.status,
+        started_at: row.attempt.started_at,
+    });
+    Some(Candidate {
+        message: Message::clone(message),
+        is_open: tasks().any(|row| row.place != TaskPlace::Dead),
+        is_dead: tasks().any(|row| row.place == TaskPlace::Dead),
+        has_succeeded: attempts().any(|(_, row)| row.attempt.end == EndState::Succeeded),
+        last,
+    })
+}
+
+fn is_within(range: &IdRange, id: Id) -> bool {
+    id.as_bytes().as_slice() > range.above.as_slice() && id.as_bytes().as_slice() < range.below.as_slice()
+}
