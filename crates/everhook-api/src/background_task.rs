@@ -40,6 +40,7 @@ use crate::state::Api;
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct StartedTaskOut {
+    /// The id of the background task.
     #[schema(value_type = String)]
     pub(crate) id: BackgroundTaskId,
     /// `running`, `finished` or `failed`. A background task that waits for its turn is running.

@@ -3,13 +3,15 @@
 -- Differs: many messages at once.
 with dead as materialized (
     select task.environment, task.subject, task.id
-    from (
-        select task.environment, task.subject, task.id, task.lane, task.state
-        from everhook.task
-        where task.environment = :environment
-            and task.subject = any (:messages)
-        offset 0
-    ) as task
+    from unnest(:wanted)
+        cross join lateral (
+            select task.environment, task.subject, task.id, task.lane, task.state
+            from everhook.task
+            where task.environment = any (array[wanted.environment])
+                and task.subject = wanted.id
+            order by task.id
+            offset 0
+        ) as task
     where task.lane = :lane
         and task.state = 2
 )
@@ -17,5 +19,4 @@ delete from everhook.task
 using dead
 where task.environment = any (array[dead.environment])
     and task.subject = dead.subject
-    and task.id = dead.id
-    and task.state = 2;
+    and task.id = dead.id;

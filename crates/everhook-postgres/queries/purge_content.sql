@@ -2,8 +2,9 @@
 -- Differs: many messages at once.
 update everhook.message
 set payload = null
-where message.environment = :environment
-    and message.application = :application
-    and message.id = any (:ids)
+from unnest(:wanted)
+where message.environment = any (array[wanted.environment])
+    and message.application = wanted.application
+    and message.id = wanted.id
     and message.created_at < :until
     and message.payload is not null;

@@ -26,6 +26,7 @@ use crate::error::Fault;
 use crate::history::skipped;
 use crate::job::query::FindJob;
 use crate::job::steer::PutJobProgress;
+use crate::lease::{MessageKey, MessageKeys};
 use crate::resource::{self, FindResource};
 use crate::store::PostgresStore;
 use crate::tx::{Now, Tx};
@@ -37,17 +38,11 @@ statement! {
     } -> Vec<MessageId>;
     ListTaskDead = "list_task_dead" { environment: EnvironmentId, lane: EndpointId, after: Id, limit: usize }
         -> Vec<(MessageId, TaskId)>;
-    FindCandidate = "find_candidate" {
-        environment: EnvironmentId, application: ApplicationId, ids: Vec<MessageId>, endpoint: EndpointId,
-    } -> Vec<(Message, CandidateRow)>;
-    DeleteTaskDead = "delete_task_dead" { environment: EnvironmentId, messages: Vec<MessageId>, lane: EndpointId };
-    PurgeContent = "purge_content" {
-        environment: EnvironmentId, application: ApplicationId, ids: Vec<MessageId>, until: Timestamp,
-    };
-    CountAttempt = "count_attempt" {
-        environment: EnvironmentId, application: ApplicationId, ids: Vec<MessageId>, since: Timestamp,
-        until: Timestamp,
-    } -> Option<u64>;
+    FindCandidate = "find_candidate" { wanted: MessageKeys, endpoint: EndpointId }
+        -> Vec<(Message, CandidateRow)>;
+    DeleteTaskDead = "delete_task_dead" { wanted: MessageKeys, lane: EndpointId };
+    PurgeContent = "purge_content" { wanted: MessageKeys, until: Timestamp };
+    CountAttempt = "count_attempt" { wanted: MessageKeys, since: Timestamp, until: Timestamp } -> Option<u64>;
     ScanBackground<'a> = "scan_background" {
         owner: &'a str, above: &'a [u8], below: &'a [u8], skipped: usize, order: Order,
     } -> Option<Id>;
@@ -123,7 +118,7 @@ impl PostgresStore {
         // A message may have several dead deliveries, of which a resend made all but one.
         ids.sort_unstable();
         ids.dedup();
-        let found = tx.run(FindCandidate { environment, application, ids, endpoint: lane }).await?;
+        let found = tx.run(FindCandidate { wanted: keys(environment, application, &ids), endpoint: lane }).await?;
         let candidates = found.into_iter().map(|(message, row)| row.of(message));
         let chosen = candidates.filter(|candidate| wanted.wants(&endpoint, candidate, now));
         let messages: Vec<MessageId> = chosen.map(|candidate| candidate.message.id).collect();
@@ -134,7 +129,7 @@ impl PostgresStore {
             };
             let append = AppendTask { fresh: messages.iter().map(task).collect() };
             let due = [DueLane::new(environment, lane.lane(), now)].into_iter().collect();
-            let delete = DeleteTaskDead { environment, messages: messages.clone(), lane };
+            let delete = DeleteTaskDead { wanted: keys(environment, application, &messages), lane };
             // Later deliveries may overtake these: the lane is not marked as waiting.
             tx.run((delete, append, lower_lanes_due(due))).await?;
         }
@@ -155,7 +150,8 @@ impl PostgresStore {
         let (above, below) = (range.above.as_slice(), range.below.as_slice());
         let ids = self.database.read(ListMessageId { environment, application, above, below, limit }).await?;
         let next = ids.last().copied().filter(|_| ids.len() == limit);
-        let count = self.database.read(CountAttempt { environment, application, ids, since, until }).await?;
+        let count =
+            self.database.read(CountAttempt { wanted: keys(environment, application, &ids), since, until }).await?;
         Ok(AttemptCount { attempts: count.unwrap_or_default(), next })
     }
 
@@ -203,7 +199,7 @@ async fn purge(tx: &Tx<'_>, environment: EnvironmentId, advance: &Advance, wante
     let range = advance.purge_range(wanted);
     let ids = list_messages(tx, environment, application, &range, advance.limit).await?;
     let (read, last) = (ids.len(), ids.last().map(|id| id.0));
-    let purged = tx.run(PurgeContent { environment, application, ids, until }).await?;
+    let purged = tx.run(PurgeContent { wanted: keys(environment, application, &ids), until }).await?;
     Ok(advance.done(read, last, usize::try_from(purged).unwrap_or(usize::MAX)))
 }
 
@@ -216,4 +212,8 @@ async fn list_messages(
 ) -> Result<Vec<MessageId>, Fault> {
     let (above, below) = (range.above.as_slice(), range.below.as_slice());
     tx.run(ListMessageId { environment, application, above, below, limit }).await
+}
+
+fn keys(environment: EnvironmentId, application: ApplicationId, messages: &[MessageId]) -> MessageKeys {
+    messages.iter().map(|id| MessageKey { environment, application, id: *id }).collect()
 }
