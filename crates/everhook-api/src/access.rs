@@ -12,7 +12,7 @@ use http::request::Parts;
 use crate::auth::Rights;
 use crate::error::ApiError;
 
-const NEEDS: [(&str, &str, Capability); 26] = [
+const NEEDS: [(&str, &str, Capability); 30] = [
     ("GET", "/api/v1/app/{app_id}", ViewBase),
     ("GET", "/api/v1/app/{app_id}/attempt/endpoint/{endpoint_id}", ViewBase),
     ("GET", "/api/v1/app/{app_id}/attempt/msg/{msg_id}", ViewBase),
@@ -37,6 +37,10 @@ const NEEDS: [(&str, &str, Capability); 26] = [
     ("GET", "/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/attempt", ViewBase),
     ("POST", "/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/redrive", CreateAttempts),
     ("POST", "/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/resend", CreateAttempts),
+    ("POST", "/api/v1/app/{app_id}/destination", ManageEndpoint),
+    ("GET", "/api/v1/app/{app_id}/poller/{sink_id}", ViewBase),
+    ("GET", "/api/v1/app/{app_id}/poller/{sink_id}/consumer/{consumer_id}", ViewBase),
+    ("POST", "/api/v1/app/{app_id}/poller/{sink_id}/consumer/{consumer_id}/seek", CreateAttempts),
     ("GET", "/api/v1/event-type", ViewBase),
     ("GET", "/api/v1/event-type/{event_type_name}", ViewBase),
 ];

@@ -11,6 +11,7 @@ use everhook_core::limits::{
     DESCRIPTION_CHARS_MAX, ENDPOINT_CHANNELS_MAX, ENDPOINT_EVENT_TYPES_BYTES_MAX, ENDPOINT_EVENT_TYPES_MAX,
 };
 use everhook_core::name::{Metadata, Name};
+use everhook_core::poll::POLL_URL;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::signing::{SigningKey, SigningKeys};
 use everhook_core::time::Timestamp;
@@ -40,7 +41,7 @@ use crate::state::Api;
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct EndpointIn {
-    /// Where deliveries go.
+    /// Where deliveries go. The URL `poll:` makes a polled endpoint: readers fetch its messages.
     #[schema(format = "uri")]
     url: String,
     /// A text for people.
@@ -243,7 +244,7 @@ async fn delete(State(api): State<Arc<Api>>, at: AtEndpoint) -> Result<StatusCod
 }
 
 /// The surroundings that an endpoint is checked against.
-struct Checks<'a> {
+pub(crate) struct Checks<'a> {
     api: &'a Api,
     /// The event types of the request that do not exist or are archived.
     unknown: Vec<Name>,
@@ -251,7 +252,11 @@ struct Checks<'a> {
 
 impl Checks<'_> {
     /// Reads what `wanted` refers to, before the loop that changes the endpoint.
-    async fn of<'a>(api: &'a Api, environment: EnvironmentId, wanted: &EndpointIn) -> Result<Checks<'a>, ApiError> {
+    pub(crate) async fn of<'a>(
+        api: &'a Api,
+        environment: EnvironmentId,
+        wanted: &EndpointIn,
+    ) -> Result<Checks<'a>, ApiError> {
         let names = check_names(wanted.wanted_types())?.unwrap_or_default();
         if names.is_empty() {
             return Ok(Checks { api, unknown: names });
@@ -286,6 +291,9 @@ impl Checks<'_> {
     /// A URL that is not changed stays, even if the settings would not allow it any more.
     fn url(&self, url: String, old: Option<&Endpoint>) -> Result<String, Violation> {
         if old.is_some_and(|old| old.url == url) {
+            return Ok(url);
+        }
+        if url == POLL_URL {
             return Ok(url);
         }
         violation::at("url").check(self.api.egress.check_url(&url)).map(String::from)
@@ -361,8 +369,31 @@ impl EndpointIn {
         self.event_types.as_deref().or(self.filter_types.as_deref())
     }
 
+    /// An endpoint with the URL `poll:`, whose messages readers fetch.
+    pub(crate) fn polled(
+        uid: Option<String>,
+        event_types: Option<Vec<String>>,
+        channels: Option<Vec<String>>,
+    ) -> EndpointIn {
+        EndpointIn {
+            url: POLL_URL.to_owned(),
+            description: None,
+            disabled: None,
+            event_types,
+            filter_types: None,
+            channels,
+            secret: None,
+            uid: Some(uid),
+            throttle_rate: None,
+            rate_limit: None,
+            metadata: None,
+            headers: None,
+            version: None,
+        }
+    }
+
     /// The endpoint that is wanted: a new one of `application`, or one in the place of `old`.
-    fn check(
+    pub(crate) fn check(
         self,
         checks: &Checks<'_>,
         application: ApplicationId,

@@ -147,7 +147,7 @@ impl FromRequest<Arc<Api>> for Input {
 }
 
 /// Only POST has a key: the other methods can be repeated anyway.
-fn idempotency_key(parts: &Parts) -> Result<Option<&str>, ApiError> {
+pub(crate) fn idempotency_key(parts: &Parts) -> Result<Option<&str>, ApiError> {
     let Some(value) = parts.headers.get("idempotency-key").filter(|_| parts.method == Method::POST) else {
         return Ok(None);
     };

@@ -77,3 +77,12 @@ pub(crate) const WORKER_HELD_MAX: usize = 10_000;
 pub(crate) const RUNS_SHOWN: usize = 20;
 /// Slices of one request that puts dead jobs back; what is left is for the next one.
 pub(crate) const JOB_REDRIVE_ROUNDS_MAX: usize = 40;
+
+/// The longest stored answer of a request with an idempotency key.
+pub(crate) const ANSWER_BYTES_MAX: usize = 64 * 1024;
+
+/// The longest wait for the answer of the same request that is still running.
+pub(crate) const ANSWER_WAIT: Duration = Duration::from_secs(3);
+
+/// The time between two looks for that answer.
+pub(crate) const ANSWER_POLL: Duration = Duration::from_millis(100);

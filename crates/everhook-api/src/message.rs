@@ -476,7 +476,7 @@ impl MessageOut<'_> {
 
 impl<'a> MessageOut<'a> {
     /// Shows a message; `payload` is given where it is at hand as JSON.
-    fn new(
+    pub(crate) fn new(
         message: &'a Message,
         now: Timestamp,
         content: &ContentParams,

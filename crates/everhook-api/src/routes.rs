@@ -20,12 +20,13 @@ use utoipa::openapi::{Paths, RefOr};
 
 use crate::access;
 use crate::error::ApiError;
+use crate::idempotency::{self, Keyed};
 use crate::state::{Api, ApiConfig};
 use crate::strict::{self, Known, KnownByRoute};
 use crate::{
     application, attempt, batch, bounds, destination, document, endpoint, endpoint_headers, endpoint_secret,
-    event_type, example, health, job, job_end, message, message_batch, node, once, outbox, portal, precheck, queue,
-    redrive, schedule, worker,
+    event_type, example, health, job, job_end, message, message_batch, node, once, outbox, poller, portal, precheck,
+    queue, redrive, schedule, worker,
 };
 
 /// How long a browser may remember what it may send.
@@ -71,6 +72,7 @@ pub(crate) fn all() -> Routes {
         .merge(message::routes())
         .merge(message_batch::routes())
         .merge(precheck::routes())
+        .merge(poller::routes())
         .merge(example::routes())
         .merge(once::routes())
         .merge(attempt::routes())
@@ -134,6 +136,11 @@ impl Routes {
         T: 'static,
         D: Description,
     {
+        let path = D::path();
+        let is_keyed = D::methods().contains(&HttpMethod::Post) && !idempotency::deduplicates(&path);
+        if is_keyed {
+            return self.described(Keyed(handler), &description, document::add_failures);
+        }
         self.described(handler, &description, document::add_failures)
     }
 

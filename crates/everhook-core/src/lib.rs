@@ -24,6 +24,7 @@ pub mod name;
 pub mod nearest;
 pub mod once;
 pub mod outcome;
+pub mod poll;
 pub mod queue;
 pub mod relay;
 pub mod resource;

@@ -18,15 +18,16 @@ struct Migration {
 }
 
 /// In order; the first one is version 1.
-const MIGRATIONS: [Migration; 4] = [
+const MIGRATIONS: [Migration; 5] = [
     Migration { name: "catalog", compatible_from: 1, sql: include_str!("../migrations/0001_catalog.sql") },
     Migration { name: "history", compatible_from: 2, sql: include_str!("../migrations/0002_history.sql") },
     Migration { name: "work", compatible_from: 3, sql: include_str!("../migrations/0003_work.sql") },
     Migration { name: "outbox", compatible_from: 4, sql: include_str!("../migrations/0004_outbox.sql") },
+    Migration { name: "answers", compatible_from: 4, sql: include_str!("../migrations/0005_answers.sql") },
 ];
 
 /// The version that this binary knows and needs.
-pub(crate) const SCHEMA_VERSION: i32 = 4;
+pub(crate) const SCHEMA_VERSION: i32 = 5;
 const _: () = assert!(SCHEMA_VERSION as usize == MIGRATIONS.len());
 
 /// The lock of all migrations; "everhook" in ASCII.

@@ -12,11 +12,11 @@ use crate::job::{batch as job_batch, enqueue, output, query, steer};
 use crate::schedule::fire;
 use crate::{
     append, backlog, batch, dedup, endpoints, environment, feed, history, lease, once, optimistic_append, outbox,
-    partition, queue, redrive, renew, resource, retention, schedule, session, settle, tx, worker,
+    partition, poll, queue, redrive, renew, request, resource, retention, schedule, session, settle, tx, worker,
 };
 
 /// The statements of every module.
-const ALL: [&[fn() -> &'static Text]; 30] = [
+const ALL: [&[fn() -> &'static Text]; 32] = [
     append::STATEMENTS,
     backlog::STATEMENTS,
     batch::STATEMENTS,
@@ -36,9 +36,11 @@ const ALL: [&[fn() -> &'static Text]; 30] = [
     outbox::STATEMENTS,
     output::STATEMENTS,
     partition::STATEMENTS,
+    poll::STATEMENTS,
     queue::STATEMENTS,
     redrive::STATEMENTS,
     renew::STATEMENTS,
+    request::STATEMENTS,
     resource::STATEMENTS,
     resource::PROJECTION_STATEMENTS,
     retention::STATEMENTS,

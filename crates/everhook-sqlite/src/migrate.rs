@@ -35,6 +35,7 @@ const MIGRATIONS: &[Migration] = migrations! {
     1 "0001_catalog" compatible from 1;
     2 "0002_history" compatible from 2;
     3 "0003_work" compatible from 3;
+    5 "0005_answers" compatible from 3;
 };
 
 const CREATE_SCHEMA_VERSION: &str = "create table if not exists schema_version (

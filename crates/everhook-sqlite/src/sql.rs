@@ -11,7 +11,7 @@ use rusqlite::{Connection, Row, ToSql, params_from_iter};
 
 use crate::error::Fault;
 use crate::rows::Reader;
-use crate::{append, environment, feed, history, queue, resource, schedule, settle};
+use crate::{append, environment, feed, history, poll, queue, request, resource, schedule, settle};
 
 pub(crate) fn run<S: Statement>(conn: &Connection, statement: S) -> Result<S::Answer, Fault> {
     let call = statement.call();
@@ -142,12 +142,14 @@ pub(crate) fn limit(rows: usize) -> i64 {
 }
 
 /// The statements of every module.
-const ALL: [&[fn() -> &'static Text]; 9] = [
+const ALL: [&[fn() -> &'static Text]; 11] = [
     append::STATEMENTS,
     environment::STATEMENTS,
     history::delivery::STATEMENTS,
     feed::STATEMENTS,
+    poll::STATEMENTS,
     queue::STATEMENTS,
+    request::STATEMENTS,
     resource::STATEMENTS,
     resource::PROJECTION_STATEMENTS,
     schedule::fire::STATEMENTS,

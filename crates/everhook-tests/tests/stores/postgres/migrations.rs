@@ -25,10 +25,10 @@ async fn refusal(url: &str) -> String {
 async fn migrating_again_changes_nothing() {
     let database = Database::empty().await;
     let first = migrate(database.url()).await.unwrap();
-    assert_eq!((first.from, first.to), (0, 4));
-    assert_eq!(first.applied, ["catalog", "history", "work", "outbox"]);
+    assert_eq!((first.from, first.to), (0, 5));
+    assert_eq!(first.applied, ["catalog", "history", "work", "outbox", "answers"]);
     let second = migrate(database.url()).await.unwrap();
-    assert_eq!((second.from, second.to, second.applied.len()), (4, 4, 0));
+    assert_eq!((second.from, second.to, second.applied.len()), (5, 5, 0));
     open(database.url()).await.unwrap();
 }
 
@@ -37,8 +37,8 @@ async fn two_nodes_may_migrate_at_once() {
     let database = Database::empty().await;
     let (one, other) = tokio::join!(migrate(database.url()), migrate(database.url()));
     let (one, other) = (one.unwrap(), other.unwrap());
-    assert_eq!((one.to, other.to), (4, 4));
-    assert_eq!(one.applied.len() + other.applied.len(), 4);
+    assert_eq!((one.to, other.to), (5, 5));
+    assert_eq!(one.applied.len() + other.applied.len(), 5);
     open(database.url()).await.unwrap();
 }
 

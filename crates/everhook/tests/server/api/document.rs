@@ -32,13 +32,17 @@ fn the_document_lists_every_route() {
     /api/v1/app/{app_id} delete get patch put
     /api/v1/app/{app_id}/attempt/endpoint/{endpoint_id} get
     /api/v1/app/{app_id}/attempt/msg/{msg_id} get
+    /api/v1/app/{app_id}/destination post
     /api/v1/app/{app_id}/endpoint get post
     /api/v1/app/{app_id}/endpoint/{endpoint_id} delete get patch put
     /api/v1/app/{app_id}/endpoint/{endpoint_id}/headers get patch put
     /api/v1/app/{app_id}/endpoint/{endpoint_id}/redrive post
     /api/v1/app/{app_id}/endpoint/{endpoint_id}/secret get
     /api/v1/app/{app_id}/endpoint/{endpoint_id}/secret/rotate post
+    /api/v1/app/{app_id}/endpoint/{endpoint_id}/send-example post
     /api/v1/app/{app_id}/msg get post
+    /api/v1/app/{app_id}/msg/batch post
+    /api/v1/app/{app_id}/msg/precheck/active post
     /api/v1/app/{app_id}/msg/{msg_id} get
     /api/v1/app/{app_id}/msg/{msg_id}/attempt get
     /api/v1/app/{app_id}/msg/{msg_id}/attempt/{attempt_id} get
@@ -50,6 +54,9 @@ fn the_document_lists_every_route() {
     /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/resend post
     /api/v1/app/{app_id}/once get
     /api/v1/app/{app_id}/once/{key} delete get
+    /api/v1/app/{app_id}/poller/{sink_id} get
+    /api/v1/app/{app_id}/poller/{sink_id}/consumer/{consumer_id} get
+    /api/v1/app/{app_id}/poller/{sink_id}/consumer/{consumer_id}/seek post
     /api/v1/auth/app-portal-access/{app_id} post
     /api/v1/auth/dashboard-access/{app_id} post
     /api/v1/batch get post

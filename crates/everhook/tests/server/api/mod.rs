@@ -18,6 +18,7 @@ mod message_batch;
 mod node;
 mod once;
 mod paging;
+mod poller;
 mod queue;
 mod schedule;
 mod server;
