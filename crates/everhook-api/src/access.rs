@@ -50,6 +50,10 @@ const NEEDS: &[(&str, &str, Capability)] = &[
     ("GET", "/api/v1/background-task", ViewBase),
     ("GET", "/api/v1/background-task/{task_id}", ViewBase),
     ("POST", "/api/v1/background-task/{task_id}/cancel", CreateAttempts),
+    ("POST", "/api/v1/app/{app_id}/destination", ManageEndpoint),
+    ("GET", "/api/v1/app/{app_id}/poller/{sink_id}", ViewBase),
+    ("GET", "/api/v1/app/{app_id}/poller/{sink_id}/consumer/{consumer_id}", ViewBase),
+    ("POST", "/api/v1/app/{app_id}/poller/{sink_id}/consumer/{consumer_id}/seek", CreateAttempts),
     ("GET", "/api/v1/event-type", ViewBase),
     ("GET", "/api/v1/event-type/{event_type_name}", ViewBase),
 ];

@@ -80,6 +80,10 @@ async fn resend(
     at: AtEndpoint,
     input: Input,
 ) -> Result<(StatusCode, Json<EmptyResponse>), ApiError> {
+    if at.endpoint.is_polled() {
+        let detail = "The endpoint is polled: its readers can read the message again.";
+        return Err(ApiError::bad_request("polled_endpoint", detail));
+    }
     if of.message.payload_at(api.now()).is_none() {
         return Err(no_payload());
     }

@@ -12,6 +12,7 @@ use everhook_core::limits::{
 };
 use everhook_core::name::{Metadata, Name};
 use everhook_core::operational::OperationalEvent;
+use everhook_core::poll::POLL_URL;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::signing::{SigningKey, SigningKeys};
 use everhook_core::time::Timestamp;
@@ -41,7 +42,7 @@ use crate::state::Api;
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct EndpointIn {
-    /// The URL that deliveries are sent to.
+    /// The URL that deliveries are sent to. The URL `poll:` makes a polled endpoint: readers fetch its messages.
     #[schema(format = "uri")]
     pub(crate) url: String,
     /// A description for display.
@@ -253,7 +254,11 @@ pub(crate) struct Checks<'a> {
 
 impl Checks<'_> {
     /// Reads the event types that `wanted` names, before the loop that changes the endpoint.
-    async fn of<'a>(api: &'a Api, environment: EnvironmentId, wanted: &EndpointIn) -> Result<Checks<'a>, ApiError> {
+    pub(crate) async fn of<'a>(
+        api: &'a Api,
+        environment: EnvironmentId,
+        wanted: &EndpointIn,
+    ) -> Result<Checks<'a>, ApiError> {
         let names = check_names(wanted.wanted_types())?.unwrap_or_default();
         if names.is_empty() {
             return Ok(Checks { api, unknown: names });
@@ -295,6 +300,9 @@ impl Checks<'_> {
     /// Checks a new URL. An unchanged URL is kept, even if the current configuration does not allow it.
     fn url(&self, url: String, old: Option<&Endpoint>) -> Result<String, Violation> {
         if old.is_some_and(|old| old.url == url) {
+            return Ok(url);
+        }
+        if url == POLL_URL {
             return Ok(url);
         }
         violation::at("url").check(self.api.egress.check_url(&url)).map(String::from)
@@ -366,6 +374,29 @@ impl Form for EndpointIn {
 impl EndpointIn {
     fn wanted_types(&self) -> Option<&[String]> {
         self.event_types.as_deref().or(self.filter_types.as_deref())
+    }
+
+    /// An endpoint with the URL `poll:`, whose messages readers fetch.
+    pub(crate) fn polled(
+        uid: Option<String>,
+        event_types: Option<Vec<String>>,
+        channels: Option<Vec<String>>,
+    ) -> EndpointIn {
+        EndpointIn {
+            url: POLL_URL.to_owned(),
+            description: None,
+            disabled: None,
+            event_types,
+            filter_types: None,
+            channels,
+            secret: None,
+            uid: Some(uid),
+            throttle_rate: None,
+            rate_limit: None,
+            metadata: None,
+            headers: None,
+            version: None,
+        }
     }
 
     /// Builds a new endpoint of `application`, or the replacement of `old`.

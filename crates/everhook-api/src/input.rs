@@ -146,7 +146,7 @@ impl FromRequest<Arc<Api>> for Input {
 }
 
 /// Reads the key of a POST request. Requests with other methods are safe to repeat without a key.
-fn idempotency_key(parts: &Parts) -> Result<Option<&str>, ApiError> {
+pub(crate) fn idempotency_key(parts: &Parts) -> Result<Option<&str>, ApiError> {
     let Some(value) = parts.headers.get("idempotency-key").filter(|_| parts.method == Method::POST) else {
         return Ok(None);
     };

@@ -95,3 +95,12 @@ pub(crate) const EXPUNGE_MAX: usize = 250;
 pub(crate) const EXPUNGE_AT_ONCE: usize = 16;
 /// Applications that a request for statistics may name.
 pub(crate) const USAGE_APPLICATIONS_MAX: usize = 1000;
+
+/// The longest stored answer of a request with an idempotency key.
+pub(crate) const ANSWER_BYTES_MAX: usize = 64 * 1024;
+
+/// The longest wait for the answer of the same request that is still running.
+pub(crate) const ANSWER_WAIT: Duration = Duration::from_secs(3);
+
+/// The time between two looks for that answer.
+pub(crate) const ANSWER_POLL: Duration = Duration::from_millis(100);

@@ -20,13 +20,14 @@ use utoipa::openapi::{Paths, RefOr};
 
 use crate::access;
 use crate::error::ApiError;
+use crate::idempotency::{self, Keyed};
 use crate::state::{Api, ApiConfig};
 use crate::strict::{self, Known, KnownByRoute};
 use crate::{
     application, attempt, background_task, batch, bounds, delivery, delivery_steer, destination, document, endpoint,
     endpoint_headers, endpoint_message, endpoint_replay, endpoint_secret, endpoint_stats, environment, event_type,
     event_type_import, example, health, integration, job, job_end, message, message_batch, message_content, node, once,
-    operational_webhook, outbox, portal, precheck, queue, redrive, schedule, statistics, token_end, worker,
+    operational_webhook, outbox, poller, portal, precheck, queue, redrive, schedule, statistics, token_end, worker,
 };
 
 /// Time for which a browser may cache the answer to a preflight request.
@@ -77,6 +78,7 @@ pub(crate) fn all() -> Routes {
         .merge(message::routes())
         .merge(message_batch::routes())
         .merge(precheck::routes())
+        .merge(poller::routes())
         .merge(example::routes())
         .merge(message_content::routes())
         .merge(once::routes())
@@ -150,6 +152,11 @@ impl Routes {
         T: 'static,
         D: Description,
     {
+        let path = D::path();
+        let is_keyed = D::methods().contains(&HttpMethod::Post) && !idempotency::deduplicates(&path);
+        if is_keyed {
+            return self.described(Keyed(handler), &description, document::add_failures);
+        }
         self.described(handler, &description, document::add_failures)
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::id::{ApplicationId, EndpointId};
 use crate::name::{Metadata, Name};
+use crate::poll::POLL_URL;
 use crate::signing::SigningKeys;
 use crate::task::stored_as;
 use crate::time::Timestamp;
@@ -45,4 +46,11 @@ pub struct Endpoint {
     pub updated_at: Timestamp,
     /// Raised by every change; a concurrent change is detected by it.
     pub revision: i64,
+}
+
+impl Endpoint {
+    /// Whether readers fetch the messages, so that no requests are sent.
+    pub fn is_polled(&self) -> bool {
+        self.url == POLL_URL
+    }
 }

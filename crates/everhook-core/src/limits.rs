@@ -88,6 +88,8 @@ pub const SNOOZE_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 pub const CRASHES_MAX: u32 = 5;
 /// Spread of the due times of reclaimed tasks, so that one crash does not start all of them at once.
 pub const RECLAIM_JITTER: Duration = Duration::from_millis(500);
+/// Longest time for which a running request holds its idempotency key. A crashed request blocks its key for this time.
+pub const REQUEST_CLAIM: Duration = Duration::from_secs(60);
 /// Lifetime of an idempotency key.
 pub const IDEMPOTENCY_KEPT: Duration = Duration::from_secs(12 * 3600);
 /// Retention of messages and their attempts.
@@ -168,6 +170,8 @@ pub const WORKER_QUEUES_MAX: usize = 100;
 pub const WORKER_KINDS_MAX: usize = 100;
 /// Jobs that one lease of a remote worker returns.
 pub const WORKER_LEASE_MAX: usize = 500;
+/// Consumers of one polled endpoint.
+pub const POLL_CONSUMERS_MAX: usize = 100;
 /// Messages in one batch request.
 pub const MESSAGE_BATCH_MAX: usize = 1000;
 /// Jobs in one bulk request.

@@ -7,10 +7,11 @@ use everhook_core::application::Environment;
 use everhook_core::batch::Resolution;
 use everhook_core::delivery::DeliveryAction;
 use everhook_core::endpoint::EndpointState;
-use everhook_core::id::{BatchId, JobId, OrgId};
+use everhook_core::id::{BatchId, Id, JobId, OrgId};
 use everhook_core::job::report::Progress;
 use everhook_core::job::{JobAction, LeaseLost, LeaseProof};
 use everhook_core::name::Name;
+use everhook_core::poll::PollMark;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::token::{TokenEnd, TokenKeyChange};
 use everhook_store::batch::{BatchRecord, NewBatch, Resolve, Resolved};
@@ -21,7 +22,9 @@ use everhook_store::history::{Expunge, Resend, Resent};
 use everhook_store::job::{Enqueued, NewJob};
 use everhook_store::lease::{Appended, NewMessage};
 use everhook_store::made::WithMade;
+use everhook_store::poll::{PollAsk, Polled, SeekAsk};
 use everhook_store::query::Read;
+use everhook_store::request::{RequestAnswer, RequestClaim};
 use everhook_store::resource::{Change, ChangedResource, Create, Deleted, Resource, ResourceKey};
 use everhook_store::schedule::Run;
 use everhook_store::steer::{Steer, Steered};
@@ -56,6 +59,38 @@ impl Node {
             return Ok(Vec::new());
         }
         self.enqueueing.submit(jobs).await
+    }
+}
+
+/// Polled endpoints.
+impl Node {
+    /// Returns messages of a polled endpoint, and stores the position that a consumer has confirmed.
+    pub async fn poll(&self, scope: AppScope, ask: PollAsk) -> Result<Polled, StoreError> {
+        self.store.poll(scope, ask).await
+    }
+
+    /// Moves a consumer to a time. Returns none if the poller has too many consumers.
+    pub async fn seek(&self, scope: AppScope, ask: SeekAsk) -> Result<Option<PollMark>, StoreError> {
+        self.store.seek(scope, ask).await
+    }
+}
+
+/// Requests with an idempotency key.
+impl Node {
+    /// Claims the key of a request for `holder`.
+    pub async fn claim_request(&self, scope: Scope, key: DedupKey, holder: Id) -> Result<RequestClaim, StoreError> {
+        self.store.claim_request(scope, key, holder).await
+    }
+
+    /// Stores the answer of a request, or releases its key if there is no answer to keep.
+    pub async fn finish_request(
+        &self,
+        scope: Scope,
+        key: DedupKey,
+        holder: Id,
+        answer: Option<RequestAnswer>,
+    ) -> Result<(), StoreError> {
+        self.store.finish_request(scope, key, holder, answer).await
     }
 }
 

@@ -86,10 +86,11 @@ impl Default for Ages {
 impl Ages {
     fn of(&self, what: Prunable) -> Duration {
         match what {
-            Prunable::Messages => self.messages,
+            // An entry is of no use without its message, and a consumer not without entries.
+            Prunable::Messages | Prunable::Polled | Prunable::PollConsumers => self.messages,
             Prunable::DeadDeliveries => self.dead_deliveries,
             // These rows contain their own expiry time.
-            Prunable::Payloads | Prunable::Keys => Duration::ZERO,
+            Prunable::Payloads | Prunable::Keys | Prunable::Answers => Duration::ZERO,
             Prunable::Jobs => self.jobs,
             Prunable::OnceSlots => self.once_slots,
             Prunable::Sessions => self.sessions,

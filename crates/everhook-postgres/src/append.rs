@@ -7,10 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use everhook_core::id::{ApplicationId, EnvironmentId, LaneId};
+use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, LaneId};
 use everhook_core::message::Message;
 use everhook_core::time::Timestamp;
-use everhook_store::append::{PlannedTask, accepted, judge, kept_by_suppressed, plan};
+use everhook_store::append::{PlannedTask, accepted, judge, kept_by_suppressed, plan, plan_polled};
 use everhook_store::cache::EndpointSet;
 use everhook_store::capacity::Slot;
 use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
@@ -21,6 +21,7 @@ use crate::dedup::{self, Owners};
 use crate::endpoints::{self, AppKey, EndpointSets};
 use crate::error::Fault;
 use crate::once;
+use crate::poll::{AppendPolled, PolledRow, PolledRows};
 use crate::store::PostgresStore;
 use crate::tx::Tx;
 
@@ -79,6 +80,8 @@ struct Written {
     environment: EnvironmentId,
     message: Arc<Message>,
     tasks: Vec<PlannedTask>,
+    /// The polled endpoints, each with the time from which readers see the message.
+    polled: Vec<(EndpointId, Timestamp)>,
 }
 
 /// The decision about one message of the batch.
@@ -226,7 +229,8 @@ impl Planner<'_> {
             slot
         };
         let tasks = plan(environment, &message, set, &self.store.ids, self.now, new.addressing(), take_slot);
-        AppendDecision::Accepted(Written { environment, message: Arc::new(message), tasks })
+        let polled = plan_polled(&message, set, self.now, new.addressing());
+        AppendDecision::Accepted(Written { environment, message: Arc::new(message), tasks, polled })
     }
 }
 
@@ -299,7 +303,19 @@ async fn write(
     let expiring = |written: &&Written| ExpiryRow::new(written.environment, &written.message);
     let expiries: Expiries = written.iter().filter_map(expiring).collect();
     let append_expiry = expiries.nonempty().map(|fresh| AppendPayloadExpiry { fresh });
+    let polled: PolledRows = written.iter().flat_map(|written| polled_rows(written)).collect();
+    let append_polled = polled.nonempty().map(|fresh| AppendPolled { fresh });
     let append_message = AppendMessage { fresh, created_at: now };
     let append_task = tasks.nonempty().map(|fresh| AppendTask { fresh });
-    tx.finish((append_message, append_expiry, append_task, lock_lane, lower_lane_due)).await.map(drop)
+    tx.finish((append_message, append_expiry, append_polled, append_task, lock_lane, lower_lane_due)).await.map(drop)
+}
+
+fn polled_rows(written: &Written) -> impl Iterator<Item = PolledRow> {
+    let (environment, message) = (written.environment, written.message.id);
+    written.polled.iter().map(move |(endpoint, due_at)| PolledRow {
+        environment,
+        endpoint: *endpoint,
+        message,
+        due_at: *due_at,
+    })
 }

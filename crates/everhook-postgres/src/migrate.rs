@@ -26,6 +26,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { name: "job reads", compatible_from: 4, sql: include_str!("../migrations/0005_job_reads.sql") },
     Migration { name: "tokens", compatible_from: 4, sql: include_str!("../migrations/0006_tokens.sql") },
     Migration { name: "background", compatible_from: 4, sql: include_str!("../migrations/0007_background.sql") },
+    Migration { name: "answers", compatible_from: 4, sql: include_str!("../migrations/0008_answers.sql") },
 ];
 
 /// The version that this binary knows and needs.

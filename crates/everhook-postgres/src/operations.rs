@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use everhook_core::application::Environment;
-use everhook_core::id::{BatchId, JobId, KeyId, OrgId, SessionId};
+use everhook_core::id::{BatchId, Id, JobId, KeyId, OrgId, SessionId};
 use everhook_core::job::report::Progress;
 use everhook_core::job::{LeaseLost, LeaseProof};
 use everhook_core::lane::Feed;
 use everhook_core::name::Name;
+use everhook_core::poll::PollMark;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
 use everhook_core::token::{TokenEnd, TokenKeyChange};
@@ -26,8 +27,10 @@ use everhook_store::lease::{
     Append, Appended, LeaseAsk, LeaseGrant, NewSession, ReclaimAsk, Reclaimed, Renewed, Settled, Settlement,
 };
 use everhook_store::made::{Made, WithMade};
+use everhook_store::poll::{PollAsk, Polled, SeekAsk};
 use everhook_store::query::{Answer, Query};
 use everhook_store::queue::QueueCount;
+use everhook_store::request::{RequestAnswer, RequestClaim};
 use everhook_store::resource::{ChangedResource, Deleted, NewResource, Resource, ResourceKey};
 use everhook_store::retention::Prune;
 use everhook_store::schedule::{FiredAll, Run};
@@ -231,6 +234,29 @@ impl Store for PostgresStore {
 
     async fn end_tokens(&self, scope: AppScope, ends: Vec<TokenEnd>) -> Result<(), StoreError> {
         self.run_plain(Op::EndTokens, || self.end_tokens_once(scope, &ends)).await
+    }
+
+    async fn poll(&self, scope: AppScope, ask: PollAsk) -> Result<Polled, StoreError> {
+        self.run_plain(Op::Poll, || self.poll_once(scope, &ask)).await
+    }
+
+    async fn seek(&self, scope: AppScope, ask: SeekAsk) -> Result<Option<PollMark>, StoreError> {
+        self.run_plain(Op::Seek, || self.seek_once(scope, &ask)).await
+    }
+
+    async fn claim_request(&self, scope: Scope, key: DedupKey, holder: Id) -> Result<RequestClaim, StoreError> {
+        self.run_plain(Op::ClaimRequest, || self.claim_request_once(scope.environment, &key, holder)).await
+    }
+
+    async fn finish_request(
+        &self,
+        scope: Scope,
+        key: DedupKey,
+        holder: Id,
+        answer: Option<RequestAnswer>,
+    ) -> Result<(), StoreError> {
+        let finish = || self.finish_request_once(scope.environment, &key, holder, answer.as_ref());
+        self.run_plain(Op::FinishRequest, finish).await
     }
 
     async fn prune(&self, prune: Prune) -> Result<usize, StoreError> {

@@ -131,7 +131,8 @@ impl PostgresStore {
             }
             let key = (new.environment, new.message.application);
             let set = self.cache.peek(key.0, key.1)?;
-            if new.version.is_some_and(|found_at| found_at != set.version) {
+            // The statement writes no rows for polled endpoints.
+            if set.has_polled || new.version.is_some_and(|found_at| found_at != set.version) {
                 return None;
             }
             match speculation.applications.iter().find(|(known, _)| *known == key) {

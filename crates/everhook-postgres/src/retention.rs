@@ -31,6 +31,9 @@ statement! {
     PruneTaskDead = "prune_task_dead" { before: Timestamp, limit: usize };
     PrunePayload = "prune_payload" { now: Timestamp, limit: usize };
     PruneDedup = "prune_dedup" { low: String, high: String };
+    PruneRequest = "prune_request" { now: Timestamp, limit: usize };
+    PrunePolled = "prune_polled" { before: Timestamp, limit: usize };
+    PrunePollConsumer = "prune_poll_consumer" { before: Timestamp, limit: usize };
     PruneJob = "prune_job" { floor: Id, before: Timestamp, limit: usize };
     PruneOnce = "prune_once" { before: Timestamp, limit: usize };
     PruneSession = "prune_session" { before: Timestamp, limit: usize };
@@ -92,6 +95,12 @@ impl PostgresStore {
                 let now = self.read_clock().await?;
                 database.write(PrunePayload { now, limit }).await?
             }
+            Prunable::Answers => {
+                let now = self.read_clock().await?;
+                database.write(PruneRequest { now, limit }).await?
+            }
+            Prunable::Polled => database.write(PrunePolled { before, limit }).await?,
+            Prunable::PollConsumers => database.write(PrunePollConsumer { before, limit }).await?,
             Prunable::Keys => self.prune_keys(limit).await?,
             Prunable::OnceSlots => database.write(PruneOnce { before, limit }).await?,
             Prunable::Sessions => self.prune_sessions(before, limit).await?,

@@ -12,8 +12,8 @@ use crate::job::{batch as job_batch, enqueue, output, query, steer};
 use crate::schedule::fire;
 use crate::{
     append, background, backlog, batch, dedup, deliveries, endpoints, environment, feed, history, lease, once,
-    operational, optimistic_append, outbox, partition, queue, redrive, renew, resource, retention, schedule, session,
-    settle, token, tx, worker,
+    operational, optimistic_append, outbox, partition, poll, queue, redrive, renew, request, resource, retention,
+    schedule, session, settle, token, tx, worker,
 };
 
 /// The statements of every module.
@@ -41,9 +41,11 @@ const ALL: &[&[fn() -> &'static Text]] = &[
     outbox::STATEMENTS,
     output::STATEMENTS,
     partition::STATEMENTS,
+    poll::STATEMENTS,
     queue::STATEMENTS,
     redrive::STATEMENTS,
     renew::STATEMENTS,
+    request::STATEMENTS,
     resource::STATEMENTS,
     resource::PROJECTION_STATEMENTS,
     retention::STATEMENTS,

@@ -13,7 +13,7 @@ use everhook_core::message::Message;
 use everhook_core::name::Name;
 use everhook_core::scope::AppScope;
 use everhook_core::task::{Task, TaskState};
-use everhook_store::append::{PlannedTask, accepted, judge, kept_by_suppressed, plan};
+use everhook_store::append::{PlannedTask, accepted, judge, kept_by_suppressed, plan, plan_polled};
 use everhook_store::cache::EndpointSet;
 use everhook_store::capacity::Slot;
 use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
@@ -24,6 +24,7 @@ use rusqlite::{CachedStatement, Connection, params};
 use crate::dedup::{self, Claims};
 use crate::error::Fault;
 use crate::once;
+use crate::poll::AppendPolled;
 use crate::rows::{self, Reader};
 use crate::sql::run;
 use crate::writer::Tx;
@@ -227,6 +228,9 @@ impl AppendBatch<'_> {
                 let waits = if task.due_at > tx.now { Waits::No } else { Waits::Yes };
                 lower_lane_due(tx, environment, task.lane, task.due_at.as_micros(), waits)?;
             }
+        }
+        for (endpoint, due_at) in plan_polled(&message, endpoints, tx.now, addressing) {
+            run(tx.conn, AppendPolled { environment, endpoint, message: message.id, due_at })?;
         }
         Ok(accepted(message, planned))
     }

@@ -37,6 +37,7 @@ const MIGRATIONS: &[Migration] = migrations! {
     3 "0003_work" compatible from 3;
     6 "0006_tokens" compatible from 3;
     7 "0007_background" compatible from 3;
+    8 "0008_answers" compatible from 3;
 };
 
 const CREATE_SCHEMA_VERSION: &str = "create table if not exists schema_version (

@@ -6,10 +6,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use everhook_core::application::Environment;
 use everhook_core::batch::BatchChange;
-use everhook_core::id::{BatchId, JobId, KeyId, OrgId, SessionId};
+use everhook_core::id::{BatchId, Id, JobId, KeyId, OrgId, SessionId};
 use everhook_core::job::report::Progress;
 use everhook_core::job::{LeaseLost, LeaseProof};
 use everhook_core::name::Name;
+use everhook_core::poll::PollMark;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
 use everhook_core::token::{TokenEnd, TokenKeyChange};
@@ -25,8 +26,10 @@ use everhook_store::lease::{
     Append, Appended, LeaseAsk, LeaseGrant, NewSession, ReclaimAsk, Reclaimed, Renewed, Settled, Settlement,
 };
 use everhook_store::made::{Made, WithMade};
+use everhook_store::poll::{PollAsk, Polled, SeekAsk};
 use everhook_store::query::{Answer, Query};
 use everhook_store::queue::QueueCount;
+use everhook_store::request::{RequestAnswer, RequestClaim};
 use everhook_store::resource::{ChangedResource, Deleted, NewResource, Resource, ResourceKey};
 use everhook_store::retention::Prune;
 use everhook_store::schedule::{FiredAll, Run};
@@ -42,7 +45,8 @@ use crate::queue::stats;
 use crate::schedule::fire;
 use crate::writer::{Tx, WriteAsk, WriteClass};
 use crate::{
-    append, background, batch, deliveries, environment, lease, once, reads, resource, session, settle, token, worker,
+    append, background, batch, deliveries, environment, lease, once, poll, reads, request, resource, session, settle,
+    token, worker,
 };
 
 #[async_trait]
@@ -241,6 +245,29 @@ impl Store for SqliteStore {
     async fn end_tokens(&self, scope: AppScope, ends: Vec<TokenEnd>) -> Result<(), StoreError> {
         let ask = WriteAsk { op: Op::EndTokens, class: WriteClass::Change, rows: ends.len() };
         self.write(ask, move |tx| token::end(tx, scope, &ends)).await
+    }
+
+    async fn poll(&self, scope: AppScope, ask: PollAsk) -> Result<Polled, StoreError> {
+        self.change(Op::Poll, move |tx| poll::poll(tx, scope, &ask)).await
+    }
+
+    async fn seek(&self, scope: AppScope, ask: SeekAsk) -> Result<Option<PollMark>, StoreError> {
+        self.change(Op::Seek, move |tx| poll::seek(tx, scope, &ask)).await
+    }
+
+    async fn claim_request(&self, scope: Scope, key: DedupKey, holder: Id) -> Result<RequestClaim, StoreError> {
+        self.change(Op::ClaimRequest, move |tx| request::claim(tx, scope.environment, &key, holder)).await
+    }
+
+    async fn finish_request(
+        &self,
+        scope: Scope,
+        key: DedupKey,
+        holder: Id,
+        answer: Option<RequestAnswer>,
+    ) -> Result<(), StoreError> {
+        let finish = move |tx: &Tx<'_>| request::finish(tx, scope.environment, &key, holder, answer.as_ref());
+        self.change(Op::FinishRequest, finish).await
     }
 
     async fn prune(&self, prune: Prune) -> Result<usize, StoreError> {

@@ -75,6 +75,16 @@ impl Rule {
                 is_asked_again: true,
                 ..plain(query!("list_expired_dedup"), query!("prune_dedup"))
             },
+            Prunable::Answers => Rule {
+                ages: vec![Value::Integer(now.as_micros())],
+                is_asked_again: true,
+                ..plain(query!("list_expired_request"), query!("prune_request"))
+            },
+            Prunable::Polled => plain(query!("list_expired_polled"), query!("prune_polled")),
+            Prunable::PollConsumers => Rule {
+                is_asked_again: true,
+                ..plain(query!("list_expired_poll_consumer"), query!("prune_poll_consumer"))
+            },
             Prunable::Jobs => Rule {
                 belongings: &[query!("delete_job_attempt"), query!("delete_job_output")],
                 ..plain(query!("list_expired_job"), query!("prune_job"))

@@ -12,7 +12,8 @@ use rusqlite::{Connection, Row, ToSql, params_from_iter};
 use crate::error::Fault;
 use crate::rows::Reader;
 use crate::{
-    append, background, deliveries, environment, feed, history, operational, queue, resource, schedule, settle, token,
+    append, background, deliveries, environment, feed, history, operational, poll, queue, request, resource, schedule,
+    settle, token,
 };
 
 pub(crate) fn run<S: Statement>(conn: &Connection, statement: S) -> Result<S::Answer, Fault> {
@@ -153,7 +154,9 @@ const ALL: &[&[fn() -> &'static Text]] = &[
     history::delivery::STATEMENTS,
     feed::STATEMENTS,
     operational::STATEMENTS,
+    poll::STATEMENTS,
     queue::STATEMENTS,
+    request::STATEMENTS,
     resource::STATEMENTS,
     resource::PROJECTION_STATEMENTS,
     schedule::fire::STATEMENTS,

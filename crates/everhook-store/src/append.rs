@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use everhook_core::endpoint::Endpoint;
-use everhook_core::id::{EnvironmentId, Id, LaneId, MessageId, TaskId};
+use everhook_core::fanout::Audience;
+use everhook_core::id::{EndpointId, EnvironmentId, Id, LaneId, MessageId, TaskId};
 use everhook_core::message::Message;
 use everhook_core::task::{PRIORITY_DEFAULT, Task, TaskKey, TaskKind, Trigger};
 use everhook_core::time::Timestamp;
@@ -57,7 +58,7 @@ pub struct PlannedTask {
     pub slot: Option<Slot>,
 }
 
-/// Plans the deliveries of one message: one for each endpoint of its audience, due now or at a later `deliver_at`.
+/// Plans the deliveries of one message: one for each endpoint of its audience that is not polled, due now or at a later `deliver_at`.
 pub fn plan(
     environment: EnvironmentId,
     message: &Message,
@@ -68,9 +69,9 @@ pub fn plan(
     mut take_slot: impl FnMut(LaneId) -> Option<Slot>,
 ) -> Vec<PlannedTask> {
     let due_at = deliver_at.map_or(now, |at| at.max(now));
-    let wanting =
-        endpoints.endpoints.iter().filter(|e| audience.includes(e, &message.event_type, &message.channels)).cloned();
-    wanting
+    receivers(message, endpoints, audience)
+        .filter(|endpoint| !endpoint.is_polled())
+        .cloned()
         .map(|endpoint| {
             let lane = endpoint.id.lane();
             // A delivery that is not due yet waits like a retry: it takes no slot, and no other delivery waits behind
@@ -81,6 +82,32 @@ pub fn plan(
             PlannedTask { task, endpoint, slot }
         })
         .collect()
+}
+
+/// Returns the endpoints that a message is for.
+fn receivers<'e>(
+    message: &'e Message,
+    endpoints: &'e EndpointSet,
+    audience: Audience,
+) -> impl Iterator<Item = &'e Arc<Endpoint>> {
+    let is_receiver =
+        move |endpoint: &&Arc<Endpoint>| audience.includes(endpoint, &message.event_type, &message.channels);
+    endpoints.endpoints.iter().filter(is_receiver)
+}
+
+/// Returns the polled endpoints that a message is for, and the time from which readers see it.
+pub fn plan_polled(
+    message: &Message,
+    endpoints: &EndpointSet,
+    now: Timestamp,
+    Addressing { audience, deliver_at }: Addressing,
+) -> Vec<(EndpointId, Timestamp)> {
+    if !endpoints.has_polled {
+        return Vec::new();
+    }
+    let due_at = deliver_at.map_or(now, |at| at.max(now));
+    let polled = receivers(message, endpoints, audience).filter(|endpoint| endpoint.is_polled());
+    polled.map(|endpoint| (endpoint.id, due_at)).collect()
 }
 
 /// Returns the row of a delivery before its first lease.

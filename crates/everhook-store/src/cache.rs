@@ -24,6 +24,8 @@ pub struct EndpointSet {
     pub version: i64,
     /// Every endpoint that is not deleted. Descriptions and metadata are left out: no delivery needs them.
     pub endpoints: Vec<Arc<Endpoint>>,
+    /// Whether any of them is polled.
+    pub has_polled: bool,
     bytes: usize,
 }
 
@@ -32,7 +34,8 @@ impl EndpointSet {
     pub fn new(version: i64, mut endpoints: Vec<Endpoint>) -> EndpointSet {
         endpoints.sort_by_key(|endpoint| endpoint.id);
         let bytes = endpoints.iter().map(size).sum();
-        EndpointSet { version, endpoints: endpoints.into_iter().map(Arc::new).collect(), bytes }
+        let has_polled = endpoints.iter().any(Endpoint::is_polled);
+        EndpointSet { version, endpoints: endpoints.into_iter().map(Arc::new).collect(), has_polled, bytes }
     }
 
     pub fn find(&self, id: EndpointId) -> Option<&Arc<Endpoint>> {

@@ -13,6 +13,12 @@ pub enum Prunable {
     Payloads,
     /// Keys under which an object was accepted once, after their own expiry at any age.
     Keys,
+    /// Answers of requests with an idempotency key, after their own expiry at any age.
+    Answers,
+    /// Entries of polled endpoints, by their age in whole days.
+    Polled,
+    /// Consumers of polled endpoints that were not used since.
+    PollConsumers,
     /// Jobs that succeeded or were cancelled, with their attempts and output. Dead jobs stay.
     Jobs,
     /// Once-slots without a claim or reset since, with their suppressed calls.
@@ -28,11 +34,14 @@ pub enum Prunable {
 }
 
 impl Prunable {
-    pub const ALL: [Prunable; 10] = [
+    pub const ALL: [Prunable; 13] = [
         Prunable::Messages,
         Prunable::DeadDeliveries,
         Prunable::Payloads,
         Prunable::Keys,
+        Prunable::Answers,
+        Prunable::Polled,
+        Prunable::PollConsumers,
         Prunable::Jobs,
         Prunable::OnceSlots,
         Prunable::Sessions,
@@ -48,6 +57,9 @@ impl Prunable {
             Prunable::DeadDeliveries => "dead-deliveries",
             Prunable::Payloads => "payloads",
             Prunable::Keys => "keys",
+            Prunable::Answers => "answers",
+            Prunable::Polled => "polled",
+            Prunable::PollConsumers => "poll-consumers",
             Prunable::Jobs => "jobs",
             Prunable::OnceSlots => "once-slots",
             Prunable::Sessions => "sessions",

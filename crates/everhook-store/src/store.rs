@@ -11,10 +11,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use everhook_core::application::Environment;
-use everhook_core::id::{BatchId, JobId, KeyId, OrgId, SessionId};
+use everhook_core::id::{BatchId, Id, JobId, KeyId, OrgId, SessionId};
 use everhook_core::job::report::Progress;
 use everhook_core::job::{LeaseLost, LeaseProof};
 use everhook_core::name::Name;
+use everhook_core::poll::PollMark;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
 use everhook_core::token::{TokenEnd, TokenKeyChange};
@@ -32,8 +33,10 @@ use crate::lease::{
     Append, Appended, LeaseAsk, LeaseGrant, NewSession, ReclaimAsk, Reclaimed, Renewed, Settled, Settlement,
 };
 use crate::made::WithMade;
+use crate::poll::{PollAsk, Polled, SeekAsk};
 use crate::query::{Answer, Query, QueryName, Read};
 use crate::queue::QueueCount;
+use crate::request::{RequestAnswer, RequestClaim};
 use crate::resource::{Change, ChangedResource, Create, Deleted, NewResource, Resource, ResourceKey};
 use crate::retention::Prune;
 use crate::schedule::{FiredAll, Run};
@@ -238,6 +241,21 @@ store! {
         /// Ends tokens of an application before they expire. An earlier end of the same tokens stays in force.
         /// Repeatable.
         [EndTokens] fn end_tokens(scope: AppScope, ends: Vec<TokenEnd>) -> ();
+
+        /// Returns messages of a polled endpoint. New messages get their positions first, in the order of their commits.
+        /// Stores the position that a consumer has confirmed. Repeatable.
+        [Poll] fn poll(scope: AppScope, ask: PollAsk) -> Polled;
+        /// Moves a consumer to a time, and makes its earlier marks invalid. Returns none if the poller has too many
+        /// consumers.
+        [Seek] fn seek(scope: AppScope, ask: SeekAsk) -> Option<PollMark>;
+
+        /// Claims the key of a request for `holder`. Repeatable by the same holder.
+        [ClaimRequest] fn claim_request(scope: Scope, key: DedupKey, holder: Id) -> RequestClaim;
+        /// Stores the answer of a request, or releases its key if there is no answer to keep. Has no effect if `holder`
+        /// has lost the key. Repeatable.
+        [FinishRequest] fn finish_request(
+            scope: Scope, key: DedupKey, holder: Id, answer: Option<RequestAnswer>
+        ) -> ();
 
         /// Prunes old rows and returns how many. A number below `limit` means that no older rows are left.
         [Prune] fn prune(prune: Prune) -> usize;

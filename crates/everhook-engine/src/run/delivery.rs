@@ -167,7 +167,8 @@ impl Deliverer {
         let Some((endpoint, message, body)) = target else {
             return Some(AttemptEnd::Attempted(cancelled(leased, started_at)));
         };
-        if leased.task.cancel {
+        // An endpoint may become polled while a delivery waits for it.
+        if leased.task.cancel || endpoint.is_polled() {
             return Some(AttemptEnd::Attempted(cancelled(leased, started_at)));
         }
         // The delivery may have waited for a slot, and the session may have been lost or the drain interrupted since it
@@ -247,6 +248,7 @@ fn cancelled(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
     let reason = match (leased.endpoint(), leased.message()) {
         (None, _) => "the endpoint was deleted",
         (_, None) => "the message was pruned",
+        (Some(endpoint), _) if endpoint.is_polled() => "the endpoint is polled",
         _ => "the payload was removed",
     };
     AttemptRecord {

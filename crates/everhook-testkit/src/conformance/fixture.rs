@@ -330,7 +330,10 @@ impl<S: Stage + ?Sized> Fixture<S> {
         }
         let endpoints = std::mem::take(&mut *self.bystander.endpoints.lock().unwrap());
         let new = self.shadow(&self.message());
-        let wanting = endpoints.iter().filter(|endpoint| fanout::wants(endpoint, &new.message.event_type, &[])).count();
+        let wanting = endpoints
+            .iter()
+            .filter(|endpoint| !endpoint.is_polled() && fanout::wants(endpoint, &new.message.event_type, &[]))
+            .count();
         let append = Append { fast: Some(self.bystanding()), messages: vec![new] };
         match &self.store.append(append).await.unwrap()[..] {
             [Appended::Accepted { leased, pending: 0, .. }] => assert_eq!(leased.len(), wanting, "{leased:?}"),

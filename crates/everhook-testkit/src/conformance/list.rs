@@ -27,6 +27,19 @@ macro_rules! conformance_lease {
             a_message_for_later_keeps_no_other_waiting
             a_lane_is_ready_for_the_earliest_of_a_batch
         }
+        $crate::conformance_cases! { $backend, poll:
+            a_polled_endpoint_keeps_messages_for_its_readers
+            a_reader_may_choose_messages
+            a_message_for_later_reaches_readers_later
+            a_consumer_continues_where_it_confirmed
+            a_poller_has_a_bounded_number_of_consumers
+            pruned_entries_do_not_stop_a_reader
+        }
+        $crate::conformance_cases! { $backend, request:
+            a_request_is_answered_once_for_all_nodes
+            a_failed_request_leaves_its_key
+            an_expired_answer_is_forgotten
+        }
         $crate::conformance_cases! { $backend, once:
             the_first_message_for_a_slot_wins_it
             a_suppressed_message_is_not_there

@@ -9,7 +9,7 @@ use everhook_core::message::Message;
 use everhook_core::name::Name;
 use everhook_core::scope::AppScope;
 use everhook_core::time::Timestamp;
-use everhook_store::append::{KeyHolder, PlannedTask, accepted, judge, kept_by_suppressed, plan};
+use everhook_store::append::{KeyHolder, PlannedTask, accepted, judge, kept_by_suppressed, plan, plan_polled};
 use everhook_store::cache::EndpointSet;
 use everhook_store::capacity::Slot;
 use everhook_store::dedup::DedupKey;
@@ -18,7 +18,7 @@ use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
 use everhook_store::resource::Parent;
 
 use crate::mem::tables::{KeyRow, Tables, TaskPlace, TaskRow};
-use crate::mem::{once, resource};
+use crate::mem::{once, poll, resource};
 
 /// Appends messages one after the other. Each sees the rows of earlier ones, in the same transaction too.
 pub(super) fn append(tables: &mut Tables, ids: &Ids, now: Timestamp, append: Append) -> Vec<Appended> {
@@ -59,6 +59,9 @@ pub(super) fn append_one(
     let planned = plan(environment, &message, &endpoints, ids, now, addressing, take_slot);
     for task in &planned {
         write(tables, fast, task, now);
+    }
+    for (endpoint, due_at) in plan_polled(&message, &endpoints, now, addressing) {
+        poll::add(tables, (environment, endpoint), message.id, due_at);
     }
     accepted(message, planned)
 }

@@ -7,17 +7,18 @@ use std::time::Duration;
 use async_trait::async_trait;
 use everhook_core::application::Environment;
 use everhook_core::endpoint::Endpoint;
-use everhook_core::id::{BatchId, EnvironmentId, JobId, KeyId, OrgId, SessionId};
+use everhook_core::id::{BatchId, EnvironmentId, Id, JobId, KeyId, OrgId, SessionId};
 use everhook_core::integration::Integration;
 use everhook_core::job::report::Progress;
 use everhook_core::job::{LeaseLost, LeaseProof};
 use everhook_core::name::Name;
+use everhook_core::poll::PollMark;
 use everhook_core::resource::ResourceKind;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
 use everhook_core::token::{TokenEnd, TokenKeyChange};
 
-use crate::mem::{MemStore, append, backlog, job, lease, sessions, settle};
+use crate::mem::{MemStore, append, backlog, job, lease, poll, request, sessions, settle};
 use everhook_store::answers;
 use everhook_store::background::{Advance, Advanced};
 use everhook_store::batch::{BatchRecord, NewBatch, Resolve, Resolved};
@@ -31,8 +32,10 @@ use everhook_store::lease::{
 };
 use everhook_store::made::{Made, WithMade};
 use everhook_store::piece::Piece;
+use everhook_store::poll::{PollAsk, Polled, SeekAsk};
 use everhook_store::query::{Answer, Query};
 use everhook_store::queue::QueueCount;
+use everhook_store::request::{RequestAnswer, RequestClaim};
 use everhook_store::resource::{ChangedResource, Deleted, NewResource, Resource, ResourceKey, ResourcePlace};
 use everhook_store::retention::Prune;
 use everhook_store::schedule::{FiredAll, Run};
@@ -216,6 +219,33 @@ impl Store for MemStore {
 
     async fn end_tokens(&self, _: AppScope, _: Vec<TokenEnd>) -> Result<(), StoreError> {
         Err(refused(Op::EndTokens))
+    }
+
+    async fn poll(&self, scope: AppScope, ask: PollAsk) -> Result<Polled, StoreError> {
+        let (mut tables, now) = self.lock();
+        Ok(poll::poll(&mut tables, now, scope, &ask))
+    }
+
+    async fn seek(&self, scope: AppScope, ask: SeekAsk) -> Result<Option<PollMark>, StoreError> {
+        let (mut tables, now) = self.lock();
+        Ok(poll::seek(&mut tables, now, scope, &ask))
+    }
+
+    async fn claim_request(&self, scope: Scope, key: DedupKey, holder: Id) -> Result<RequestClaim, StoreError> {
+        let (mut tables, now) = self.lock();
+        Ok(request::claim(&mut tables, now, scope.environment, &key, holder))
+    }
+
+    async fn finish_request(
+        &self,
+        scope: Scope,
+        key: DedupKey,
+        holder: Id,
+        answer: Option<RequestAnswer>,
+    ) -> Result<(), StoreError> {
+        let (mut tables, now) = self.lock();
+        request::finish(&mut tables, now, scope.environment, &key, holder, answer);
+        Ok(())
     }
 
     async fn prune(&self, prune: Prune) -> Result<usize, StoreError> {

@@ -37,6 +37,22 @@ impl MemStore {
                 let old = expired.map(|(key, row)| (row.expires_at, *key)).collect();
                 remove(&mut tables.keys, old, limit)
             }
+            Prunable::Answers => {
+                let expired = tables.requests.iter().filter(|(_, row)| row.expires_at <= now);
+                let old = expired.map(|(key, row)| (row.expires_at, *key)).collect();
+                remove(&mut tables.requests, old, limit)
+            }
+            Prunable::Polled => {
+                let day = |at: Timestamp| at.as_micros() / 86_400_000_000;
+                let expired = tables.polled.iter().filter(|(_, row)| day(row.due_at) < day(before));
+                let old = expired.map(|(key, row)| (row.due_at, *key)).collect();
+                remove(&mut tables.polled, old, limit)
+            }
+            Prunable::PollConsumers => {
+                let unused = tables.consumers.iter().filter(|(_, row)| row.used_at < before);
+                let old = unused.map(|(key, row)| (row.used_at, key.clone())).collect();
+                remove(&mut tables.consumers, old, limit)
+            }
             Prunable::Jobs => prune_jobs(tables, before, limit),
             Prunable::OnceSlots => {
                 let unused = tables.once.iter().filter(|(_, row)| row.updated_at < before);

@@ -14,6 +14,7 @@ pub use everhook_core::lane::LaneState;
 use everhook_core::message::Message;
 use everhook_core::name::Name;
 use everhook_core::once::OnceSlot;
+use everhook_core::poll::PollMark;
 use everhook_core::resource::ResourceKind;
 use everhook_core::role::Role;
 use everhook_core::task::{Task, TaskKey};
@@ -22,6 +23,7 @@ use everhook_store::batch::BatchRecord;
 use everhook_store::dedup::{DedupScope, HASH_BYTES};
 use everhook_store::lease::{Holding, NewAttempt, Reclaimed};
 use everhook_store::queue::LaneGroup;
+use everhook_store::request::RequestAnswer;
 use everhook_store::resource::{Parent, Resource};
 use everhook_store::schedule::Run;
 use everhook_store::worker::Takes;
@@ -51,8 +53,38 @@ pub struct Tables {
     pub runs: BTreeMap<(EnvironmentId, ScheduleId, Id), Run>,
     /// The queues and kinds that sessions of workers take.
     pub workers: BTreeMap<SessionId, Takes>,
+    /// Messages for polled endpoints.
+    pub polled: BTreeMap<(EnvironmentId, EndpointId, MessageId), PolledRow>,
+    /// The last position of each polled endpoint.
+    pub pollers: BTreeMap<(EnvironmentId, EndpointId), i64>,
+    pub consumers: BTreeMap<(EnvironmentId, EndpointId, Name), ConsumerRow>,
+    /// Requests with an idempotency key, by its hash.
+    pub requests: BTreeMap<(EnvironmentId, [u8; HASH_BYTES]), RequestRow>,
     /// Deduplication keys.
     pub keys: BTreeMap<(EnvironmentId, DedupScope, [u8; HASH_BYTES]), KeyRow>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct PolledRow {
+    /// None until a poll orders the message.
+    pub position: Option<i64>,
+    pub due_at: Timestamp,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct ConsumerRow {
+    pub mark: PollMark,
+    pub used_at: Timestamp,
+}
+
+#[derive(Clone, Debug)]
+pub struct RequestRow {
+    pub holder: Id,
+    /// The hash of the request's body.
+    pub body: [u8; HASH_BYTES],
+    /// None while the request runs.
+    pub answer: Option<RequestAnswer>,
+    pub expires_at: Timestamp,
 }
 
 #[derive(Clone, Debug)]

@@ -130,7 +130,20 @@ async fn check_bulk_work(client: &Client) {
     }
 }
 
+async fn check_polled(client: &Client) {
+    check(client, "order_polled", &["polled_waiting"], "(endpoint = $2) AND (due_at <= $3)").await;
+    let listed: Vec<String> =
+        partitions(client, "message").await.into_iter().chain(["polled_position".to_owned()]).collect();
+    check_with(client, "list_polled", &listed, "(id = polled.message)").await;
+    check(client, "find_polled_bounds", &["polled_position", "poller_pkey"], "(endpoint = $2)").await;
+    check(client, "find_polled_since", &["polled_pkey"], "(message >= $3)").await;
+    check(client, "find_polled_waiting", &["polled_waiting"], "(endpoint = $2)").await;
+    check(client, "prune_polled", &["polled_day"], "Index Cond: ((due_at / ").await;
+    check(client, "prune_request", &["request_expires"], "Index Cond: (expires_at <= $1)").await;
+}
+
 async fn check_all(client: &Client) {
+    check_polled(client).await;
     check_tasks(client).await;
     check_bulk_work(client).await;
     check_jobs(client).await;

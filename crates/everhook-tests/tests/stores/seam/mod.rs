@@ -6,6 +6,7 @@ mod job_form;
 mod operations;
 mod outbox_schema;
 mod piece;
+mod poll;
 mod resource_form;
 mod schedule_form;
 mod shares;

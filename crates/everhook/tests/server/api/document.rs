@@ -34,6 +34,7 @@ fn the_document_lists_every_route() {
     /api/v1/app/{app_id}/attempt/endpoint/{endpoint_id} get
     /api/v1/app/{app_id}/attempt/msg/{msg_id} get
     /api/v1/app/{app_id}/delivery get
+    /api/v1/app/{app_id}/destination post
     /api/v1/app/{app_id}/endpoint get post
     /api/v1/app/{app_id}/endpoint/{endpoint_id} delete get patch put
     /api/v1/app/{app_id}/endpoint/{endpoint_id}/attempt-stats get
@@ -71,6 +72,9 @@ fn the_document_lists_every_route() {
     /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/retry-now post
     /api/v1/app/{app_id}/once get
     /api/v1/app/{app_id}/once/{key} delete get
+    /api/v1/app/{app_id}/poller/{sink_id} get
+    /api/v1/app/{app_id}/poller/{sink_id}/consumer/{consumer_id} get
+    /api/v1/app/{app_id}/poller/{sink_id}/consumer/{consumer_id}/seek post
     /api/v1/auth/app-portal-access/{app_id} post
     /api/v1/auth/app/{app_id}/expire-all post
     /api/v1/auth/dashboard-access/{app_id} post

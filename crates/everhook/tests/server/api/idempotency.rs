@@ -4,11 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use everhook_core::id::{ApplicationId, EnvironmentId, MessageId};
+use everhook_core::lifecycle::NextRow;
 use everhook_core::limits::APPEND_QUEUE_MAX;
 use everhook_core::message::{Message, Rest};
+use everhook_core::scope::Scope;
+use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
 use everhook_store::lease::NewMessage;
 use everhook_store::query::QueryName;
+use everhook_store::request::{RequestAnswer, RequestClaim};
 use everhook_store::store::Op;
 use http::Method;
 use tokio::task::JoinSet;
@@ -61,6 +65,48 @@ async fn a_rotation_is_repeated_by_its_key() {
     assert_eq!(post(&world, path, "key", "{}").await.text("/key"), rotated);
     assert_eq!(secret().await, rotated, "not rotated a second time");
     assert_eq!(post(&world, path, "key", "{ }").await.code().0, 409);
+}
+
+#[tokio::test]
+async fn any_other_request_is_repeated_by_its_key() {
+    let world = World::new().await;
+    world.application("acme").await;
+    world.endpoint("acme", "main").await;
+    world.message("acme", "a").await;
+    world.deliver(500, b"no", NextRow::Dead).await;
+    let path = "/app/acme/endpoint/main/redrive";
+    let first = post(&world, path, "key", "{}").await;
+    assert_eq!((first.status.as_u16(), &first.json()["redriven"]), (202, &serde_json::json!(1)));
+    let again = post(&world, path, "key", "{}").await;
+    assert_eq!((again.status, &again.body), (first.status, &first.body), "the first answer, not a second redrive");
+    assert_eq!(post(&world, path, "key", r#"{"since": "2026-01-01T00:00:00Z"}"#).await.code().0, 409);
+    assert_eq!(post(&world, path, "another", "{}").await.json()["redriven"], 0);
+    assert_eq!(world.post(path, "{}").await.json()["redriven"], 0, "without a key it is done again");
+
+    let refused = post(&world, path, "bad", r#"{"since": 1}"#).await;
+    assert_eq!(refused.status, 422);
+    assert_eq!(post(&world, path, "bad", "{}").await.status, 202, "a failed request leaves its key");
+    let anonymous = Call::new(Method::POST, path).anonymous().header("idempotency-key", "key");
+    assert_eq!(world.call(anonymous.body("{}")).await.status, 401);
+}
+
+#[tokio::test]
+async fn a_request_waits_for_the_same_one_but_not_for_ever() {
+    let world = World::new().await;
+    world.application("acme").await;
+    world.endpoint("acme", "main").await;
+    let path = "/app/acme/endpoint/main/redrive";
+    let key = DedupKey::request("POST", &format!("/api/v1{path}"), "key", b"{}");
+    let (scope, holder) = (Scope::of(EnvironmentId(1)), world.node.new_id());
+    let claimed = world.node.claim_request(scope, key.clone(), holder).await.unwrap();
+    assert_eq!(claimed, RequestClaim::Won);
+    let running = post(&world, path, "key", "{}").await;
+    assert_eq!(running.code(), (409, "request_in_progress".to_owned()));
+    let answer = RequestAnswer { status: 202, body: Some("{\"of\":\"another replica\"}".into()) };
+    let (first, ()) = tokio::join!(post(&world, path, "key", "{}"), async {
+        world.node.finish_request(scope, key, holder, Some(answer)).await.unwrap();
+    });
+    assert_eq!(first.to_string(), r#"202 {"of":"another replica"}"#);
 }
 
 #[tokio::test]

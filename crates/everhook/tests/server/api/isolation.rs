@@ -9,8 +9,8 @@ use crate::api::world::{Call, World};
 
 /// A body that every route reads.
 const BODY: &str = r#"{"name": "x", "url": "https://example.com/", "eventType": "a", "payload": {}, "description": "d",
-    "headers": {}, "since": "2026-01-01T00:00:00Z", "until": "2026-01-02T00:00:00Z",
-    "spec": {"webhooks": {"b": {}}}}"#;
+    "headers": {}, "since": "2026-01-01T00:00:00Z", "until": "2026-01-02T00:00:00Z", "after": "2026-01-01T00:00:00Z",
+    "messages": [{"eventType": "a", "payload": {}}], "type": "pollingEndpoint", "spec": {"webhooks": {"b": {}}}}"#;
 
 /// An operation of the document.
 struct Operation {
@@ -27,7 +27,7 @@ struct Operation {
 impl Operation {
     /// As much of `all` as its body knows; the whole of it where unknown fields are accepted.
     fn body(&self, all: &Value) -> String {
-        let own = ["/redrive", "/once", "/outbox", "/cancel", "/retry-now", "/dismiss"];
+        let own = ["/redrive", "/once", "/outbox", "/cancel", "/retry-now", "/dismiss", "/msg/batch"];
         let is_own = is_of_jobs(&self.path) || own.iter().any(|own| self.path.contains(own));
         let mut body = all.clone();
         // A PATCH refuses what it would ignore.
@@ -84,13 +84,14 @@ fn is_of_jobs(path: &str) -> bool {
 
 /// An application with one of everything.
 struct Everything {
-    slots: [(&'static str, String); 9],
+    slots: [(&'static str, String); 11],
 }
 
 impl Everything {
     async fn create(world: &World) -> Everything {
         let application = world.application("acme").await;
         let endpoint = world.endpoint("acme", "main").await;
+        let poller = world.post("/app/acme/endpoint", r#"{"url": "poll:", "uid": "poll"}"#).await.created();
         world.post("/event-type", r#"{"name": "a", "description": ""}"#).await;
         let body = r#"{"eventType": "a", "payload": {}, "eventId": "e-1", "once": {"key": "k"}}"#;
         let message = world.post("/app/acme/msg", body).await.created();
@@ -110,6 +111,8 @@ impl Everything {
             ("{attempt_id}", attempt),
             ("{event_type_name}", "a".to_owned()),
             ("{key}", "k".to_owned()),
+            ("{sink_id}", poller),
+            ("{consumer_id}", "c".to_owned()),
         ];
         Everything { slots }
     }
@@ -143,6 +146,7 @@ async fn every_route_hides_another_environment() {
     let ids = |path: &str| ours.fill(path);
     let uids = |path: &str| {
         let path = path.replace("{endpoint_id}", "main").replace("{msg_id}", "e-1").replace("{app_id}", "acme");
+        let path = path.replace("{sink_id}", "poll");
         ours.fill(&path)
     };
     let mut seen = 0;
@@ -153,7 +157,7 @@ async fn every_route_hides_another_environment() {
         assert_eq!(answer.text("/code"), "not_found");
         seen += 1;
         let creates = method == Method::PUT && path.ends_with("/{endpoint_id}");
-        if !creates && (path.contains("{endpoint_id}") || path.contains("{msg_id}")) {
+        if !creates && ["{endpoint_id}", "{msg_id}", "{sink_id}"].iter().any(|slot| path.contains(slot)) {
             let call = Call::new(method.clone(), &uids(&path)).bearer(&world.other_key).body(&*body);
             let answer = world.call(call).await;
             assert_eq!(answer.status, 404, "{method} {path} by uid: {answer}");
@@ -161,7 +165,7 @@ async fn every_route_hides_another_environment() {
     }
     assert!(seen > 25, "the document lists them: {seen}");
     assert_eq!(world.get("/app/acme/msg/e-1").await.status, 200, "ours are untouched");
-    assert_eq!(world.get("/app/acme/endpoint").await.each("id").len(), 1);
+    assert_eq!(world.get("/app/acme/endpoint").await.each("id").len(), 2);
 }
 
 #[tokio::test]
@@ -176,7 +180,7 @@ async fn every_route_hides_another_application_from_a_token() {
         assert!(refused, "{method} {path}: {answer}");
         let own = ours.fill(&path.replace("{app_id}", "other"));
         let answer = world.call(Call::new(method.clone(), &own).bearer(&token).body(&*body)).await;
-        let foreign_child = path.contains("{endpoint_id}") || path.contains("{msg_id}");
+        let foreign_child = ["{endpoint_id}", "{msg_id}", "{sink_id}"].iter().any(|slot| path.contains(slot));
         assert!(!foreign_child || answer.status == 404 || answer.status == 403, "{method} {own}: {answer}");
     }
     for (method, path) in

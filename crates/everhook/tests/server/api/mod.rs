@@ -23,6 +23,7 @@ mod node;
 mod once;
 mod operational_webhook;
 mod paging;
+mod poller;
 mod queue;
 mod schedule;
 mod server;

@@ -1,0 +1,63 @@
+//! Answers of requests with an idempotency key.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use everhook_core::id::{EnvironmentId, Id};
+use everhook_core::limits::REQUEST_CLAIM;
+use everhook_core::time::Timestamp;
+use everhook_store::dedup::{DedupKey, HASH_BYTES};
+use everhook_store::request::{RequestAnswer, RequestClaim};
+use everhook_store::statement;
+
+use crate::error::Fault;
+use crate::sql::run;
+use crate::writer::Tx;
+
+statement! {
+    ClaimRequest<'a> = "claim_request" {
+        environment: EnvironmentId, hash: &'a [u8; HASH_BYTES], holder: Id, body: &'a [u8; HASH_BYTES],
+        claim_us: Duration, now: Timestamp,
+    } -> Option<Id>;
+    FindRequest<'a> = "find_request" { environment: EnvironmentId, hash: &'a [u8; HASH_BYTES] }
+        -> Option<([u8; HASH_BYTES], Option<u16>, Option<Bytes>)>;
+    FinishRequest<'a> = "finish_request" {
+        environment: EnvironmentId, hash: &'a [u8; HASH_BYTES], holder: Id, status: u16, answer: Option<&'a [u8]>,
+        kept_us: Duration, now: Timestamp,
+    };
+    ReleaseRequest<'a> = "release_request" { environment: EnvironmentId, hash: &'a [u8; HASH_BYTES], holder: Id };
+}
+
+pub(crate) fn claim(
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    key: &DedupKey,
+    holder: Id,
+) -> Result<RequestClaim, Fault> {
+    let (hash, body) = (&key.hash, &key.body);
+    let claim = ClaimRequest { environment, hash, holder, body, claim_us: REQUEST_CLAIM, now: tx.now };
+    if run(tx.conn, claim)?.is_some() {
+        return Ok(RequestClaim::Won);
+    }
+    let found = run(tx.conn, FindRequest { environment, hash })?;
+    let (body, status, answer) = found.ok_or(Fault::Corrupt { table: "request", column: "hash" })?;
+    Ok(RequestClaim::of_holder(body == key.body, status, answer))
+}
+
+pub(crate) fn finish(
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    key: &DedupKey,
+    holder: Id,
+    answer: Option<&RequestAnswer>,
+) -> Result<(), Fault> {
+    let hash = &key.hash;
+    match answer {
+        Some(RequestAnswer { status, body }) => {
+            let (status, answer) = (*status, body.as_deref());
+            let finish = FinishRequest { environment, hash, holder, status, answer, kept_us: key.kept, now: tx.now };
+            run(tx.conn, finish).map(drop)
+        }
+        None => run(tx.conn, ReleaseRequest { environment, hash, holder }).map(drop),
+    }
+}
