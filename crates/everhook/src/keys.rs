@@ -97,7 +97,7 @@ pub(crate) async fn revoke(store: &dyn Store, id: KeyId) -> anyhow::Result<()> {
     if store.change_key(id, KeyChange::Revoke).await? {
         return Ok(());
     }
-    Err(Failure::new(Exit::NotFound, format!("active key {id} not found: `everhook key list` shows all keys")))
+    Err(Failure::error(Exit::NotFound, format!("active key {id} not found: `everhook key list` shows all keys")))
 }
 
 #[expect(clippy::disallowed_methods, reason = "new keys are made of the system's randomness")]
