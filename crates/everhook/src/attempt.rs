@@ -49,7 +49,7 @@ pub(crate) enum AttemptCommand {
     },
 }
 
-/// Whose attempts to list. Both options together select the attempts of one delivery.
+/// Selection of attempts. Both options together select the attempts of one delivery.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
 pub(crate) struct AttemptsOf {

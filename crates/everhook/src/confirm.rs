@@ -58,7 +58,7 @@ impl Question<'_> {
         if answer.trim() == *word {
             Ok(())
         } else {
-            Err(Failure::new(Exit::Failed, "not confirmed: nothing was changed"))
+            Err(Failure::error(Exit::Failed, "not confirmed: nothing was changed"))
         }
     }
 }

@@ -121,7 +121,7 @@ impl Contexts {
 
     pub(crate) fn find(&self, name: &str) -> anyhow::Result<&Context> {
         self.context.get(name).ok_or_else(|| {
-            Failure::new(
+            Failure::error(
                 Exit::NotFound,
                 format!("context {name:?} not found: `everhook context list` shows all contexts"),
             )

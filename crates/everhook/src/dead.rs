@@ -107,7 +107,6 @@ impl Selection {
 }
 
 async fn list(remote: &Remote, at: &At, since: Option<Timestamp>, limit: usize) -> anyhow::Result<Answer> {
-    at.path()?;
     let endpoint = remote.get(&at.path()?).await?;
     let parameters = [
         ("status", Some("2".to_owned())),
@@ -144,7 +143,7 @@ async fn show(remote: &Remote, at: &At, message: &str) -> anyhow::Result<Answer>
     let endpoint = remote.get(&at.path()?).await?;
     let (path, id) = (message::path(&at.application, message)?, cell(&endpoint, "id"));
     let found = remote.get(&path).await?;
-    let missing = || Failure::new(Exit::NotFound, format!("{message} has no delivery to {}", at.endpoint));
+    let missing = || Failure::error(Exit::NotFound, format!("{message} has no delivery to {}", at.endpoint));
     let mut delivery = delivery(remote, &at.application, message, &id).await?.ok_or_else(missing)?;
     let attempts = format!("/app/{}/attempt/msg/{message}?endpoint_id={id}", at.application);
     let attempts = remote.get_all(&attempts, PAGE_MAX).await?;

@@ -43,7 +43,7 @@ pub(crate) enum EndpointCommand {
         /// Header of every request, such as 'Authorization: Bearer abc'; repeatable.
         #[arg(long = "header", value_name = "NAME: VALUE")]
         headers: Vec<String>,
-        /// Create it disabled: its messages wait until it is enabled.
+        /// Create it disabled: it gets no messages until it is enabled.
         #[arg(long)]
         disabled: bool,
     },
@@ -70,9 +70,9 @@ pub(crate) enum EndpointCommand {
         #[command(flatten)]
         consent: Consent,
     },
-    /// Enable an endpoint. Its waiting messages are delivered.
+    /// Enable an endpoint. Its open deliveries continue.
     Enable(At),
-    /// Disable an endpoint. Its messages wait until it is enabled.
+    /// Disable an endpoint. Its open deliveries wait, and new messages are not delivered to it.
     Disable(At),
     /// Show or rotate the signing secret of an endpoint.
     #[command(subcommand)]

@@ -35,7 +35,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    pub(crate) fn new(exit: Exit, text: impl Into<String>) -> anyhow::Error {
+    pub(crate) fn error(exit: Exit, text: impl Into<String>) -> anyhow::Error {
         anyhow::Error::new(Failure { exit, text: text.into() })
     }
 
@@ -55,7 +55,7 @@ impl std::error::Error for Failure {}
 
 /// An error of the arguments that the parser cannot see.
 pub(crate) fn usage(text: impl Into<String>) -> anyhow::Error {
-    Failure::new(Exit::Usage, text)
+    Failure::error(Exit::Usage, text)
 }
 
 #[cfg(test)]
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn the_exit_code_survives_added_context() {
-        let error = Err::<(), _>(Failure::new(Exit::NotFound, "no job")).context("could not show it").unwrap_err();
+        let error = Err::<(), _>(Failure::error(Exit::NotFound, "no job")).context("could not show it").unwrap_err();
         assert_eq!(Failure::exit(&error), Exit::NotFound);
         assert_eq!(format!("{error:#}"), "could not show it: no job");
         assert_eq!(Failure::exit(&anyhow::anyhow!("other")), Exit::Failed);

@@ -99,7 +99,7 @@ pub(crate) async fn revoke(store: &dyn Store, id: KeyId) -> anyhow::Result<()> {
     if store.change_key(id, KeyChange::Revoke).await? {
         return Ok(());
     }
-    Err(Failure::new(Exit::NotFound, format!("active key {id} not found: `everhook key list` shows all keys")))
+    Err(Failure::error(Exit::NotFound, format!("active key {id} not found: `everhook key list` shows all keys")))
 }
 
 /// Stores a new key that signs application tokens from now on.

@@ -91,7 +91,7 @@ pub(crate) struct PayloadArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct SendOptions {
-    /// Your own id of the message. Within a day, a second message with this id is not accepted.
+    /// Your own id of the message, accepted once per application.
     #[arg(long, value_name = "ID")]
     event_id: Option<String>,
     /// Channel of the message; repeatable.

@@ -181,7 +181,7 @@ impl Remote {
 
     async fn call(&self, method: Method, path: &str, body: Option<String>) -> anyhow::Result<Bytes> {
         let called = tokio::time::timeout(DEADLINE, self.answer(method, path, body)).await;
-        let silent = |_| Failure::new(Exit::Unreachable, format!("{} did not answer within {DEADLINE:?}", self.url));
+        let silent = |_| Failure::error(Exit::Unreachable, format!("{} did not answer within {DEADLINE:?}", self.url));
         let (status, body) = called.map_err(silent)??;
         if status.is_success() { Ok(body) } else { Err(self.refusal(status, &body)) }
     }
@@ -211,13 +211,13 @@ impl Remote {
             }
             _ => (Exit::Failed, format!("{url} answered {status}: {detail}")),
         };
-        Failure::new(exit, text)
+        Failure::error(exit, text)
     }
 
     async fn answer(&self, method: Method, path: &str, body: Option<String>) -> anyhow::Result<(StatusCode, Bytes)> {
         let response = http_client::send(&self.url, self.request(method, path, body)?).await.map_err(|error| {
             let remedy = "start the server, or set EVERHOOK_URL or --url to its address";
-            Failure::new(Exit::Unreachable, format!("could not reach {}: {remedy}: {error:#}", self.url))
+            Failure::error(Exit::Unreachable, format!("could not reach {}: {remedy}: {error:#}", self.url))
         })?;
         let status = response.status();
         let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;

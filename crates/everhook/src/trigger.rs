@@ -43,7 +43,7 @@ async fn only_application(remote: &Remote) -> anyhow::Result<String> {
     let found = remote.get_some("/app", 2, 2).await?.items;
     match found.as_slice() {
         [only] => Ok(cell(only, "id")),
-        [] => Err(Failure::new(Exit::NotFound, "there is no application: create one with `everhook app create`")),
+        [] => Err(Failure::error(Exit::NotFound, "there is no application: create one with `everhook app create`")),
         _ => Err(usage("there are several applications: choose one with --app")),
     }
 }
@@ -56,7 +56,7 @@ async fn sample(remote: &Remote, name: &str) -> anyhow::Result<Box<RawValue>> {
     })?;
     let schemas = Some(&found["schemas"]).filter(|schemas| !schemas.is_null()).map(Value::to_string);
     let payload = example::payload(schemas.as_deref(), 0).map_err(|error| {
-        Failure::new(Exit::Failed, format!("no example of {name}: {error}, or give a payload with --data"))
+        Failure::error(Exit::Failed, format!("no example of {name}: {error}, or give a payload with --data"))
     })?;
     raw_json(payload)
 }

@@ -55,7 +55,7 @@ impl VerifyArgs {
         };
         match headers.verify(&key, &body, self.tolerance) {
             Ok(()) => print(&format!("{} is genuine\n", headers.id)),
-            Err(invalid) => Err(Failure::new(Exit::Failed, format!("{} is not genuine: {invalid}", headers.id))),
+            Err(invalid) => Err(Failure::error(Exit::Failed, format!("{} is not genuine: {invalid}", headers.id))),
         }
     }
 }

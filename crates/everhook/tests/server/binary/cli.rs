@@ -1,8 +1,10 @@
 //! The command line: output, refusals and their texts.
 
-use std::process::Output;
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
 
-use crate::binary::environment::{everhook, repository};
+use crate::binary::environment::{everhook, python, repository};
+use crate::binary::operator::Operator;
 use crate::binary::server::{Backend, Server, on_both_stores};
 
 on_both_stores! {
@@ -85,6 +87,42 @@ fn exit_codes_tell_failures_apart() {
     assert!(prints(&["--help"]).contains("Exit codes:"));
 }
 
+/// Runs a command on a terminal of its own that types `input`, and returns the exit code with the screen.
+fn on_a_terminal(command: &Command, input: &str) -> (Option<i32>, String) {
+    const SPAWN: &str = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
+    let mut terminal = Command::new(python());
+    terminal.args(["-c", SPAWN]).arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => terminal.env(name, value),
+            None => terminal.env_remove(name),
+        };
+    }
+    let terminal = terminal.env("TERM", "xterm").stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = terminal.spawn().unwrap();
+    let mut typed = child.stdin.take().unwrap();
+    typed.write_all(input.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    drop(typed);
+    (output.status.code(), String::from_utf8(output.stdout).unwrap())
+}
+
+#[test]
+fn a_terminal_gets_colours_and_is_asked_before_something_is_destroyed() {
+    let server = Server::start(&Backend::sqlite(), &[]);
+    let operator = Operator::new(&server);
+    operator.prints(&["app", "create", "Acme", "--uid", "acme"]);
+    let (exit, screen) = on_a_terminal(&operator.command(&["app", "list"]), "");
+    assert!(exit == Some(0) && screen.contains("\u{1b}[1mNAME\u{1b}[0m"), "{screen:?}");
+    let (_, screen) = on_a_terminal(operator.command(&["app", "list"]).env("NO_COLOR", "1"), "");
+    assert!(screen.contains("NAME") && !screen.contains('\u{1b}'), "{screen:?}");
+    let (exit, screen) = on_a_terminal(&operator.command(&["app", "delete", "acme"]), "no\n");
+    assert!(exit == Some(1) && screen.contains("Type yes to continue"), "{screen:?}");
+    operator.prints(&["app", "show", "acme"]);
+    let (exit, screen) = on_a_terminal(&operator.command(&["app", "delete", "acme"]), "yes\n");
+    assert!(exit == Some(0) && screen.contains("deleted acme"), "{screen:?}");
+}
+
 #[test]
 fn contexts_choose_the_server_and_its_key() {
     let folder = tempfile::tempdir().unwrap();
@@ -157,7 +195,7 @@ fn help_names_every_command() {
     assert!(!help.contains("openapi"), "not for users: {help}");
     let serve = prints(&["serve", "--help"]);
     for option in ["127.0.0.1:8071", "--data", "--database", "--config"] {
-        assert!(serve.contains(option) && !help.contains("--data"), "{serve}");
+        assert!(serve.contains(option) && !help.contains("--data "), "{serve}");
     }
     let key = prints(&["key", "--help"]);
     assert!(["create", "list", "revoke"].iter().all(|command| key.contains(command)), "{key}");

@@ -23,18 +23,22 @@ fn applications_are_kept_by_commands(backend: Arc<Backend>) {
     let operator = Operator::new(&server);
     let id = operator.prints(&["app", "create", "Acme Ltd", "--uid", "acme", "--metadata", "plan=gold"]);
     assert!(id.starts_with("app_") && id.lines().count() == 1, "{id}");
-    insta::assert_snapshot!(masked(&operator.prints(&["app", "list"])), @"
-    ID                               UID   NAME      THROTTLE RATE  CREATED
-    app_000000000000000000000000000  acme  Acme Ltd  -              2026-01-01T00:00:00Z
-    ");
-    insta::assert_snapshot!(masked(&operator.prints(&["app", "show", "acme"])), @"
-    id        app_000000000000000000000000000
-    uid       acme
-    name      Acme Ltd
-    metadata  plan=gold
-    created   2026-01-01T00:00:00Z
-    changed   2026-01-01T00:00:00Z
-    ");
+    insta::allow_duplicates! {
+        insta::assert_snapshot!(masked(&operator.prints(&["app", "list"])), @"
+        ID                               UID   NAME      THROTTLE RATE  CREATED
+        app_000000000000000000000000000  acme  Acme Ltd  -              2026-01-01T00:00:00Z
+        ");
+    }
+    insta::allow_duplicates! {
+        insta::assert_snapshot!(masked(&operator.prints(&["app", "show", "acme"])), @"
+        id        app_000000000000000000000000000
+        uid       acme
+        name      Acme Ltd
+        metadata  plan=gold
+        created   2026-01-01T00:00:00Z
+        changed   2026-01-01T00:00:00Z
+        ");
+    }
     let csv = operator.prints(&["app", "list", "--csv"]);
     assert!(csv.starts_with("id,uid,name,throttle_rate,created\n") && csv.contains(",acme,Acme Ltd,,20"), "{csv}");
     let changed = operator.json(&["app", "update", "acme", "--name", "Acme", "--metadata", "plan=silver"]);
@@ -58,14 +62,19 @@ fn endpoints_are_kept_by_commands(backend: Arc<Backend>) {
     let server = Server::start(&backend, &[]);
     let operator = Operator::new(&server);
     operator.prints(&["app", "create", "Acme", "--uid", "acme"]);
+    for event_type in ["a.b", "c"] {
+        operator.prints(&["event-type", "create", event_type]);
+    }
     let url = "http://127.0.0.1:9/hook";
     let create = ["endpoint", "create", "acme", url, "--uid", "main", "--event-type", "a.b", "--event-type", "c"];
     let created = operator.prints(&[&create[..], &["--header", "X-Key: one two"]].concat());
     assert!(created.contains("\nsecret  whsec_") && created.contains("event types  a.b,c"), "{created}");
-    insta::assert_snapshot!(masked(&operator.prints(&["endpoint", "list", "acme"])), @"
-    ID                              UID   URL                      STATE    EVENT TYPES  CHANNELS  CREATED
-    ep_000000000000000000000000000  main  http://127.0.0.1:9/hook  enabled  a.b,c        -         2026-01-01T00:00:00Z
-    ");
+    insta::allow_duplicates! {
+        insta::assert_snapshot!(masked(&operator.prints(&["endpoint", "list", "acme"])), @"
+        ID                              UID   URL                      STATE    EVENT TYPES  CHANNELS  CREATED
+        ep_000000000000000000000000000  main  http://127.0.0.1:9/hook  enabled  a.b,c        -         2026-01-01T00:00:00Z
+        ");
+    }
     assert_eq!(operator.prints(&["endpoint", "disable", "acme", "main"]), "main is disabled\n");
     assert_eq!(operator.json(&["endpoint", "show", "acme", "main"])["disabled"], true);
     assert_eq!(operator.prints(&["endpoint", "enable", "acme", "main"]), "main is enabled\n");
@@ -95,19 +104,21 @@ fn event_types_are_kept_by_commands(backend: Arc<Backend>) {
     std::fs::write(&file, r#"{"type": "object"}"#).unwrap();
     let create = ["event-type", "create", "invoice.paid", "--description", "An invoice was paid", "--group", "billing"];
     operator.prints(&[&create[..], &["--schema", file.to_str().unwrap()]].concat());
-    insta::assert_snapshot!(masked(&operator.prints(&["event-type", "show", "invoice.paid"])), @r#"
-    name         invoice.paid
-    group        billing
-    state        active
-    description  An invoice was paid
-    created      2026-01-01T00:00:00Z
-    changed      2026-01-01T00:00:00Z
+    insta::allow_duplicates! {
+        insta::assert_snapshot!(masked(&operator.prints(&["event-type", "show", "invoice.paid"])), @r#"
+        name         invoice.paid
+        group        billing
+        state        active
+        description  An invoice was paid
+        created      2026-01-01T00:00:00Z
+        changed      2026-01-01T00:00:00Z
 
-    schema, version 1:
-    {
-      "type": "object"
+        schema, version 1:
+        {
+          "type": "object"
+        }
+        "#);
     }
-    "#);
     let changed = operator.json(&["event-type", "update", "invoice.paid", "--description", "It was paid"]);
     assert_eq!((&changed["description"], &changed["groupName"]), (&json!("It was paid"), &json!("billing")));
     assert!(operator.prints(&["event-type", "archive", "invoice.paid"]).starts_with("archived invoice.paid"));

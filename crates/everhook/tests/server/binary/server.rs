@@ -195,13 +195,13 @@ impl Server {
         };
         let (name, value) = self.backend.setting();
         let mut command = process::command(&self.binary);
+        command.arg("serve");
         if let Some(text) = &self.file {
             let path = self.folder.path().join("everhook.toml");
             fs::write(&path, text).unwrap();
             command.arg("--config").arg(path);
         }
         command
-            .arg("serve")
             .current_dir(self.folder.path())
             .env(name, value)
             // Most tests have no load balancer to wait for.
