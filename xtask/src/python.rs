@@ -26,7 +26,8 @@ pub(crate) fn prepare(workspace: &Workspace) -> Result<PathBuf> {
     let current = Packages::new(workspace, "requirements.txt", &venv);
     // One environment cannot hold two versions of a package: the older one gets a folder that the tests put first.
     let old = Packages::new(workspace, "requirements-svix-1.txt", &venv);
-    if current.are_installed() && old.are_installed() {
+    let properties = Packages::new(workspace, "requirements-properties.txt", &venv);
+    if current.are_installed() && old.are_installed() && properties.are_installed() {
         return Ok(python);
     }
     println!("==> preparing Python with the packages of the contract tests");
@@ -37,6 +38,7 @@ pub(crate) fn prepare(workspace: &Workspace) -> Result<PathBuf> {
         }
     }
     install(&python, &current, |pip| pip)?;
+    install(&python, &properties, |pip| pip)?;
     install(&python, &old, |pip| pip.arg("--no-deps").arg("--target").arg(venv.join("svix-1")))?;
     Ok(python)
 }

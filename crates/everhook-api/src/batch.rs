@@ -111,6 +111,15 @@ pub(crate) enum BatchJobsIn<'a> {
     Many(JobsIn<'a>),
 }
 
+/// A job, or a list with one entry per job.
+#[derive(ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only described: handlers return one of the two")]
+pub(crate) enum BatchJobsOut {
+    One(Box<job::response::JobOut>),
+    Many(EnqueuedListOut),
+}
+
 /// Distinguishes the two forms of a body.
 #[derive(Deserialize)]
 struct JobOrJobs {
@@ -195,7 +204,10 @@ async fn get(
 #[utoipa::path(
     post, path = "/api/v1/batch/{batch_id}/job", operation_id = "v1.batch.create-job", tag = "Batch",
     params(BatchPath), request_body = BatchJobsIn,
-    responses((status = 202, body = job::response::JobOut, description = "The job. For a list in `jobs`, a list with one entry per job."))
+    responses(
+        (status = 202, body = BatchJobsOut, description = "The job. For a list in `jobs`, a list with one entry per job."),
+        (status = 200, body = job::response::ExistingJobOut, description = "The job already exists: the request was repeated, or another job has the unique key."),
+    )
 )]
 async fn add_jobs(
     State(api): State<Arc<Api>>,

@@ -1,37 +1,25 @@
-//! The OpenAPI document, and the page at `/docs` that links to it.
+//! The OpenAPI document.
 
 use everhook_core::capability::Capability;
+use serde::Serialize;
+use serde_json::Value;
 use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{
     ComponentsBuilder, ContentBuilder, InfoBuilder, OpenApiBuilder, Ref, RefOr, Required, ResponseBuilder,
+    ServerBuilder,
 };
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::error::{Invalid, InvalidOut, ProblemOut};
 use crate::{bounds, routes};
 
+mod complete;
 mod patch;
+mod words;
 
 /// The name of the security scheme in the document.
 const BEARER: &str = "HTTPBearer";
-
-/// The page at `/docs`.
-pub(crate) const PAGE: &str = r#"<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Everhook</title>
-<style>body { font: 16px/1.5 system-ui, sans-serif; max-width: 42rem; margin: 3rem auto; padding: 0 1rem }</style>
-<h1>Everhook</h1>
-<p>The API is under <code>/api/v1</code>. It speaks the wire format of the Svix API: existing client libraries work.</p>
-<ul>
-<li><a href="/api/v1/openapi.json">The OpenAPI document</a></li>
-<li><a href="/api/v1/health/ready">The readiness of this server</a></li>
-</ul>
-<p>Create a key with <code>everhook key create</code> and send it as <code>Authorization: Bearer &lt;key&gt;</code>.</p>
-</html>
-"#;
 
 /// Returns the OpenAPI document of every route as JSON. A binary always returns the same text.
 pub fn openapi() -> String {
@@ -58,15 +46,49 @@ pub fn openapi() -> String {
         .version(env!("CARGO_PKG_VERSION"))
         .description(Some("Durable webhook delivery. Speaks the wire format of the Svix API."))
         .build();
+    let server = ServerBuilder::new().url("/").description(Some("The server that shows this document.")).build();
     let document = OpenApiBuilder::new()
         .info(info)
+        .servers(Some([server]))
         .paths(routes.paths)
         .components(Some(components))
         .security(Some([SecurityRequirement::new::<_, [&str; 0], &str>(BEARER, [])]))
         .build();
-    let mut text = document.to_pretty_json().expect("the document holds nothing but strings, numbers and lists");
-    text.push('\n');
-    text
+    let mut document = serde_json::to_value(document).expect(JSON);
+    complete::complete(&mut document);
+    Document::of(document).text()
+}
+
+/// Why the document can be written.
+const JSON: &str = "the document holds nothing but strings, numbers and lists";
+
+/// The parts of the document, in the order in which people read them.
+#[derive(Serialize)]
+struct Document {
+    openapi: Value,
+    info: Value,
+    servers: Value,
+    security: Value,
+    paths: Value,
+    components: Value,
+}
+
+impl Document {
+    fn of(mut document: Value) -> Document {
+        let mut part = |name: &str| document[name].take();
+        Document {
+            openapi: part("openapi"),
+            info: part("info"),
+            servers: part("servers"),
+            security: part("security"),
+            paths: part("paths"),
+            components: part("components"),
+        }
+    }
+
+    fn text(&self) -> String {
+        serde_json::to_string_pretty(self).expect(JSON) + "\n"
+    }
 }
 
 /// Adds the failures of every route that needs a caller.
@@ -76,14 +98,24 @@ pub(crate) fn add_failures(operation: &mut Operation) {
         ("401", "A valid key or token is required.", ProblemOut::name()),
         ("403", "The key or token does not allow this operation.", ProblemOut::name()),
         ("404", "The object does not exist, or the caller has no access to it.", ProblemOut::name()),
+        ("408", "The body did not arrive in time.", ProblemOut::name()),
         ("409", "The request conflicts with the current state.", ProblemOut::name()),
         ("413", "The body is too large.", ProblemOut::name()),
         ("422", "A value breaks a rule.", InvalidOut::name()),
+        ("500", "The server failed; its log has the cause.", ProblemOut::name()),
         ("503", "The server is temporarily unavailable. Retry with the same idempotency key.", ProblemOut::name()),
+        ("507", "The storage is full.", ProblemOut::name()),
     ];
     for (status, description, schema) in failures {
         let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(schema))).build();
         let response = ResponseBuilder::new().description(description).content("application/json", content).build();
+        operation.responses.responses.entry(status.to_owned()).or_insert(RefOr::T(response));
+    }
+    // The connection refuses such requests before it knows their route, without a body.
+    for (status, description) in
+        [("414", "The URI is too long."), ("431", "The request line and headers are too long.")]
+    {
+        let response = ResponseBuilder::new().description(description).build();
         operation.responses.responses.entry(status.to_owned()).or_insert(RefOr::T(response));
     }
 }

@@ -26,7 +26,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::error::ApiError;
 use crate::input::{self, Input};
 use crate::job::request::JobIn;
-use crate::job::response::{JobAttemptOut, JobOut, Shown};
+use crate::job::response::{ExistingJobOut, JobAttemptOut, JobOut, Shown};
 use crate::job::search::JobParams;
 use crate::page::{Cursor, Page, PageParams};
 use crate::query::Query;
@@ -115,7 +115,7 @@ pub(crate) fn routes() -> Routes {
     post, path = "/api/v1/job", operation_id = "v1.job.create", tag = "Job", request_body = JobIn,
     responses(
         (status = 202, body = JobOut),
-        (status = 200, body = JobOut, description = "The job already exists: the request was repeated, or another job has the unique key."),
+        (status = 200, body = ExistingJobOut, description = "The job already exists: the request was repeated, or another job has the unique key."),
     )
 )]
 async fn create(
@@ -258,11 +258,10 @@ pub(crate) async fn enqueue_one(
         Enqueued::Accepted { created_at, due_at } => {
             Ok((StatusCode::ACCEPTED, Json(JobOut::accepted(job, created_at, due_at))).into_response())
         }
-        Enqueued::Existing(id) => match api.read(query::FindJob { scope: Scope::of(environment), id }).await? {
-            Some(found) => Ok(Json(JobOut::new(found)).into_response()),
-            // The job has been deleted since, so only its id is known.
-            None => Ok(Json(serde_json::json!({ "id": id, "state": "deleted" })).into_response()),
-        },
+        Enqueued::Existing(id) => {
+            let found = api.read(query::FindJob { scope: Scope::of(environment), id }).await?;
+            Ok(Json(ExistingJobOut::new(id, found)).into_response())
+        }
         Enqueued::KeyReused => Err(ApiError::key_reused()),
         Enqueued::NoBatch if let Some(batch) = batch => Err(ApiError::not_found(format_args!("batch {batch}"))),
         Enqueued::NoBatch => Err(at("batchId").breaks("no batch has this id").into()),

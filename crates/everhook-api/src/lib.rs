@@ -61,6 +61,7 @@ mod state;
 mod statistics;
 mod strict;
 mod token_end;
+mod viewer;
 mod worker;
 
 pub use crate::document::openapi;

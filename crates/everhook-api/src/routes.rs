@@ -8,10 +8,10 @@ use std::sync::Arc;
 use axum::Router;
 use axum::handler::Handler;
 use axum::middleware::from_fn_with_state;
-use axum::response::{Html, IntoResponse, Redirect};
+use axum::response::{IntoResponse, Redirect};
 use axum::routing::{MethodFilter, get, on};
 use everhook_engine::node::Node;
-use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use http::header::CONTENT_TYPE;
 use http::{StatusCode, Uri};
 use tower_http::cors::{AllowHeaders, Any, CorsLayer};
 use utoipa::openapi::path::{HttpMethod, Operation, PathItem};
@@ -27,7 +27,8 @@ use crate::{
     application, attempt, background_task, batch, bounds, delivery, delivery_steer, destination, document, endpoint,
     endpoint_headers, endpoint_message, endpoint_replay, endpoint_secret, endpoint_stats, environment, event_type,
     event_type_import, example, health, integration, job, job_end, message, message_batch, message_content, node, once,
-    operational_webhook, outbox, poller, portal, precheck, queue, redrive, schedule, statistics, token_end, worker,
+    operational_webhook, outbox, poller, portal, precheck, queue, redrive, schedule, statistics, token_end, viewer,
+    worker,
 };
 
 /// Time for which a browser may cache the answer to a preflight request.
@@ -54,10 +55,9 @@ pub fn router(node: Arc<Node>, config: ApiConfig) -> Router {
         .merge(own_router.layer(from_fn_with_state(Arc::clone(&api), strict::check)))
         .route("/", get(|| async { Redirect::temporary("/docs") }))
         .route("/metrics", get(health::metrics))
-        .route("/docs", get(docs))
-        .route("/docs/", get(docs))
         .route("/portal/{app_id}", get(portal::page))
         .route("/portal/{app_id}/", get(portal::page))
+        .merge(viewer::routes())
         .route("/api/v1/openapi.json", get(async || ([(CONTENT_TYPE, "application/json")], document)))
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
@@ -104,10 +104,6 @@ pub(crate) fn all() -> Routes {
         .merge(batch::routes())
         .merge(schedule::routes())
         .merge(health::routes())
-}
-
-async fn docs() -> impl IntoResponse {
-    ([(CONTENT_SECURITY_POLICY, "default-src 'none'; style-src 'unsafe-inline'")], Html(document::PAGE))
 }
 
 async fn not_found(uri: Uri) -> impl IntoResponse {

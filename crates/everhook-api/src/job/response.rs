@@ -53,6 +53,34 @@ pub(crate) struct JobSpecOut {
     schedule_id: Option<ScheduleId>,
 }
 
+/// A job that a repeated request or a unique key refers to.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum ExistingJobOut {
+    Job(Box<JobOut>),
+    Deleted(DeletedJobOut),
+}
+
+/// A job that was deleted. Only its id is known.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DeletedJobOut {
+    /// The id of the deleted job.
+    #[schema(value_type = String, example = "job_1srOrx2ZWZBpBUvZwXKQmoEYga2")]
+    id: JobId,
+    /// Always `deleted`.
+    #[schema(value_type = String, pattern = "^(deleted)$")]
+    state: &'static str,
+}
+
+impl ExistingJobOut {
+    pub(crate) fn new(id: JobId, found: Option<JobRecord>) -> ExistingJobOut {
+        match found {
+            Some(found) => ExistingJobOut::Job(Box::new(JobOut::new(found))),
+            None => ExistingJobOut::Deleted(DeletedJobOut { id, state: "deleted" }),
+        }
+    }
+}
+
 /// A job.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]

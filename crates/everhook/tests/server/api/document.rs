@@ -151,6 +151,154 @@ fn the_document_is_complete() {
     assert!(count > 100);
 }
 
+fn document() -> Value {
+    serde_json::from_str(&everhook_api::openapi()).unwrap()
+}
+
+/// Every operation of the document: path, method and description.
+fn operations(document: &Value) -> Vec<(&str, &str, &Value)> {
+    let paths = document["paths"].as_object().unwrap().iter();
+    let each = paths.flat_map(|(path, item)| {
+        item.as_object().unwrap().iter().map(move |(method, operation)| (&**path, &**method, operation))
+    });
+    each.collect()
+}
+
+/// The value that a reference leads to.
+fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
+    match value["$ref"].as_str() {
+        Some(reference) => document.pointer(reference.trim_start_matches('#')).unwrap(),
+        None => value,
+    }
+}
+
+/// The server takes exactly the methods of the document at each of its paths.
+#[tokio::test]
+async fn the_document_and_the_routes_are_the_same() {
+    let document = document();
+    let world = World::new().await;
+    let mut methods = std::collections::BTreeMap::<&str, Vec<&str>>::new();
+    for (path, method, _) in operations(&document) {
+        methods.entry(path).or_default().push(method);
+    }
+    assert!(methods.len() > 60);
+    for (path, documented) in methods {
+        let filled = path.strip_prefix("/api/v1").unwrap().replace(['{', '}'], "");
+        for method in ["get", "post", "put", "patch", "delete"] {
+            let call = Call::new(method.to_uppercase().parse().unwrap(), &filled).anonymous().body("{}");
+            let answer = world.call(call).await;
+            let wanted = documented.contains(&method);
+            assert_eq!(answer.status != 405, wanted, "{method} {path}: {answer}");
+            assert!(!answer.body.contains("route /"), "{method} {path}: {answer}");
+        }
+    }
+}
+
+#[test]
+fn every_operation_and_field_has_a_description_and_an_example() {
+    let document = document();
+    assert_eq!(document["openapi"].as_str().unwrap().rsplit_once('.').unwrap().0, "3.1");
+    assert_eq!(document["servers"][0]["url"], "/");
+    let mut missing = Vec::new();
+    let mut expect = |place: String, value: &Value, members: &[&str]| {
+        for member in members.iter().filter(|member| value.get(**member).is_none_or(|text| text == "")) {
+            missing.push(format!("{place} has no {member}"));
+        }
+    };
+    let mut ids = std::collections::BTreeSet::new();
+    for (path, method, operation) in operations(&document) {
+        let place = format!("{method} {path}");
+        expect(place.clone(), operation, &["summary", "operationId", "tags", "responses"]);
+        assert!(ids.insert(operation["operationId"].as_str().unwrap()), "{place} has the id of another operation");
+        for parameter in operation["parameters"].as_array().into_iter().flatten() {
+            expect(format!("{place}: {}", parameter["name"]), parameter, &["description", "example"]);
+        }
+        let bodies = operation["responses"].as_object().unwrap().iter();
+        for (status, response) in bodies {
+            let response = resolved(&document, response);
+            expect(format!("{place}: {status}"), response, &["description"]);
+            if let Some(content) = response.pointer("/content/application~1json") {
+                expect(format!("{place}: {status}"), content, &["schema", "example"]);
+            }
+        }
+        if let Some(body) = operation.get("requestBody") {
+            expect(format!("{place}: body"), &body["content"]["application/json"], &["schema", "example"]);
+        }
+        let is_open = operation.get("security").is_some();
+        for failure in ["400", "401", "404", "422", "500", "503"].iter().filter(|_| !is_open) {
+            assert!(operation["responses"].get(*failure).is_some(), "{place} has no {failure}");
+        }
+    }
+    for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
+        expect(name.clone(), schema, &["description"]);
+        fields(schema, &mut |field, value| expect(format!("{name}.{field}"), value, &["description", "example"]));
+    }
+    assert!(missing.is_empty(), "document these at their fields:\n{}", missing.join("\n"));
+}
+
+/// Calls `visit` for every field of a schema and of its parts.
+fn fields(schema: &Value, visit: &mut dyn FnMut(&str, &Value)) {
+    for (field, value) in schema["properties"].as_object().into_iter().flatten() {
+        visit(field, value);
+        fields(value, visit);
+    }
+    for parts in ["allOf", "oneOf", "anyOf"] {
+        schema[parts].as_array().into_iter().flatten().for_each(|part| fields(part, visit));
+    }
+}
+
+#[test]
+fn every_example_matches_its_schema() {
+    let document = document();
+    let check = |place: String, schema: &Value, example: &Value| {
+        let mut whole = schema.as_object().unwrap().clone();
+        whole.insert("$schema".to_owned(), "https://json-schema.org/draft/2020-12/schema".into());
+        whole.insert("components".to_owned(), document["components"].clone());
+        let validator = jsonschema::draft202012::options().should_validate_formats(true).build(&whole.into()).unwrap();
+        let errors = validator.iter_errors(example).map(|error| error.to_string()).collect::<Vec<_>>();
+        assert!(errors.is_empty(), "{place}: {example}: {}", errors.join("; "));
+    };
+    let mut seen = 0;
+    for (path, method, operation) in operations(&document) {
+        let place = format!("{method} {path}");
+        for parameter in operation["parameters"].as_array().into_iter().flatten() {
+            check(format!("{place}: {}", parameter["name"]), &parameter["schema"], &parameter["example"]);
+        }
+        let responses = operation["responses"].as_object().unwrap().iter();
+        let bodies = responses.map(|(status, response)| (&**status, resolved(&document, response)));
+        for (name, body) in bodies.chain(operation.get("requestBody").map(|body| ("body", body))) {
+            if let Some(content) = body.pointer("/content/application~1json") {
+                check(format!("{place}: {name}"), &content["schema"], &content["example"]);
+                seen += 1;
+            }
+        }
+    }
+    for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
+        fields(schema, &mut |field, value| check(format!("{name}.{field}"), value, &value["example"]));
+    }
+    assert!(seen > 500, "{seen}");
+}
+
+#[tokio::test]
+async fn the_pages_load_nothing_from_elsewhere() {
+    let world = World::new().await;
+    for (path, kind) in [
+        ("/!/docs", "text/html"),
+        ("/!/docs/", "text/html"),
+        ("/!/docs/viewer.css", "text/css"),
+        ("/!/docs/viewer.js", "text/javascript"),
+    ] {
+        let file = world.call(Call::new(Method::GET, path).anonymous()).await;
+        assert_eq!(file.status, 200, "{path}");
+        assert!(file.headers["content-type"].to_str().unwrap().starts_with(kind), "{path}");
+        let policy = file.headers["content-security-policy"].to_str().unwrap();
+        assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+        assert_eq!(file.headers["x-content-type-options"], "nosniff");
+        assert!(!file.body.contains("http://") && !file.body.contains("https://"), "{path} names another server");
+        assert!(!file.body.contains("innerHTML") && !file.body.contains(" style="), "{path}");
+    }
+}
+
 #[tokio::test]
 async fn health_and_readiness_need_no_key() {
     let world = World::new().await;

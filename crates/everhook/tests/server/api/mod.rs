@@ -29,6 +29,7 @@ mod schedule;
 mod server;
 mod strict;
 mod switches;
+mod tenants;
 mod token_end;
 mod worker;
 mod world;

@@ -15,6 +15,7 @@ use crate::binary::server::{Backend, Server, on_both_stores};
 on_both_stores! {
     the_svix_and_standardwebhooks_packages_work_unchanged,
     every_package_finds_the_operations_that_are_claimed,
+    every_answer_to_random_requests_matches_the_document,
 }
 
 const JWT_SECRET: &str = "a secret for the contract tests, of good length";
@@ -51,6 +52,17 @@ fn every_package_finds_the_operations_that_are_claimed(backend: Arc<Backend>) {
     let output = command.args(reports).current_dir(folder.path()).output().expect("EVERHOOK_TEST_PYTHON runs");
     show(&output);
     assert!(output.status.success(), "packages and claims differ (see above)");
+}
+
+/// The program sends a bounded number of requests from a fixed seed to every route.
+fn every_answer_to_random_requests_matches_the_document(backend: Arc<Backend>) {
+    // A node with the role `api` sends nothing to the random URLs of endpoints.
+    let server = Server::start(&backend, &[("JWT_SECRET", JWT_SECRET), ("ROLE", "api")]);
+    let key = backend.run(&["key", "create", "--admin"]);
+    let mut command = python_program("properties/run.py");
+    let output = command.args([&server.url(), key.trim()]).output().expect("EVERHOOK_TEST_PYTHON runs");
+    show(&output);
+    assert!(output.status.success(), "answers differ from openapi.json (see above)");
 }
 
 /// A running program that writes a report.
