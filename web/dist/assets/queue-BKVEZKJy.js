@@ -1,0 +1,1 @@
+export{default}from"./missing-CHPkr9EU.js";

@@ -1,0 +1,3 @@
+export default function Palette({ onClose: _close }: { onClose: () => void }) {
+  return null;
+}
