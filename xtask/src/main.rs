@@ -28,6 +28,7 @@ mod sql;
 mod test;
 mod tidy;
 mod upgrade;
+mod web;
 mod workspace;
 
 /// Development tasks of the Everhook repository.
@@ -48,6 +49,8 @@ enum Task {
     /// Check rules that the compiler cannot: boundaries, SQL files, links, words.
     Tidy,
     Openapi(openapi::Arguments),
+    /// Build the dashboard: web/dist, which the binary contains.
+    Web,
     /// Run all checks of a change: formatting, clippy, dependencies, then `test`.
     Ci,
     Pg(postgres::Arguments),
@@ -73,6 +76,7 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::Mutants(arguments) => mutants::run(&arguments),
         Task::Tidy => tidy::run(),
         Task::Openapi(arguments) => openapi::run(&arguments),
+        Task::Web => web::run(),
         Task::Ci => ci::run(),
         Task::Pg(arguments) => postgres::run(&arguments),
         Task::Sql(arguments) => sql::run(&arguments),
