@@ -1,4 +1,4 @@
-// Takes screenshots of paths: node dev/shots.mjs <out> <path>... [--size=1440,390] [--theme=light,dark] [--wait=ms]
+// Takes screenshots of paths: node dev/shots.mjs <out> <name>=<path>... [--size=1440,390] [--theme=light,dark] [--wait=ms]
 import { mkdirSync } from 'node:fs';
 import { chromium } from 'playwright-core';
 
@@ -20,10 +20,11 @@ for (const size of option('size', '1440,390')) {
     page.on('console', (message) => ['error', 'warning'].includes(message.type()) && console.log(`[${size} ${theme}]`, message.text()));
     page.on('pageerror', (error) => console.log(`[${size} ${theme}] ${error}`));
     await page.request.post(`${base}/auth/session`, { data: { key } });
-    for (const path of paths) {
+    for (const pair of paths) {
+      const [label, path] = [pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1)];
       await page.goto(base + path, { waitUntil: 'load' });
       await page.waitForTimeout(Number(option('wait', '1500')[0]));
-      const name = `${path.replace(/^\//, '').replace(/[^a-z0-9]+/gi, '-').slice(0, 60) || 'root'}-${size}-${theme}.png`;
+      const name = `${label}-${size}-${theme}.png`;
       await page.screenshot({ path: `${out}/${name}` });
       const wide = await page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
       if (wide) console.log(`[${size}] ${path} scrolls sideways`);

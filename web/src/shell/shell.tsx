@@ -13,6 +13,7 @@ import { chooseEnvironment, currentEnvironment, signOut, useSession } from '../s
 import { Kbd } from '../ui/atoms';
 import { IconButton } from '../ui/controls';
 import { Menu, type MenuItem } from '../ui/overlay';
+import { exactly } from '../ui/page';
 import { Skeleton } from '../ui/status';
 import { Logo } from './logo';
 import { entries, groups, narrowEntries } from './nav';
@@ -56,7 +57,7 @@ export function Shell() {
       </main>
       <nav className="tabbar" aria-label="Main, narrow">
         {narrowEntries.map(({ to, label, icon: Icon }) => (
-          <Link key={to} to={to} aria-current={isAt(path, to) ? 'page' : undefined}>
+          <Link key={to} to={to} activeOptions={exactly} aria-current={isAt(path, to) ? 'page' : undefined}>
             <Icon className="i l" aria-hidden="true" />
             {label === 'Dead letters' ? 'Dead' : label}
           </Link>
@@ -82,6 +83,7 @@ export function Shell() {
 function isAt(path: string, to: string): boolean {
   if (/^\/apps\/[^/]+\/messages\//.test(path)) return to === '/messages';
   if (/^\/apps\/[^/]+\/endpoints\//.test(path)) return to === '/endpoints';
+  if (to === '/apps') return path === to || /^\/apps\/[^/]+$/.test(path);
   return path === to || path.startsWith(`${to}/`);
 }
 
@@ -125,7 +127,7 @@ function SideNav({ onSearch }: { onSearch: () => void }) {
             <ul>
               {list.map(({ to, label, icon: Icon, screen }) => (
                 <li key={to}>
-                  <Link to={to} aria-current={isAt(path, to) ? 'page' : undefined}>
+                  <Link to={to} activeOptions={exactly} aria-current={isAt(path, to) ? 'page' : undefined}>
                     <Icon className="i" aria-hidden="true" />
                     {label}
                     {screen === 'dead' && dead > 0 && <span className="count hot">{count(dead)}</span>}

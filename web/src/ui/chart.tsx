@@ -68,7 +68,7 @@ export default function Chart({ times, series, height, label, format, log, stack
       legend: { show: false },
       tzDate: (seconds) => (zone === 'utc' ? uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC') : new Date(seconds * 1000)),
       cursor: { points: { size: 6 }, drag: { x: false, y: false }, y: false },
-      scales: { x: { time: true }, y: log ? { distr: 3, log: 10 } : { range: (_, __, max) => [0, max > 0 ? max * 1.08 : 1] } },
+      scales: { x: { time: true }, y: log ? { distr: 3, log: 10, range: (_, low, high) => decades(low, high) } : { range: (_, __, max) => [0, max > 0 ? max * 1.08 : 1] } },
       axes: [
         {
           stroke: axis, font, size: 28, gap: 6, grid: { show: false }, ticks: { show: false }, space: 90,
@@ -85,7 +85,7 @@ export default function Chart({ times, series, height, label, format, log, stack
         {},
         ...drawn.map(({ label: name, color, fill, width = 1.5 }) => {
           const stroke = resolve(color);
-          return { label: name, stroke, width, points: { show: false }, spanGaps: false, fill: fill ? withAlpha(stroke, fill) : undefined };
+          return { label: name, stroke, width, points: { show: false }, spanGaps: log === true, fill: fill ? withAlpha(stroke, fill) : undefined };
         }),
       ],
       hooks: {
@@ -140,6 +140,13 @@ export default function Chart({ times, series, height, label, format, log, stack
       </button>
     </figure>
   );
+}
+
+/** Whole powers of ten around the values; one decade at least. */
+function decades(low: number | null, high: number | null): [number, number] {
+  const first = Math.floor(Math.log10(Math.max(low ?? 1, 1e-3)));
+  const last = Math.ceil(Math.log10(Math.max(high ?? 1, 1e-3)));
+  return [10 ** first, 10 ** Math.max(last, first + 1)];
 }
 
 function powersOfTen(low: number, high: number): number[] {

@@ -72,7 +72,7 @@ export function Payload({ value, view, onView, title = 'Payload', note, extra }:
   const canTree = parsed !== undefined && size <= TREE_BYTES_MAX;
   const shown = !canTree ? 'raw' : ((onView ? view : own) ?? 'tree');
   return (
-    <section className="card line clip">
+    <div className="card line clip">
       <header>
         <h2>{title}</h2>
         <span className="sub">
@@ -97,6 +97,6 @@ export function Payload({ value, view, onView, title = 'Payload', note, extra }:
         </span>
       </header>
       <div className="payload">{shown === 'tree' ? <JsonTree value={parsed} /> : <RawText text={text} label={title} />}</div>
-    </section>
+    </div>
   );
 }

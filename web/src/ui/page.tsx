@@ -81,13 +81,16 @@ export function ObjectHead({ title, badges, sub, tools }: { title: ReactNode; ba
   );
 }
 
+/** The router marks links by prefix; tabs and entries decide themselves. */
+export const exactly = { exact: true, includeSearch: true } as const;
+
 export type Tab = { to: string; params?: Record<string, string>; search?: Record<string, string | undefined>; label: string; number?: ReactNode; active: boolean };
 
 export function Tabs({ tabs, label }: { tabs: Tab[]; label: string }) {
   return (
     <nav className="tabs" aria-label={label}>
       {tabs.map((tab) => (
-        <Link key={tab.label} to={tab.to} params={tab.params ?? {}} search={tab.search ?? {}} aria-current={tab.active ? 'page' : undefined}>
+        <Link key={tab.label} to={tab.to} params={tab.params ?? {}} search={tab.search ?? {}} aria-current={tab.active ? 'page' : undefined} activeOptions={exactly}>
           {tab.label}
           {tab.number !== undefined && <span className="n">{tab.number}</span>}
         </Link>

@@ -14,6 +14,8 @@ export type Column<T> = {
   header: ReactNode;
   cell: (row: T) => ReactNode;
   width?: number;
+  /** The width while the panel is open. */
+  tight?: number;
   /** Numbers are right-aligned. */
   num?: boolean;
   className?: string;
@@ -92,7 +94,7 @@ export function DataTable<T extends object>(props: Props<T>) {
       <colgroup>
         {selection && <col className="c-cb" />}
         {visible.map((column) => (
-          <col key={column.id} style={column.width ? { width: column.width } : undefined} />
+          <col key={column.id} style={widthOf(column, panelOpen)} />
         ))}
       </colgroup>
       <thead>
@@ -138,6 +140,11 @@ export function DataTable<T extends object>(props: Props<T>) {
       </tbody>
     </table>
   );
+}
+
+function widthOf<T>(column: Column<T>, panelOpen: boolean | undefined) {
+  const width = (panelOpen ? column.tight : undefined) ?? column.width;
+  return width === undefined ? undefined : { width };
 }
 
 const none: RowSelectionState = {};
