@@ -28,7 +28,7 @@ pub struct ApiConfig {
     /// request.
     pub public_url: Option<String>,
     /// Origins of pages that may show the portal in a frame.
-    pub portal_frame_origins: Vec<String>,
+    pub embed_origins: Vec<String>,
     /// The kind of signing key for endpoints that are created without a secret.
     pub default_signature: SignatureKind,
     /// The rules for the URLs of endpoints and targets.
@@ -52,7 +52,7 @@ pub(crate) struct Api {
     pub(crate) egress: Egress,
     pub(crate) version: &'static str,
     pub(crate) public_url: Option<String>,
-    pub(crate) portal_frame_origins: Vec<String>,
+    pub(crate) embed_origins: Vec<String>,
     pub(crate) keys: Recent<ApiKeyHash, KeyScope>,
     pub(crate) integrations: Recent<ApiKeyHash, Arc<Integration>>,
     pub(crate) tokens: Tokens,
@@ -73,7 +73,7 @@ impl Api {
             egress: config.egress,
             version: config.version,
             public_url: config.public_url,
-            portal_frame_origins: config.portal_frame_origins,
+            embed_origins: config.embed_origins,
             keys: Recent::default(),
             integrations: Recent::default(),
             tokens: Tokens::new(config.jwt_secret),

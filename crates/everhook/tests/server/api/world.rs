@@ -185,7 +185,7 @@ impl World {
         let config = ApiConfig {
             jwt_secret: secret.map(str::to_owned),
             public_url: switches.public_url.map(str::to_owned),
-            portal_frame_origins: vec!["https://app.example.com".to_owned()],
+            embed_origins: vec!["https://app.example.com".to_owned()],
             default_signature: switches.signature,
             egress,
             version: "1.2.3",
