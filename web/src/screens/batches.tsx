@@ -33,7 +33,7 @@ const columns: Column<Batch>[] = [
   },
   { id: 'state', header: 'State', width: 130, narrow: 'b', cell: (row) => <StateText {...batchState(row)} /> },
   { id: 'bar', header: 'Jobs', width: 260, narrow: 'c', cell: (row) => <BatchBar batch={row} /> },
-  { id: 'done', header: 'Succeeded', width: 130, num: true, narrow: 'd', cell: (row) => `${count(row.counts.succeeded)} of ${count(totalOf(row))}` },
+  { id: 'done', header: 'Succeeded', width: 130, num: true, narrow: 'd', unit: 'succeeded', cell: (row) => `${count(row.counts.succeeded)} of ${count(totalOf(row))}` },
   { id: 'dead', header: 'Dead', width: 80, num: true, narrow: 'drop', cell: (row) => count(row.counts.dead) },
   { id: 'phase', header: 'Phase', width: 80, num: true, narrow: 'drop', cell: (row) => row.phase },
   { id: 'created', header: 'Created', width: 130, narrow: 'drop', cell: (row) => <ListTime at={row.createdAt} /> },

@@ -24,7 +24,7 @@ const columns: Column<Node>[] = [
   { id: 'state', header: 'State', width: 120, narrow: 'b', cell: (row) => <StateText {...stateOf(row)} /> },
   { id: 'role', header: 'Role', width: 100, narrow: 'drop', cell: (row) => <span className="t2">{row.role}</span> },
   { id: 'version', header: 'Version', width: 100, narrow: 'drop', cell: (row) => <span className="t2">v{row.version}</span> },
-  { id: 'held', header: 'Leases', width: 100, num: true, narrow: 'd', cell: (row) => count(row.held) },
+  { id: 'held', header: 'Leases', width: 100, num: true, narrow: 'd', unit: 'leases', cell: (row) => count(row.held) },
   { id: 'beat', header: 'Heartbeat', width: 120, num: true, narrow: 'c', cell: (row) => <Ago at={row.heartbeatAt} /> },
   { id: 'since', header: 'Since', width: 230, narrow: 'drop', cell: (row) => <span className="t2"><FullTime at={row.since} /></span> },
   { id: 'id', header: 'Session', width: 160, narrow: 'drop', cell: (row) => <Id id={row.id} /> },

@@ -29,9 +29,9 @@ const asideQuery = (outbox: string, iterator?: string) =>
 const columns: Column<Outbox>[] = [
   { id: 'name', header: 'Outbox', narrow: 'a', cell: (row) => <Link className="med" to="/outboxes/$name" params={{ name: row.name }}>{row.name}</Link> },
   { id: 'state', header: 'State', width: 160, narrow: 'b', cell: (row) => (!row.reachable ? <StateText look="dead" word="Unreachable" /> : row.setAside ? <StateText look="retrying" word="Rows set aside" /> : <StateText look="delivered" word="Relaying" />) },
-  { id: 'depth', header: 'Waiting', width: 130, num: true, narrow: 'c', cell: (row) => (row.depth === null || row.depth === undefined ? '–' : `${count(row.depth)}${row.depthIsCapped ? '+' : ''}`) },
+  { id: 'depth', header: 'Waiting', width: 130, num: true, narrow: 'c', unit: 'waiting', cell: (row) => (row.depth === null || row.depth === undefined ? '–' : `${count(row.depth)}${row.depthIsCapped ? '+' : ''}`) },
   { id: 'age', header: 'Oldest', width: 130, num: true, narrow: 'drop', cell: (row) => (row.oldestAgeSeconds ? duration(row.oldestAgeSeconds * 1000) : <span className="t3">–</span>) },
-  { id: 'aside', header: 'Set aside', width: 130, num: true, narrow: 'd', cell: (row) => (row.setAside ? <span className="dead-n">{count(row.setAside)}</span> : '0') },
+  { id: 'aside', header: 'Set aside', width: 130, num: true, narrow: 'd', unit: 'set aside', cell: (row) => (row.setAside ? <span className="dead-n">{count(row.setAside)}</span> : '0') },
 ];
 
 export default function Outboxes() {

@@ -47,10 +47,10 @@ const columns: Column<Queue>[] = [
   { id: 'state', header: 'State', width: 140, narrow: 'b', cell: (queue) => <StateText {...queueState(queue)} /> },
   { id: 'due', header: 'Due', width: 90, num: true, narrow: 'drop', cell: (queue) => (queue.stats ? count(queue.stats.due) : dash) },
   { id: 'oldest', header: 'Oldest due', width: 110, num: true, narrow: 'drop', cell: (queue) => (queue.stats?.oldestDueSeconds ? duration(queue.stats.oldestDueSeconds * 1000) : dash) },
-  { id: 'pending', header: 'Pending', width: 90, num: true, narrow: 'c', cell: (queue) => (queue.stats ? count(queue.stats.pending) : dash) },
+  { id: 'pending', header: 'Pending', width: 90, num: true, narrow: 'c', unit: 'pending', cell: (queue) => (queue.stats ? count(queue.stats.pending) : dash) },
   { id: 'leased', header: 'Leased', width: 110, num: true, narrow: 'drop', cell: (queue) => (queue.stats ? `${count(queue.stats.running)}${queue.limit ? ` of ${count(queue.limit)}` : ''}` : dash) },
   { id: 'ended', header: 'Ended', width: 100, num: true, narrow: 'drop', cell: (queue) => (queue.stats ? `${count(queue.stats.endedLastMinute)} /min` : dash) },
-  { id: 'dead', header: 'Dead', width: 90, num: true, narrow: 'd', cell: (queue) => (queue.stats?.dead ? <Link className="dead-n" to="/jobs" search={{ queue: queue.name, state: 'dead' }}>{count(queue.stats.dead)}</Link> : queue.stats ? '0' : dash) },
+  { id: 'dead', header: 'Dead', width: 90, num: true, narrow: 'd', unit: 'dead', cell: (queue) => (queue.stats?.dead ? <Link className="dead-n" to="/jobs" search={{ queue: queue.name, state: 'dead' }}>{count(queue.stats.dead)}</Link> : queue.stats ? '0' : dash) },
 ];
 
 export default function Queues() {

@@ -3,7 +3,7 @@
 import { Bell, Boxes, Building2, CalendarClock, Database, Fingerprint, Inbox, KeyRound, Layers, LayoutDashboard, ListChecks, ListTodo, MailX, ScrollText, Server, Settings, Tag, Webhook, type LucideIcon } from 'lucide-react';
 import { screens, type Screen } from '../capabilities';
 
-export type Entry = { screen: Screen; to: string; label: string; icon: LucideIcon; key?: string };
+export type Entry = { screen: Screen; to: string; label: string; icon: LucideIcon; key?: string; /** Needs an admin key. */ admin?: boolean };
 export type Group = { title: string; entries: Entry[] };
 
 const all: Group[] = [
@@ -17,7 +17,7 @@ const all: Group[] = [
       { screen: 'apps', to: '/apps', label: 'Applications', icon: Building2, key: 'a' },
       { screen: 'eventTypes', to: '/event-types', label: 'Event types', icon: Tag, key: 't' },
       { screen: 'once', to: '/once', label: 'Once-slots', icon: Fingerprint },
-      { screen: 'outboxes', to: '/outboxes', label: 'Outboxes', icon: Database },
+      { screen: 'outboxes', to: '/outboxes', label: 'Outboxes', icon: Database, admin: true },
     ],
   },
   {
@@ -34,7 +34,7 @@ const all: Group[] = [
     entries: [
       { screen: 'alerts', to: '/alerts', label: 'Alerts', icon: Bell },
       { screen: 'bulk', to: '/bulk', label: 'Bulk tasks', icon: ListChecks },
-      { screen: 'nodes', to: '/nodes', label: 'Nodes', icon: Server, key: 'n' },
+      { screen: 'nodes', to: '/nodes', label: 'Nodes', icon: Server, key: 'n', admin: true },
       { screen: 'keys', to: '/keys', label: 'Keys', icon: KeyRound },
       { screen: 'audit', to: '/audit', label: 'Audit log', icon: ScrollText },
       { screen: 'settings', to: '/settings', label: 'Settings', icon: Settings },

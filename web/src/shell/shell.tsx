@@ -110,6 +110,7 @@ function useGoTo() {
 
 function SideNav({ onSearch }: { onSearch: () => void }) {
   const path = useRouterState({ select: (state) => state.location.pathname });
+  const isAdmin = useSession()?.role === 'admin';
   const poll = usePoll(15_000);
   const dead = useQuery({ ...overviewQuery('1h'), enabled: screens.overview, refetchInterval: poll, staleTime: 10_000 }).data?.totals.dead ?? 0;
   return (
@@ -125,7 +126,7 @@ function SideNav({ onSearch }: { onSearch: () => void }) {
           <div key={title}>
             {title && <h2>{title}</h2>}
             <ul>
-              {list.map(({ to, label, icon: Icon, screen }) => (
+              {list.filter(({ admin }) => !admin || isAdmin).map(({ to, label, icon: Icon, screen }) => (
                 <li key={to}>
                   <Link to={to} activeOptions={exactly} aria-current={isAt(path, to) ? 'page' : undefined}>
                     <Icon className="i" aria-hidden="true" />

@@ -21,7 +21,7 @@ export function Button({ kind, size, icon: Icon, hint, busy, submit, className, 
   return (
     <button type={submit ? 'submit' : 'button'} className={names} disabled={disabled || busy} aria-busy={busy || undefined} {...rest}>
       {busy ? <span className="spin" aria-hidden="true" /> : Icon && <Icon className="i" aria-hidden="true" />}
-      {children}
+      <span className="lbl">{children}</span>
       {hint && <Kbd>{hint}</Kbd>}
     </button>
   );

@@ -104,9 +104,11 @@ export function LiveButton() {
   const { live } = usePreferences();
   useKeys({ '.': () => setPreference('live', !live) });
   return (
-    <Button className={live ? 'live' : ''} aria-pressed={live} title="Live updates (.)" onClick={() => setPreference('live', !live)}>
-      <span className="dot" aria-hidden="true" />
-      {live ? 'Live' : 'Paused'}
+    <Button className={`livebtn ${live ? 'live' : ''}`} aria-pressed={live} title="Live updates (.)" onClick={() => setPreference('live', !live)}>
+      <span className="live-in">
+        <span className="dot" aria-hidden="true" />
+        {live ? 'Live' : 'Paused'}
+      </span>
     </Button>
   );
 }
@@ -125,5 +127,16 @@ const names = Object.keys(ranges) as Range[];
 export function RangePicker({ range }: { range: Range }) {
   const [, setUrl] = useUrl();
   const choose = (value: Range) => setUrl({ range: value === '1h' ? undefined : value }, { replace: true });
-  return <Seg label="Time range" value={range} options={names.map((name) => [name, name] as const)} onChange={choose} />;
+  return (
+    <>
+      <span className="hide-narrow">
+        <Seg label="Time range" value={range} options={names.map((name) => [name, name] as const)} onChange={choose} />
+      </span>
+      <select className="inp only-narrow range-narrow" aria-label="Time range" value={range} onChange={(event) => choose(event.target.value as Range)}>
+        {names.map((name) => (
+          <option key={name}>{name}</option>
+        ))}
+      </select>
+    </>
+  );
 }

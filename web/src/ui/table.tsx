@@ -21,6 +21,8 @@ export type Column<T> = {
   className?: string;
   /** The place in the two-line card of narrow screens: above left, above right, below left, below right, or none. */
   narrow?: 'a' | 'b' | 'c' | 'd' | 'drop';
+  /** Names a number on narrow screens, where the head is hidden. */
+  unit?: string;
   /** Dropped while the panel is open. */
   wide?: boolean;
 };
@@ -133,6 +135,7 @@ export function DataTable<T extends object>(props: Props<T>) {
             {visible.map((column) => (
               <td key={column.id} className={[column.num ? 'num' : '', column.className ?? '', narrowClass(column.narrow)].join(' ')}>
                 {column.cell(row.original)}
+                {column.unit && <span className="n-unit"> {column.unit}</span>}
               </td>
             ))}
           </tr>

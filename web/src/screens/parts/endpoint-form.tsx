@@ -51,9 +51,9 @@ export function bodyOf(form: EndpointForm) {
   };
 }
 
-type FieldsProps = { form: EndpointForm; set: (patch: Partial<EndpointForm>) => void; error: unknown; touched: boolean; readOnly?: boolean };
+type FieldsProps = { form: EndpointForm; set: (patch: Partial<EndpointForm>) => void; error: unknown; touched: boolean; readOnly?: boolean; /** Without the operator's fields. */ simple?: boolean };
 
-export function EndpointFields({ form, set, error, touched, readOnly }: FieldsProps) {
+export function EndpointFields({ form, set, error, touched, readOnly, simple }: FieldsProps) {
   const types = useQuery(eventTypesQuery());
   const fields = error instanceof ApiFailure ? Object.fromEntries(error.fields.map(({ field, message }) => [field.split('.')[0] ?? '', message])) : {};
   const known = (types.data?.data ?? []).map(({ name }) => name);
@@ -72,11 +72,11 @@ export function EndpointFields({ form, set, error, touched, readOnly }: FieldsPr
           ))}
         </div>
       )}
-      <div className="fgrid three-col">
+      {!simple && <div className="fgrid three-col">
         <TextField label="Channels" optional value={form.channels} onChange={(channels) => set({ channels })} hint="Separated by commas" error={fields.channels} readOnly={readOnly} />
         <TextField label="Your id" optional value={form.uid} onChange={(uid) => set({ uid })} mono error={fields.uid} hint="Unique in the application" readOnly={readOnly} />
         <TextField label="Rate limit" optional value={form.throttleRate} onChange={(throttleRate) => set({ throttleRate })} inputMode="numeric" unit="per second" error={fields.throttleRate ?? fields.rateLimit} readOnly={readOnly} />
-      </div>
+      </div>}
     </>
   );
 }
