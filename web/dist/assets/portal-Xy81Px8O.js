@@ -1,1 +1,0 @@
-export{default}from"./missing-Dg97NSdi.js";
