@@ -50,7 +50,8 @@ pub(crate) struct EndpointIn {
     /// Whether deliveries are stopped. Open deliveries wait until the endpoint is enabled. Messages that are accepted
     /// while it is disabled are not delivered to it.
     pub(crate) disabled: Option<bool>,
-    /// The event types that the endpoint gets. Without a list it gets all types.
+    /// The event types that the endpoint gets. Without a list it gets all types. The endpoint of a message's `url` has an
+    /// empty list and gets only messages with that URL; elsewhere an empty list means all types.
     pub(crate) event_types: Option<Vec<String>>,
     /// The older name of `eventTypes`.
     #[schema(deprecated)]
@@ -253,6 +254,11 @@ pub(crate) struct Checks<'a> {
 }
 
 impl Checks<'_> {
+    /// For an endpoint without event types.
+    pub(crate) fn none(api: &Api) -> Checks<'_> {
+        Checks { api, unknown: Vec::new() }
+    }
+
     /// Reads the event types that `wanted` names, before the loop that changes the endpoint.
     pub(crate) async fn of<'a>(
         api: &'a Api,
@@ -261,7 +267,7 @@ impl Checks<'_> {
     ) -> Result<Checks<'a>, ApiError> {
         let names = check_names(wanted.wanted_types())?.unwrap_or_default();
         if names.is_empty() {
-            return Ok(Checks { api, unknown: names });
+            return Ok(Checks::none(api));
         }
         let unknown = api.read(query::UnknownEventTypes { scope: Scope::of(environment), names }).await?;
         Ok(Checks { api, unknown })
@@ -275,7 +281,7 @@ impl Checks<'_> {
     }
 
     /// Returns a new endpoint with an identity and a signing key. The caller replaces all other fields.
-    fn blank(&self, application: ApplicationId, secret: Option<SigningKey>) -> Endpoint {
+    pub(crate) fn blank(&self, application: ApplicationId, secret: Option<SigningKey>) -> Endpoint {
         let now = self.api.now();
         Endpoint {
             id: EndpointId(self.api.new_id()),
@@ -310,6 +316,9 @@ impl Checks<'_> {
 
     /// Accepts event types that exist and are not archived, and all types that the endpoint already has.
     fn event_types(&self, types: Option<&[String]>, old: Option<&Endpoint>) -> Result<Option<Vec<Name>>, Violation> {
+        if types.is_some_and(<[String]>::is_empty) && old.is_some_and(Endpoint::is_direct) {
+            return Ok(Some(Vec::new()));
+        }
         let types = check_names(types)?;
         let had = old.and_then(|old| old.event_types.as_deref()).unwrap_or_default();
         let is_unknown = |name: &&Name| self.unknown.contains(name) && !had.contains(name);

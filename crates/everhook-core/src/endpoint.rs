@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::id::{ApplicationId, EndpointId};
+use crate::id::{ApplicationId, EndpointId, Id};
 use crate::name::{Metadata, Name};
 use crate::poll::POLL_URL;
 use crate::signing::SigningKeys;
@@ -30,7 +30,7 @@ pub struct Endpoint {
     pub url: String,
     pub description: String,
     pub state: EndpointState,
-    /// Wanted event types; `None` means all.
+    /// Wanted event types; `None` means all, an empty list none.
     pub event_types: Option<Vec<Name>>,
     /// Channels the endpoint listens to; `None` means all.
     pub channels: Option<Vec<Name>>,
@@ -49,8 +49,18 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
+    /// Whether the endpoint subscribes to nothing and gets only messages that name its URL.
+    pub fn is_direct(&self) -> bool {
+        self.event_types.as_ref().is_some_and(Vec::is_empty)
+    }
+
     /// Whether readers fetch the messages, so that no requests are sent.
     pub fn is_polled(&self) -> bool {
         self.url == POLL_URL
     }
+}
+
+/// The uid of the endpoint for messages that name `url`: the same for the same URL.
+pub fn direct_uid(url: &str) -> Name {
+    format!("url_{}", Id::derived(&[url.as_bytes()])).parse().expect("an id has only letters and digits")
 }
