@@ -27,7 +27,7 @@ use crate::{
     application, attempt, background_task, batch, bounds, delivery, delivery_steer, destination, document, endpoint,
     endpoint_headers, endpoint_message, endpoint_replay, endpoint_secret, endpoint_stats, environment, event_type,
     event_type_import, example, health, integration, job, job_end, message, message_batch, message_content, node, once,
-    operational_webhook, outbox, poller, portal, precheck, queue, redrive, schedule, session, statistics, token_end,
+    operational_webhook, outbox, policy, poller, portal, precheck, queue, redrive, schedule, session, statistics, token_end,
     viewer, worker,
 };
 
@@ -76,6 +76,7 @@ pub(crate) fn all() -> Routes {
         .merge(event_type::routes())
         .merge(event_type_import::routes())
         .merge(environment::routes())
+        .merge(policy::routes())
         .merge(message::routes())
         .merge(message_batch::routes())
         .merge(precheck::routes())
