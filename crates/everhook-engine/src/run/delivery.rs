@@ -159,14 +159,7 @@ impl Deliverer {
         self.settle(task, retry, session, slot, end).await;
     }
 
-    async fn settle(
-        &self,
-        task: Task,
-        retry: Option<RetryPolicy>,
-        session: Arc<Session>,
-        slot: Slot,
-        end: AttemptEnd,
-    ) {
+    async fn settle(&self, task: Task, retry: Option<RetryPolicy>, session: Arc<Session>, slot: Slot, end: AttemptEnd) {
         let (by, slot) = (AttemptHolder::Node(session), SlotHold::Slot { _slot: slot });
         self.node.settler.settle(FinishedAttempt { task, job: None, retry, by, slot, end }).await;
     }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use everhook_core::application::Application;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::fanout;
 use everhook_core::id::{ApplicationId, EnvironmentId, Id, LaneId};
@@ -16,8 +15,7 @@ use everhook_store::capacity::Slot;
 use everhook_store::dedup::DedupKey;
 use everhook_store::ids::Ids;
 use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
-use everhook_store::catalog::Locator;
-use everhook_store::resource::{Parent, Resource, ResourcePlace, encoding};
+use everhook_store::resource::Parent;
 
 use crate::mem::tables::{KeyRow, Tables, TaskPlace, TaskRow};
 use crate::mem::{once, poll, resource};
@@ -103,11 +101,8 @@ pub(super) fn has_subscriber(tables: &Tables, scope: AppScope, event_type: &Name
 
 pub(super) fn endpoints_of(tables: &Tables, environment: EnvironmentId, application: ApplicationId) -> EndpointSet {
     let endpoints: Vec<Endpoint> = resource::records(tables, environment, Parent::of(application));
-    let place = ResourcePlace::application(&Locator::Id(application));
-    let application: Option<Application> = resource::find(tables, environment, &place);
-    let inherited =
-        application.and_then(|it| encoding::inherited(&Resource::from(it).columns(environment).spec));
-    EndpointSet::new(0, inherited, endpoints.iter().map(resource::delivered).collect())
+    let delivered = endpoints.iter().map(|endpoint| resource::delivered(tables, environment, endpoint));
+    EndpointSet::new(0, resource::inherited(tables, environment, application), delivered.collect())
 }
 
 /// Returns the holder of a key that has not expired.

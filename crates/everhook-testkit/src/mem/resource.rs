@@ -1,5 +1,7 @@
 //! Resources of all kinds, and the lanes, lane groups and states that depend on them.
 
+use std::sync::Arc;
+
 use everhook_core::application::{Application, EnvironmentPolicy};
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::event_type::EventType;
@@ -7,6 +9,7 @@ use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, ScheduleId
 use everhook_core::integration::Integration;
 use everhook_core::name::{Metadata, Name};
 use everhook_core::operational::{self as events, DisabledBy, OPERATIONAL_APPLICATION, OperationalEvent};
+use everhook_core::policy::Settings;
 use everhook_core::queue::{Queue, queue_id};
 use everhook_core::resource::ResourceKind;
 use everhook_core::scope::AppScope;
@@ -16,7 +19,7 @@ use everhook_store::dedup::DedupKey;
 use everhook_store::made::{Made, WithMade};
 use everhook_store::piece::Piece;
 use everhook_store::queue::LaneGroup;
-use everhook_store::resource::encoding::Columns;
+use everhook_store::resource::encoding::{self, Columns};
 use everhook_store::resource::{
     ChangedResource, Deleted, NewResource, Parent, Record, Resource, ResourceKey, ResourcePlace,
 };
@@ -417,8 +420,20 @@ fn delete(tables: &mut Tables, environment: EnvironmentId, place: &ResourcePlace
 }
 
 /// Returns an endpoint without the texts that deliveries do not need.
-pub(super) fn delivered(endpoint: &Endpoint) -> Endpoint {
-    Endpoint { description: String::new(), metadata: Metadata::default(), ..endpoint.clone() }
+pub(super) fn delivered(tables: &Tables, environment: EnvironmentId, endpoint: &Endpoint) -> Endpoint {
+    let inherited = inherited(tables, environment, endpoint.application);
+    Endpoint { description: String::new(), metadata: Metadata::default(), inherited, ..endpoint.clone() }
+}
+
+/// Returns the settings that the endpoints of an application inherit.
+pub(super) fn inherited(
+    tables: &Tables,
+    environment: EnvironmentId,
+    application: ApplicationId,
+) -> Option<Arc<Settings>> {
+    let place = ResourcePlace::application(&Locator::Id(application));
+    let application: Application = find(tables, environment, &place)?;
+    encoding::inherited(&Resource::from(application).columns(environment).spec)
 }
 
 /// Closes a lane: the next leases return all its pending tasks, which are then cancelled.
