@@ -47,6 +47,7 @@ mod operational_webhook;
 mod outbox;
 mod paced;
 mod page;
+mod policy;
 mod poller;
 mod portal;
 mod precheck;

@@ -28,8 +28,8 @@ use crate::{
     application, attempt, background_task, batch, bounds, dashboard, delivery, delivery_steer, destination, document,
     endpoint, endpoint_headers, endpoint_message, endpoint_replay, endpoint_secret, endpoint_stats, environment,
     event_type, event_type_import, example, health, integration, job, job_end, message, message_batch, message_content,
-    node, once, operational_webhook, outbox, poller, portal, precheck, queue, redrive, schedule, session, statistics,
-    token_end, viewer, worker,
+    node, once, operational_webhook, outbox, policy, poller, portal, precheck, queue, redrive, schedule, session,
+    statistics, token_end, viewer, worker,
 };
 
 /// Time for which a browser may cache the answer to a preflight request.
@@ -74,6 +74,7 @@ pub(crate) fn all() -> Routes {
         .merge(event_type::routes())
         .merge(event_type_import::routes())
         .merge(environment::routes())
+        .merge(policy::routes())
         .merge(message::routes())
         .merge(message_batch::routes())
         .merge(precheck::routes())

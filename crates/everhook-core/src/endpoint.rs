@@ -1,9 +1,12 @@
 //! Endpoints: a URL with its filters, secret and policy.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::id::{ApplicationId, EndpointId, Id};
 use crate::name::{Metadata, Name};
+use crate::policy::Settings;
+use crate::policy::effective::Levels;
 use crate::poll::POLL_URL;
 use crate::signing::SigningKeys;
 use crate::task::stored_as;
@@ -38,6 +41,10 @@ pub struct Endpoint {
     pub headers: BTreeMap<String, String>,
     /// Deliveries per second. Stored and shown, not enforced.
     pub throttle_rate: Option<u16>,
+    /// The endpoint's own delivery policy.
+    pub policy: Option<Arc<Settings>>,
+    /// The policy of its application. Only endpoints that are read for deliveries have it.
+    pub inherited: Option<Arc<Settings>>,
     pub metadata: Metadata,
     /// A number for the user's own purposes. Stored and shown.
     pub version: u16,
@@ -52,6 +59,11 @@ impl Endpoint {
     /// Whether the endpoint subscribes to nothing and gets only messages that name its URL.
     pub fn is_direct(&self) -> bool {
         self.event_types.as_ref().is_some_and(Vec::is_empty)
+    }
+
+    /// The settings that apply to the endpoint, with those of its environment.
+    pub fn levels<'a>(&'a self, environment: Option<&'a Settings>) -> Levels<'a> {
+        Levels { endpoint: self.policy.as_deref(), application: self.inherited.as_deref(), environment }
     }
 
     /// Whether readers fetch the messages, so that no requests are sent.

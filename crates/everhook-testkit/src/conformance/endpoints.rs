@@ -36,6 +36,7 @@ fn rich(fx: &Fixture, uid: Option<Name>) -> Endpoint {
         channels: Some(vec![name("x")]),
         headers: [("x-tenant".to_owned(), "7".to_owned())].into(),
         throttle_rate: Some(u16::MAX),
+        policy: serde_json::from_str(r#"{"retry": {"backoff": [1], "finalStatuses": ["4xx"]}}"#).ok().map(Arc::new),
         metadata: [("k".to_owned(), String::new())].into(),
         version: u16::MAX,
         keys: keys.rotate(SigningKey::generate([2; 32]), HOUR, at).unwrap(),

@@ -348,6 +348,10 @@ macro_rules! conformance_resources {
             an_application_has_no_more_integrations_than_it_may
             integrations_are_listed_piece_by_piece_and_end_with_their_application
         }
+        $crate::conformance_cases! { $backend, policy:
+            a_delivery_has_the_policies_of_its_endpoint_and_application
+            an_environment_has_one_policy
+        }
     };
 }
 

@@ -58,6 +58,7 @@ pub mod model;
 mod once;
 mod operational;
 pub mod outbox;
+mod policy;
 mod poll;
 mod race;
 mod request;

@@ -101,7 +101,8 @@ pub(super) fn has_subscriber(tables: &Tables, scope: AppScope, event_type: &Name
 
 pub(super) fn endpoints_of(tables: &Tables, environment: EnvironmentId, application: ApplicationId) -> EndpointSet {
     let endpoints: Vec<Endpoint> = resource::records(tables, environment, Parent::of(application));
-    EndpointSet::new(0, endpoints.iter().map(resource::delivered).collect())
+    let delivered = endpoints.iter().map(|endpoint| resource::delivered(tables, environment, endpoint));
+    EndpointSet::new(0, resource::inherited(tables, environment, application), delivered.collect())
 }
 
 /// Returns the holder of a key that has not expired.

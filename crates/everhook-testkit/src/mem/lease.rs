@@ -175,7 +175,7 @@ fn work_of(tables: &Tables, open: &OpenFeed, task: &Task) -> Work {
             let message = lane
                 .and_then(|lane| tables.messages.get(&(environment, lane.application, MessageId(task.key.subject))));
             let endpoint = tables.endpoint(environment, EndpointId(task.lane.0)).filter(|(_, deleted)| !deleted);
-            let endpoint = endpoint.map(|(endpoint, _)| Arc::new(resource::delivered(endpoint)));
+            let endpoint = endpoint.map(|(endpoint, _)| Arc::new(resource::delivered(tables, environment, endpoint)));
             Work::Delivery { message: message.cloned(), endpoint }
         }
         TaskKind::Job => {

@@ -25,6 +25,7 @@ mod node;
 mod once;
 mod operational_webhook;
 mod paging;
+mod policy;
 mod poller;
 mod queue;
 mod schedule;
