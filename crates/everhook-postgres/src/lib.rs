@@ -12,6 +12,7 @@ mod columns;
 mod connection;
 mod dedup;
 mod deliveries;
+mod egress;
 mod endpoints;
 mod environment;
 mod error;

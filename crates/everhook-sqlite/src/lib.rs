@@ -24,6 +24,7 @@ mod checkpoint;
 mod clock;
 mod dedup;
 mod deliveries;
+mod egress;
 mod environment;
 mod error;
 mod feed;
