@@ -19,6 +19,7 @@ use rusqlite::{Connection, params};
 mod append;
 mod background;
 mod backlog;
+mod backup;
 mod batch;
 mod checkpoint;
 mod clock;
@@ -54,6 +55,7 @@ mod token;
 mod worker;
 mod writer;
 
+pub use backup::{BackupError, CopiedBytes, Existing, RestoredStore, back_up, restore};
 pub use clock::TimeSource;
 pub use migrate::{SqliteMigrationReport, migrate};
 pub use open::{FileHolder, OpenAs, SqliteOpenError};

@@ -14,6 +14,7 @@ use crate::config::{Config, Flags, Settings};
 use crate::confirm::Consent;
 use crate::context::ContextCommand;
 use crate::dead::DeadCommand;
+use crate::egress::EgressCommand;
 use crate::endpoint::EndpointCommand;
 use crate::event_type::EventTypeCommand;
 use crate::import::ImportCommand;
@@ -34,7 +35,7 @@ use crate::tail::TailArgs;
 use crate::trigger::TriggerArgs;
 use crate::verify::VerifyArgs;
 use crate::worker::WorkerCommand;
-use crate::{exit, keys, logging, serve, status, store};
+use crate::{backup, exit, keys, logging, serve, status, store};
 
 /// Delivers webhooks and runs jobs durably: accepted work ends as delivered, dead or cancelled, visibly.
 ///
@@ -91,6 +92,36 @@ enum Command {
         #[command(flatten)]
         settings: SettingsArgs,
     },
+    /// Copy the embedded database to a new file, also while a server runs.
+    #[command(after_help = "Example:
+  everhook backup --data /var/lib/everhook /backup/everhook-$(date +%F).db
+
+A restored copy sends nothing until `everhook egress resume`. For PostgreSQL, use pg_dump or pg_basebackup.")]
+    Backup {
+        #[command(flatten)]
+        settings: SettingsArgs,
+        /// Name of the new file.
+        file: PathBuf,
+    },
+    /// Put a backup into the data folder. No server may use the folder.
+    #[command(after_help = "Example:
+  everhook restore --data /var/lib/everhook /backup/everhook-2026-05-04.db
+
+The restored store accepts messages and sends nothing until `everhook egress resume`.")]
+    Restore {
+        #[command(flatten)]
+        settings: SettingsArgs,
+        /// File that `everhook backup` has written.
+        file: PathBuf,
+        /// Move a store that is in the folder to a subfolder, instead of refusing to restore.
+        #[arg(long)]
+        replace: bool,
+        #[command(flatten)]
+        consent: Consent,
+    },
+    /// Pause and resume all deliveries, pushes and outboxes, on every replica.
+    #[command(subcommand)]
+    Egress(EgressCommand),
     /// Create, list and revoke API keys, also while a server runs.
     #[command(subcommand)]
     Key(KeyCommand),
@@ -291,6 +322,15 @@ impl Cli {
                 let (config, _logs) = settings.start(Flags::default())?;
                 runtime()?.block_on(store::migrate(&config))
             }
+            Command::Backup { settings, file } => {
+                let (config, _logs) = settings.start(Flags::default())?;
+                backup::back_up(&config, &file)
+            }
+            Command::Restore { settings, file, replace, consent } => {
+                let (config, _logs) = settings.start(Flags::default())?;
+                backup::restore(&config, &file, replace, consent)
+            }
+            Command::Egress(command) => command.run(),
             Command::Key(command) => command.run(),
             Command::Token(command) => command.run(),
             Command::Import(ImportCommand::Svix(mut import)) => {
@@ -396,7 +436,7 @@ impl KeyCommand {
 }
 
 /// Runs a task on the store, beside a server that may use it.
-fn beside<T>(settings: SettingsArgs, task: impl AsyncFnOnce(&store::Opened) -> anyhow::Result<T>) -> anyhow::Result<T> {
+pub(crate) fn beside<T>(settings: SettingsArgs, task: impl AsyncFnOnce(&store::Opened) -> anyhow::Result<T>) -> anyhow::Result<T> {
     let (config, _logs) = settings.start(Flags::default())?;
     let done = runtime()?.block_on(async {
         let opened = store::open_beside(&config).await?;

@@ -4,6 +4,7 @@
 
 mod app;
 mod attempt;
+mod backup;
 mod batch;
 mod cli;
 mod config;
@@ -11,6 +12,7 @@ mod confirm;
 mod context;
 mod dead;
 mod demo;
+mod egress;
 mod endpoint;
 mod environment;
 mod event_type;
@@ -32,6 +34,7 @@ mod outboxes;
 mod output;
 mod plain;
 mod private;
+mod progress;
 mod queue;
 mod remote;
 mod schedule;
