@@ -101,7 +101,7 @@ pub(crate) fn check(address: &str, found: &SchemaVersion) -> Result<(), Postgres
 }
 
 /// Refuses a schema that is too new, or that has other steps than this binary.
-fn check_known(address: &str, found: &SchemaVersion) -> Result<(), PostgresOpenError> {
+pub(crate) fn check_known(address: &str, found: &SchemaVersion) -> Result<(), PostgresOpenError> {
     if let Some(step) = &found.foreign_step {
         return Err(PostgresOpenError::ForeignSchema { address: address.to_owned(), step: step.clone() });
     }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use everhook_store::store::Op;
 use rusqlite::backup::{Backup, StepResult};
-use rusqlite::{Connection, OpenFlags, OptionalExtension};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
 
 use crate::error::Fault;
 use crate::open::{self, Cause, ConnectionRole, SqliteOpenError};
@@ -166,11 +166,14 @@ fn check_copy(unfinished: &Path, name: &Path) -> Result<(), BackupError> {
 /// Brings a restored copy up to date and pauses its egress.
 fn prepare(unfinished: &Path, backup: &Path) -> Result<(), BackupError> {
     let no_backup = || BackupError::NoBackup { path: backup.to_owned() };
-    let mut conn = connect(unfinished).map_err(|_| no_backup())?;
-    if !has_table(&conn, "schema_version").map_err(|_| no_backup())? {
-        return Err(no_backup());
+    let mut conn = connect(unfinished).map_err(|error| copy_failed(unfinished, error))?;
+    // SQLite takes an empty file for an empty database, and tells a damaged one from another format.
+    match has_table(&conn, "schema_version") {
+        Ok(false) => return Err(no_backup()),
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => return Err(no_backup()),
+        // The check of all pages names the damage.
+        Ok(true) | Err(_) => check_pages(&conn, backup)?,
     }
-    check_pages(&conn, backup)?;
     migrate::apply(&mut conn, backup)?;
     pause(&conn, backup)?;
     close(conn, backup)

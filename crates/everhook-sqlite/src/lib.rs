@@ -28,6 +28,7 @@ mod deliveries;
 mod egress;
 mod environment;
 mod error;
+mod examine;
 mod feed;
 mod history;
 mod identity;
@@ -52,15 +53,18 @@ mod session;
 mod settle;
 mod sql;
 mod token;
+mod transfer;
 mod worker;
 mod writer;
 
 pub use backup::{BackupError, CopiedBytes, Existing, RestoredStore, back_up, restore};
 pub use clock::TimeSource;
+pub use examine::{SqliteFacts, examine};
 pub use migrate::{SqliteMigrationReport, migrate};
 pub use open::{FileHolder, OpenAs, SqliteOpenError};
 pub use outbox::SqliteOutbox;
 pub use sql::statement_text;
+pub use transfer::SqliteTransfer;
 
 use crate::checkpoint::Checkpoints;
 use crate::clock::{StoreClock, SystemSource};

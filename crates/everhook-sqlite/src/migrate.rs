@@ -72,7 +72,7 @@ pub fn migrate(folder: &Path) -> Result<SqliteMigrationReport, SqliteOpenError> 
 }
 
 /// The newest version that this binary knows.
-const fn known() -> i64 {
+pub(crate) const fn known() -> i64 {
     MIGRATIONS[MIGRATIONS.len() - 1].version
 }
 

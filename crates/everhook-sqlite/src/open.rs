@@ -19,7 +19,7 @@ const USED_FILE: &str = "everhook.used";
 const USED_TEXT: &str = "This folder holds an Everhook store. If everhook.db is missing or empty, Everhook refuses to start rather \
                          than begin an empty store: restore everhook.db from a backup. To start over, delete this file.\n";
 /// Locked by the process that serves the folder; contains its process id for operators.
-const LOCK_FILE: &str = "everhook.lock";
+pub(crate) const LOCK_FILE: &str = "everhook.lock";
 /// Earlier versions of SQLite can lose committed pages when the log starts again (fixed in 3.51.3).
 const SQLITE_VERSION_MIN: i32 = 3_051_003;
 /// The most time to wait for a command that writes beside the server.

@@ -13,7 +13,9 @@ use crate::batch::BatchCommand;
 use crate::config::{Config, Flags, Settings};
 use crate::confirm::Consent;
 use crate::context::ContextCommand;
+use crate::copy::CopyArgs;
 use crate::dead::DeadCommand;
+use crate::doctor::DoctorArgs;
 use crate::egress::EgressCommand;
 use crate::endpoint::EndpointCommand;
 use crate::event_type::EventTypeCommand;
@@ -92,6 +94,12 @@ enum Command {
         #[command(flatten)]
         settings: SettingsArgs,
     },
+    /// Check the configuration and the machine, and say what to do about each problem.
+    ///
+    /// Checks the settings, the store with its schema and durability, the clock, the disk, the egress rules, the keys,
+    /// the limit of open files and the ports. Changes nothing, and may run beside a server.
+    #[command(after_help = "The exit code is 0 if no check failed, also with warnings, and 1 if one failed.")]
+    Doctor(DoctorArgs),
     /// Copy the embedded database to a new file, also while a server runs.
     #[command(after_help = "Example:
   everhook backup --data /var/lib/everhook /backup/everhook-$(date +%F).db
@@ -119,6 +127,13 @@ The restored store accepts messages and sends nothing until `everhook egress res
         #[command(flatten)]
         consent: Consent,
     },
+    /// Copy everything from the embedded store to PostgreSQL. No server may run meanwhile.
+    #[command(after_help = "Example:
+  everhook copy --from sqlite:///var/lib/everhook --to postgres://everhook:password@db/everhook
+
+The target must be empty. All rows are copied in one transaction and counted. Afterwards the egress of the source is
+paused, so that a server that is started on it by mistake sends nothing.")]
+    Copy(CopyArgs),
     /// Pause and resume all deliveries, pushes and outboxes, on every replica.
     #[command(subcommand)]
     Egress(EgressCommand),
@@ -322,6 +337,7 @@ impl Cli {
                 let (config, _logs) = settings.start(Flags::default())?;
                 runtime()?.block_on(store::migrate(&config))
             }
+            Command::Doctor(doctor) => runtime()?.block_on(doctor.run()),
             Command::Backup { settings, file } => {
                 let (config, _logs) = settings.start(Flags::default())?;
                 backup::back_up(&config, &file)
@@ -330,6 +346,7 @@ impl Cli {
                 let (config, _logs) = settings.start(Flags::default())?;
                 backup::restore(&config, &file, replace, consent)
             }
+            Command::Copy(copy) => runtime()?.block_on(copy.run())?.print(copy.format.format()),
             Command::Egress(command) => command.run(),
             Command::Key(command) => command.run(),
             Command::Token(command) => command.run(),

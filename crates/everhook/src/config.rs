@@ -7,6 +7,8 @@
 mod check;
 mod outboxes;
 
+pub(crate) use check::check_url;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
