@@ -19,6 +19,7 @@ mod debian;
 mod mutants;
 mod node;
 mod openapi;
+mod package;
 mod packages;
 mod pgbouncer;
 mod postgres;
@@ -48,6 +49,7 @@ enum Task {
     /// Check rules that the compiler cannot: boundaries, SQL files, links, words.
     Tidy,
     Openapi(openapi::Arguments),
+    Package(package::Arguments),
     /// Run all checks of a change: formatting, clippy, dependencies, then `test`.
     Ci,
     Pg(postgres::Arguments),
@@ -73,6 +75,7 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::Mutants(arguments) => mutants::run(&arguments),
         Task::Tidy => tidy::run(),
         Task::Openapi(arguments) => openapi::run(&arguments),
+        Task::Package(arguments) => package::run(&arguments),
         Task::Ci => ci::run(),
         Task::Pg(arguments) => postgres::run(&arguments),
         Task::Sql(arguments) => sql::run(&arguments),

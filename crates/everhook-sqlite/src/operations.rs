@@ -45,8 +45,8 @@ use crate::queue::stats;
 use crate::schedule::fire;
 use crate::writer::{Tx, WriteAsk, WriteClass};
 use crate::{
-    append, background, batch, deliveries, egress, environment, lease, once, poll, reads, request, resource, session, settle,
-    token, worker,
+    append, background, batch, deliveries, egress, environment, lease, once, poll, reads, request, resource, session,
+    settle, token, worker,
 };
 
 #[async_trait]

@@ -12,7 +12,8 @@ use crate::history::{self, attempt, delivery};
 use crate::job::query as job;
 use crate::queue::{self, stats};
 use crate::{
-    append, background, backlog, batch, deliveries, egress, environment, once, resource, schedule, session, token, worker,
+    append, background, backlog, batch, deliveries, egress, environment, once, resource, schedule, session, token,
+    worker,
 };
 
 /// Answers a query. The caller applies the deadline and the share.

@@ -42,7 +42,11 @@ impl SqliteTransfer {
     }
 
     /// Passes on all rows of a table in batches, until `each` returns false.
-    pub fn read(&self, table: &TransferTable, each: impl FnMut(Vec<TransferRow>) -> bool) -> Result<(), SqliteOpenError> {
+    pub fn read(
+        &self,
+        table: &TransferTable,
+        each: impl FnMut(Vec<TransferRow>) -> bool,
+    ) -> Result<(), SqliteOpenError> {
         self.read_rows(table, each).map_err(|error| Cause::from(error).at(&self.file))
     }
 
@@ -76,7 +80,8 @@ impl SqliteTransfer {
     fn read_tables(&self) -> Result<Vec<TransferTable>, rusqlite::Error> {
         let names = "select name from sqlite_schema where type = 'table' and name <> 'schema_version' \
                      and name not like 'sqlite~_%' escape '~' order by name";
-        let names: Vec<String> = self.conn.prepare(names)?.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        let names: Vec<String> =
+            self.conn.prepare(names)?.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
         let table = |name: String| {
             // Generated columns are not in this list.
             let mut columns = self.conn.prepare("select name from pragma_table_info(?1) order by cid")?;
@@ -97,7 +102,8 @@ impl SqliteTransfer {
         let mut rows = select.query([])?;
         let (mut batch, mut bytes) = (Vec::new(), 0);
         while let Some(row) = rows.next()? {
-            let values = (0..table.columns.len()).map(|column| row.get_ref(column).and_then(|value| Ok(copied(value)?)));
+            let values =
+                (0..table.columns.len()).map(|column| row.get_ref(column).and_then(|value| Ok(copied(value)?)));
             let values = values.collect::<Result<TransferRow, _>>()?;
             bytes += values.iter().map(size).sum::<usize>();
             batch.push(values);

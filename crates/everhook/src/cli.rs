@@ -10,7 +10,7 @@ use everhook_core::token::TokenKeyChange;
 use crate::app::AppCommand;
 use crate::attempt::AttemptCommand;
 use crate::batch::BatchCommand;
-use crate::config::{Config, Flags, Settings};
+use crate::config::{Config, Flags, Settings, reference_page};
 use crate::confirm::Consent;
 use crate::context::ContextCommand;
 use crate::copy::CopyArgs;
@@ -313,6 +313,9 @@ enum TokenCommand {
 enum ConfigCommand {
     /// Print a template with every setting and its default.
     Init,
+    /// Print the reference of all settings as Markdown.
+    #[command(hide = true)]
+    Reference,
     /// Check whether the configuration is valid.
     Check {
         #[command(flatten)]
@@ -453,7 +456,10 @@ impl KeyCommand {
 }
 
 /// Runs a task on the store, beside a server that may use it.
-pub(crate) fn beside<T>(settings: SettingsArgs, task: impl AsyncFnOnce(&store::Opened) -> anyhow::Result<T>) -> anyhow::Result<T> {
+pub(crate) fn beside<T>(
+    settings: SettingsArgs,
+    task: impl AsyncFnOnce(&store::Opened) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
     let (config, _logs) = settings.start(Flags::default())?;
     let done = runtime()?.block_on(async {
         let opened = store::open_beside(&config).await?;
@@ -469,6 +475,7 @@ impl ConfigCommand {
     fn run(self) -> anyhow::Result<()> {
         match self {
             ConfigCommand::Init => print(Settings::TEMPLATE),
+            ConfigCommand::Reference => print(&reference_page()),
             ConfigCommand::Check { settings } => {
                 settings.start(Flags::default())?;
                 print("configuration is valid\n")

@@ -36,7 +36,9 @@ impl CopyArgs {
     pub(crate) async fn run(&self) -> anyhow::Result<Answer> {
         let folder = folder(&self.from)?;
         if !self.to.starts_with("postgres") {
-            return Err(usage("--to must be a URL that starts with postgres://: a store can be copied to PostgreSQL only"));
+            return Err(usage(
+                "--to must be a URL that starts with postgres://: a store can be copied to PostgreSQL only",
+            ));
         }
         check_url(&self.to).map_err(|error| usage(format!("invalid --to: {error:#}")))?;
         let source = SqliteTransfer::open(&folder)?;
@@ -44,9 +46,9 @@ impl CopyArgs {
         let target = PostgresTransfer::begin(&self.to).await?;
         let (source, tables) = copy(source, target).await?;
         let place = redact_url(&self.to);
-        source
-            .retire(&format!("the store was copied to {place}"))
-            .context("the copy is complete, but the egress of the source could not be paused: do not start a server on it")?;
+        source.retire(&format!("the store was copied to {place}")).context(
+            "the copy is complete, but the egress of the source could not be paused: do not start a server on it",
+        )?;
         let rows: u64 = tables.iter().map(|table| table.rows).sum();
         let data = json!({
             "from": folder, "to": place, "rows": rows,
@@ -111,7 +113,8 @@ impl Reading {
 /// Returns the folder of a `sqlite://` URL. The name of the database file may follow the folder.
 fn folder(url: &str) -> anyhow::Result<PathBuf> {
     let path = url.strip_prefix("sqlite://").filter(|path| !path.is_empty()).map(Path::new);
-    let path = path.ok_or_else(|| usage("--from must have the form sqlite:///var/lib/everhook, with the data folder"))?;
+    let path =
+        path.ok_or_else(|| usage("--from must have the form sqlite:///var/lib/everhook, with the data folder"))?;
     match path.parent().filter(|_| path.extension().is_some_and(|ending| ending == "db")) {
         Some(folder) => Ok(folder.to_owned()),
         None => Ok(path.to_owned()),

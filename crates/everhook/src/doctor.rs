@@ -140,7 +140,11 @@ async fn port_use(address: SocketAddr) -> PortUse {
     match tokio::net::TcpListener::bind(address).await {
         Ok(_) => PortUse::Free,
         Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
-            if is_everhook(address).await { PortUse::Everhook } else { PortUse::Other }
+            if is_everhook(address).await {
+                PortUse::Everhook
+            } else {
+                PortUse::Other
+            }
         }
         Err(error) => PortUse::Refused(error.to_string()),
     }

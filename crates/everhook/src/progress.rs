@@ -16,12 +16,12 @@ impl Progress {
 
     /// Shows how much of the work is done.
     pub(crate) fn set(&mut self, done: u64, total: u64) {
-        let percent = Some((u128::from(done) * 100).checked_div(u128::from(total)).map_or(100, |share| share as u64));
-        if self.is_shown && percent != self.percent {
-            self.percent = percent;
+        let percent = (u128::from(done) * 100).checked_div(u128::from(total)).map_or(100, |share| share as u64);
+        if self.is_shown && self.percent != Some(percent) {
+            self.percent = Some(percent);
             let mut stderr = std::io::stderr();
             // A terminal that is gone is no reason to stop the work.
-            let _ = write!(stderr, "\r{} {:>3} %", self.what, percent.unwrap_or_default());
+            let _ = write!(stderr, "\r{} {:>3} %", self.what, percent);
             let _ = stderr.flush();
         }
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use everhook_core::application::Environment;
-use everhook_core::endpoint::Endpoint;
 use everhook_core::egress::EgressPause;
+use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{BatchId, EnvironmentId, Id, JobId, KeyId, OrgId, SessionId};
 use everhook_core::integration::Integration;
 use everhook_core::job::report::Progress;

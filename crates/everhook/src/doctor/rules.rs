@@ -127,7 +127,11 @@ pub(super) fn sqlite(folder: &Path, facts: &SqliteFacts, now: Timestamp) -> Vec<
 pub(super) fn postgres(facts: &PostgresFacts, pool: usize, auto_migrate: bool, now: Timestamp) -> Vec<Check> {
     let PostgresFacts { address, version, .. } = facts;
     let mut checks = vec![if facts.is_standby {
-        fail("store", format!("{address} is a standby and accepts no writes"), "name the primary, or all hosts, in `database`")
+        fail(
+            "store",
+            format!("{address} is a standby and accepts no writes"),
+            "name the primary, or all hosts, in `database`",
+        )
     } else if facts.version_number < POSTGRES_VERSION_MIN {
         let found = format!("{address} runs PostgreSQL {version}, which gets no more fixes");
         warn("store", found, "upgrade it; Everhook is tested with version 15")
@@ -186,7 +190,8 @@ fn skew(database: Timestamp, here: Timestamp) -> Check {
         (_, ahead) => (ahead, "behind"),
     };
     let found = format!("this machine is {:.1} s {side} the database", apart.as_secs_f64());
-    let remedy = "synchronise both clocks (`timedatectl status`): receivers refuse signatures that are five minutes off";
+    let remedy =
+        "synchronise both clocks (`timedatectl status`): receivers refuse signatures that are five minutes off";
     match apart {
         apart if apart >= SKEW_FAIL => fail("clock", found, remedy),
         apart if apart >= SKEW_WARN => warn("clock", found, remedy),
@@ -302,9 +307,7 @@ pub(super) fn port(port: &Port, is_served: bool) -> Check {
         PortUse::Free => ok(name, format!("{address} is free")),
         PortUse::Everhook => ok(name, format!("an Everhook server answers on {address}")),
         PortUse::Other if is_served => ok(name, format!("{address} is in use, as expected of a running server")),
-        PortUse::Other => {
-            fail(name, format!("another program uses {address}"), format!("stop it, or change `{name}`"))
-        }
+        PortUse::Other => fail(name, format!("another program uses {address}"), format!("stop it, or change `{name}`")),
         PortUse::Refused(error) => fail(
             name,
             format!("could not listen on {address}: {error}"),

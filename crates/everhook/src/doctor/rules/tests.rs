@@ -61,7 +61,9 @@ fn each_problem_of_a_database_has_a_remedy() {
     warn  connections   95 of 100 are in use, a replica needs 15
                         → raise max_connections, lower `database_pool`, or use a pooler
     ");
-    let state = |facts: PostgresFacts| postgres(&facts, 12, true, at(0)).iter().map(|check| check.state).max_by_key(|state| *state as u8);
+    let state = |facts: PostgresFacts| {
+        postgres(&facts, 12, true, at(0)).iter().map(|check| check.state).max_by_key(|state| *state as u8)
+    };
     assert_eq!(state(PostgresFacts { is_standby: true, ..healthy() }), Some(State::Fail));
     let refused = Some("the schema at db has version 20: upgrade everhook".to_owned());
     assert_eq!(state(PostgresFacts { refused, ..healthy() }), Some(State::Fail));

@@ -29,6 +29,7 @@ mod job_replicas;
 mod jobs;
 mod logs;
 mod lost_file;
+mod monitoring;
 mod once;
 mod operator;
 mod outage;
