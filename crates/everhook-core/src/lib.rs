@@ -11,6 +11,7 @@ pub mod capability;
 pub mod delivery;
 pub mod dispatch;
 pub mod draft;
+pub mod egress;
 pub mod endpoint;
 pub mod event_type;
 pub mod example;

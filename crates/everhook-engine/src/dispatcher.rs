@@ -4,7 +4,7 @@
 //! reports an event also executes the resulting commands itself, so that no task waits until the dispatcher loop is
 //! scheduled. The loop only leases, and hands back tasks that have waited too long for a slot.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -31,6 +31,8 @@ const IDLE_STEPS_MAX: u32 = 5;
 pub(crate) struct NodeCapacity<T> {
     machine: Mutex<Machine<T>>,
     wake: Notify,
+    /// No task of an append begins while this is true, because egress is paused.
+    is_closed: AtomicBool,
     /// The number of slots released since the start.
     released: AtomicU64,
 }
@@ -44,7 +46,17 @@ struct Machine<T> {
 impl<T> NodeCapacity<T> {
     pub(crate) fn new(dispatch: Dispatch<T>) -> NodeCapacity<T> {
         let machine = Machine { dispatch, sleeps_until: Duration::ZERO };
-        NodeCapacity { machine: Mutex::new(machine), wake: Notify::new(), released: AtomicU64::new(0) }
+        NodeCapacity {
+            machine: Mutex::new(machine),
+            wake: Notify::new(),
+            is_closed: AtomicBool::new(false),
+            released: AtomicU64::new(0),
+        }
+    }
+
+    /// Closes the fast path, or opens it again.
+    pub(crate) fn close(&self, is_closed: bool) {
+        self.is_closed.store(is_closed, Ordering::Release);
     }
 
     /// Reports that new tasks may exist.
@@ -151,7 +163,7 @@ impl<T: Send + 'static> NodeCapacity<T> {
 
 impl<T: Send> Capacity for NodeCapacity<T> {
     fn reserve(&self, lane: LaneId) -> bool {
-        self.lock().dispatch.reserve(lane)
+        !self.is_closed.load(Ordering::Acquire) && self.lock().dispatch.reserve(lane)
     }
 
     fn release(&self, lane: LaneId) {
@@ -200,6 +212,13 @@ pub(crate) struct WorkGrant<T> {
     pub(crate) held_back: bool,
     /// The error that ended the lease. The tickets leased before the error are valid.
     pub(crate) failed: Option<StoreError>,
+}
+
+impl<T> Default for WorkGrant<T> {
+    /// The grant of a lease that brought nothing.
+    fn default() -> WorkGrant<T> {
+        WorkGrant { tickets: Vec::new(), next_ready: None, held_back: false, failed: None }
+    }
 }
 
 /// Leases tasks for one machine.

@@ -11,6 +11,7 @@ pub mod clock;
 pub mod config;
 mod counts;
 mod dispatcher;
+mod egress;
 pub mod entropy;
 pub mod intake;
 mod metrics;

@@ -35,6 +35,7 @@ use crate::clock::Clock;
 use crate::config::{JobsConfig, NodeConfig};
 use crate::counts::EndedCounts;
 use crate::dispatcher::{self, NodeCapacity};
+use crate::egress::EgressGate;
 use crate::entropy::Entropy;
 use crate::intake::accept::{MessageBatches, Messages};
 use crate::intake::coalescer::Coalescer;
@@ -89,6 +90,7 @@ pub struct Node {
     /// Jobs that handlers of this process are running.
     pub(crate) handled: Handled,
     pub(crate) push_queues: PushQueues,
+    pub(crate) egress: EgressGate,
     /// Remote workers with a lease call in progress on this node.
     pub(crate) asking: Asking,
     /// Tracks running deliveries and jobs.
@@ -120,6 +122,10 @@ impl Node {
         let clock = Arc::new(Clock::new(store.now().await?));
         let config = with_own_handlers(config, transport.is_some(), &store, &clock);
         let node = Arc::new(Node::new(store, transport, ids, entropy, clock, config));
+        if node.is_server {
+            // Before the first lease: a restored copy must not send anything.
+            node.look_at_egress().await?;
+        }
         node.sessions.step().await;
         node.spawn_loops();
         Ok(node)
@@ -171,6 +177,7 @@ impl Node {
             policies: Policies::default(),
             handled: Handled::default(),
             push_queues: PushQueues::default(),
+            egress: EgressGate::default(),
             asking: Asking::default(),
             running: TaskTracker::new(),
             intake: TaskTracker::new(),
@@ -196,6 +203,9 @@ impl Node {
         self.spawn_loop(&self.stop, |node| async move { maintain(&*node.store).await });
         self.spawn_loop(&self.stop, |node| async move { node.metrics.watch(&*node.store).await });
         self.spawn_loop(&self.stop, |node| async move { node.wakeups.broadcast_loop().await });
+        if self.is_server {
+            self.spawn_loop(&self.stop, |node| async move { node.watch_egress().await });
+        }
         // Other nodes need no wake-ups: they neither deliver nor have waiting workers.
         if self.config.role.delivers() || self.has_jobs() {
             self.spawn_loop(&self.stop, |node| async move { node.wakeups.listen().await });

@@ -11,7 +11,7 @@ use everhook_store::sql::statement::{Text, Width};
 use crate::job::{batch as job_batch, enqueue, output, query, steer};
 use crate::schedule::fire;
 use crate::{
-    append, background, backlog, batch, dedup, deliveries, endpoints, environment, feed, history, lease, once,
+    append, background, backlog, batch, dedup, deliveries, egress, endpoints, environment, feed, history, lease, once,
     operational, optimistic_append, outbox, partition, poll, queue, redrive, renew, request, resource, retention,
     schedule, session, settle, token, tx, worker,
 };
@@ -24,6 +24,7 @@ const ALL: &[&[fn() -> &'static Text]] = &[
     batch::STATEMENTS,
     deliveries::STATEMENTS,
     deliveries::steer::STATEMENTS,
+    egress::STATEMENTS,
     steer::STATEMENTS,
     optimistic_append::STATEMENTS,
     endpoints::STATEMENTS,

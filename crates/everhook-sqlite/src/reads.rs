@@ -12,7 +12,8 @@ use crate::history::{self, attempt, delivery};
 use crate::job::query as job;
 use crate::queue::{self, stats};
 use crate::{
-    append, background, backlog, batch, deliveries, environment, once, resource, schedule, session, token, worker,
+    append, background, backlog, batch, deliveries, egress, environment, once, resource, schedule, session, token,
+    worker,
 };
 
 /// Answers a query. The caller applies the deadline and the share.
@@ -25,6 +26,7 @@ pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<
         EnvironmentPolicies(_) => environment::list_policies(conn)?,
         Keys(_) => environment::list_keys(conn)?,
         FindKey(q) => environment::find_key(conn, &q.hash)?,
+        FindEgressPause(_) => egress::find(conn)?,
         TokenKeys(_) => token::list_keys(conn)?,
         FindTokenEnd(q) => token::find_end(conn, q.scope, &q.mark)?,
         FindApplication(q) => resource::find(conn, q.scope.environment, &ResourcePlace::application(&q.locator))?,

@@ -12,8 +12,8 @@ use rusqlite::{Connection, Row, ToSql, params_from_iter};
 use crate::error::Fault;
 use crate::rows::Reader;
 use crate::{
-    append, background, deliveries, environment, feed, history, operational, poll, queue, request, resource, schedule,
-    settle, token,
+    append, background, deliveries, egress, environment, feed, history, operational, poll, queue, request, resource,
+    schedule, settle, token,
 };
 
 pub(crate) fn run<S: Statement>(conn: &Connection, statement: S) -> Result<S::Answer, Fault> {
@@ -150,6 +150,7 @@ const ALL: &[&[fn() -> &'static Text]] = &[
     background::STATEMENTS,
     deliveries::STATEMENTS,
     deliveries::steer::STATEMENTS,
+    egress::STATEMENTS,
     environment::STATEMENTS,
     history::delivery::STATEMENTS,
     feed::STATEMENTS,

@@ -12,6 +12,7 @@ use std::time::Duration;
 use everhook_core::api_key::{ApiKeyHash, KeyRecord, KeyScope};
 use everhook_core::application::{Application, Environment, EnvironmentPolicy};
 use everhook_core::delivery::DeliveryKey;
+use everhook_core::egress::EgressPause;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::event_type::EventType;
 use everhook_core::id::{
@@ -253,4 +254,6 @@ queries! {
     /// The number of waiting tasks. The cost does not grow with the backlog; callers still ask at most every few
     /// seconds.
     lookup CountBacklog {} -> Backlog;
+    /// The pause of egress; none while requests are sent.
+    lookup FindEgressPause {} -> Option<EgressPause>;
 }

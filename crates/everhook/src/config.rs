@@ -6,6 +6,10 @@
 
 mod check;
 mod outboxes;
+mod reference;
+
+pub(crate) use check::check_url;
+pub(crate) use reference::page as reference_page;
 
 use std::collections::BTreeMap;
 use std::fmt;

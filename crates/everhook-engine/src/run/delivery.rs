@@ -73,6 +73,9 @@ impl Source for Deliverer {
     }
 
     async fn lease(&self, session: &Arc<Session>, ask: LeaseCommand) -> WorkGrant<Delivery> {
+        if self.node.egress.is_closed() {
+            return WorkGrant::default();
+        }
         let LeaseCommand { limit, free_by_lane, per_lane } = ask;
         let ask = LeaseAsk { free_by_lane, per_lane, ..LeaseAsk::deliveries(session.id, limit) };
         match self.node.store.lease(ask).await {
@@ -81,7 +84,7 @@ impl Source for Deliverer {
                 let tickets = grant.tasks.into_iter().map(ticket).collect();
                 WorkGrant { tickets, next_ready: grant.next_ready, held_back: false, failed: None }
             }
-            Err(error) => WorkGrant { tickets: Vec::new(), next_ready: None, held_back: false, failed: Some(error) },
+            Err(error) => WorkGrant { failed: Some(error), ..WorkGrant::default() },
         }
     }
 }
@@ -205,6 +208,7 @@ impl Deliverer {
         let request = SentRequest { id, url: endpoint.url.clone(), started_at, duration };
         match sent {
             Sent::SessionClosed => None,
+            Sent::Paused => Some(AttemptEnd::HandedBack),
             Sent::Exhausted(failure) => {
                 self.node.deliveries.pause(&failure.detail, self.node.clock.elapsed());
                 Some(AttemptEnd::HandedBack)

@@ -17,6 +17,8 @@ pub(crate) enum Sent {
     Exhausted(SendFailure),
     Interrupted,
     SessionClosed,
+    /// Egress is paused; no request was sent.
+    Paused,
 }
 
 pub(crate) struct Signed<'a> {
@@ -54,6 +56,10 @@ pub(crate) fn sign(node: &Node, headers: &mut HeaderMap, signed: Signed<'_>) -> 
 
 /// Sends a request. Returns early if the session is closed or the grace period of a drain ends.
 pub(crate) async fn send(node: &Node, request: Request, session: &Session) -> Sent {
+    // The task may have been leased before the pause.
+    if node.egress.is_closed() {
+        return Sent::Paused;
+    }
     tokio::select! {
         biased;
         answer = node.transport.send(request) => match answer {

@@ -5,6 +5,7 @@ use everhook_core::api_key::{KeyRecord, KeyScope};
 use everhook_core::application::{Environment, EnvironmentPolicy};
 use everhook_core::background::replay::{AttemptEnding, Candidate};
 use everhook_core::batch::{Announcement, Batch, BatchCounts, Intake};
+use everhook_core::egress::EgressPause;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{ApplicationId, BatchId, EnvironmentId, Id, JobId, SessionId};
 use everhook_core::job::report::{KeptResult, Progress};
@@ -35,6 +36,8 @@ use crate::sql::cell::{Cells, Json, JsonOrDefault, Part, Read};
 use crate::worker::{Takes, WorkerRecord};
 
 row! { Environment in "environment" { id, org, name } }
+
+row! { EgressPause in "egress_pause" { since, reason } }
 
 row! { TokenKey in "token_key" { id, secret, created_at, superseded_at } }
 

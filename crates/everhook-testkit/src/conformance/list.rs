@@ -367,6 +367,9 @@ macro_rules! conformance_full {
             an_environment_is_made_once
             a_key_works_until_it_is_revoked
         }
+        $crate::conformance_cases! { $backend, egress:
+            a_pause_of_egress_lasts_until_it_is_ended
+        }
         $crate::conformance_cases! { $backend, tokens:
             a_signing_key_is_superseded_or_replaced
             tokens_of_an_application_end

@@ -43,6 +43,7 @@ mod batch;
 mod dedup;
 mod deliveries;
 mod delivery;
+mod egress;
 mod endpoints;
 pub mod fixture;
 mod history;

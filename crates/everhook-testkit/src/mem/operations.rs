@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use everhook_core::application::Environment;
+use everhook_core::egress::EgressPause;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{BatchId, EnvironmentId, Id, JobId, KeyId, OrgId, SessionId};
 use everhook_core::integration::Integration;
@@ -213,6 +214,13 @@ impl Store for MemStore {
         Err(refused(Op::ChangeKey))
     }
 
+    async fn set_egress_pause(&self, reason: Option<String>) -> Result<(), StoreError> {
+        let (mut tables, now) = self.lock();
+        let since = tables.egress_pause.as_ref().map_or(now, |pause| pause.since);
+        tables.egress_pause = reason.map(|reason| EgressPause { since, reason });
+        Ok(())
+    }
+
     async fn put_token_key(&self, _: NewTokenKey, _: TokenKeyChange) -> Result<(), StoreError> {
         Err(refused(Op::PutTokenKey))
     }
@@ -267,6 +275,7 @@ impl Store for MemStore {
                 self.find_resource(q.scope.environment, &ResourcePlace::environment_policy())
             },
             EnvironmentPolicies(_) => self.list_environment_policies(),
+            FindEgressPause(_) => self.lock().0.egress_pause.clone(),
             FindApplication(q) => {
                 self.find_resource(q.scope.environment, &ResourcePlace::application(&q.locator))
             },

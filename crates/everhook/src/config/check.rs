@@ -23,7 +23,7 @@ use crate::logging;
 /// HS256 requires a key at least as long as its hash: a shorter one can be guessed from one token.
 const JWT_SECRET_BYTES_MIN: usize = 32;
 
-pub(super) fn check_url(url: &str) -> anyhow::Result<()> {
+pub(crate) fn check_url(url: &str) -> anyhow::Result<()> {
     if !(url.starts_with("postgres://") || url.starts_with("postgresql://")) {
         bail!("expected a URL that starts with postgres://");
     }
