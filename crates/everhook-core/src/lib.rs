@@ -42,5 +42,6 @@ pub mod svix_key;
 pub mod task;
 pub mod time;
 pub mod token;
+pub mod traffic;
 pub mod verify;
 pub mod violation;

@@ -50,6 +50,7 @@ use crate::schedules;
 use crate::session::Sessions;
 use crate::settle::Settler;
 use crate::sweep::Sweeper;
+use crate::traffic::TrafficCounts;
 use crate::transport::Transport;
 use crate::wakeup::Wakeups;
 
@@ -76,6 +77,7 @@ pub struct Node {
     pub(crate) sessions: Sessions,
     pub(crate) metrics: Metrics,
     pub(crate) counts: EndedCounts,
+    pub(crate) traffic: TrafficCounts,
     pub(crate) wakeups: Wakeups,
     pub(crate) deliveries: Arc<NodeCapacity<Delivery>>,
     pub(crate) jobs: Arc<NodeCapacity<Work>>,
@@ -158,6 +160,7 @@ impl Node {
             ),
             metrics: Metrics::new(clock.clone()),
             counts: EndedCounts::default(),
+            traffic: TrafficCounts::default(),
             wakeups: Wakeups::new(deliveries.clone(), jobs.clone(), clock.clone(), hints),
             deliveries,
             jobs,
@@ -192,6 +195,9 @@ impl Node {
         self.spawn_loop(&self.stop, |node| async move { maintain(&*node.store).await });
         self.spawn_loop(&self.stop, |node| async move { node.metrics.watch(&*node.store).await });
         self.spawn_loop(&self.stop, |node| async move { node.wakeups.broadcast_loop().await });
+        if self.is_server {
+            self.spawn(|node| async move { node.traffic.run(&node, node.halt.clone()).await });
+        }
         // Other nodes need no wake-ups: they neither deliver nor have waiting workers.
         if self.config.role.delivers() || self.has_jobs() {
             self.spawn_loop(&self.stop, |node| async move { node.wakeups.listen().await });

@@ -46,6 +46,7 @@ mod store;
 mod svix;
 mod tls;
 mod token;
+mod traffic;
 mod tx;
 mod url;
 mod value;

@@ -14,6 +14,7 @@ use everhook_core::poll::PollMark;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
 use everhook_core::token::{TokenEnd, TokenKeyChange};
+use everhook_core::traffic::TrafficRow;
 use everhook_store::background::{Advance, Advanced};
 use everhook_store::backlog::PoolUse;
 use everhook_store::batch::{BatchRecord, NewBatch, Resolve, Resolved};
@@ -265,6 +266,10 @@ impl Store for PostgresStore {
 
     async fn add_counts(&self, counts: Vec<QueueCount>) -> Result<(), StoreError> {
         self.run_plain(Op::AddCounts, || self.count_ended_once(&counts)).await
+    }
+
+    async fn put_traffic(&self, rows: Vec<TrafficRow>) -> Result<(), StoreError> {
+        self.run_plain(Op::PutTraffic, || self.put_traffic_once(&rows)).await
     }
 
     async fn maintain(&self) -> Result<(), StoreError> {

@@ -88,6 +88,7 @@ impl PostgresStore {
             FindWorker(q) => self.find_worker_once(q.scope.environment, q.id).await?,
             Workers(q) => self.list_workers_once(q.scope.environment).await?,
             CountBacklog(_) => self.backlog_once().await?,
+            Traffic(q) => self.list_traffic_once(q.scope.environment, q.span, q.since).await?,
         ))
     }
 }

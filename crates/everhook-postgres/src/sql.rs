@@ -13,7 +13,7 @@ use crate::schedule::fire;
 use crate::{
     append, background, backlog, batch, dedup, deliveries, endpoints, environment, feed, history, lease, once,
     operational, optimistic_append, outbox, partition, poll, queue, redrive, renew, request, resource, retention,
-    schedule, session, settle, token, tx, worker,
+    schedule, session, settle, token, traffic, tx, worker,
 };
 
 /// The statements of every module.
@@ -53,6 +53,7 @@ const ALL: &[&[fn() -> &'static Text]] = &[
     session::STATEMENTS,
     settle::STATEMENTS,
     token::STATEMENTS,
+    traffic::STATEMENTS,
     tx::STATEMENTS,
     worker::STATEMENTS,
 ];

@@ -50,6 +50,7 @@ mod session;
 mod settle;
 mod sql;
 mod token;
+mod traffic;
 mod worker;
 mod writer;
 

@@ -38,6 +38,7 @@ const MIGRATIONS: &[Migration] = migrations! {
     6 "0006_tokens" compatible from 3;
     7 "0007_background" compatible from 3;
     8 "0008_answers" compatible from 3;
+    10 "0010_traffic" compatible from 3;
 };
 
 const CREATE_SCHEMA_VERSION: &str = "create table if not exists schema_version (

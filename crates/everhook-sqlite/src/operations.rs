@@ -14,6 +14,7 @@ use everhook_core::poll::PollMark;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
 use everhook_core::token::{TokenEnd, TokenKeyChange};
+use everhook_core::traffic::TrafficRow;
 use everhook_store::background::{Advance, Advanced};
 use everhook_store::backlog::PoolUse;
 use everhook_store::batch::{BatchRecord, NewBatch, Resolve, Resolved};
@@ -46,7 +47,7 @@ use crate::schedule::fire;
 use crate::writer::{Tx, WriteAsk, WriteClass};
 use crate::{
     append, background, batch, deliveries, environment, lease, once, poll, reads, request, resource, session, settle,
-    token, worker,
+    token, traffic, worker,
 };
 
 #[async_trait]
@@ -276,6 +277,11 @@ impl Store for SqliteStore {
 
     async fn add_counts(&self, counts: Vec<QueueCount>) -> Result<(), StoreError> {
         self.change(Op::AddCounts, move |tx| stats::count_ended(tx, &counts)).await
+    }
+
+    async fn put_traffic(&self, rows: Vec<TrafficRow>) -> Result<(), StoreError> {
+        let ask = WriteAsk { op: Op::PutTraffic, class: WriteClass::Maintenance, rows: rows.len() };
+        self.write(ask, move |tx| traffic::put(tx, &rows)).await
     }
 
     async fn maintain(&self) -> Result<(), StoreError> {

@@ -12,7 +12,8 @@ use crate::history::{self, attempt, delivery};
 use crate::job::query as job;
 use crate::queue::{self, stats};
 use crate::{
-    append, background, backlog, batch, deliveries, environment, once, resource, schedule, session, token, worker,
+    append, background, backlog, batch, deliveries, environment, once, resource, schedule, session, token, traffic,
+    worker,
 };
 
 /// Answers a query. The caller applies the deadline and the share.
@@ -68,5 +69,6 @@ pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<
         FindWorker(q) => worker::find(conn, q.scope.environment, q.id)?,
         Workers(q) => worker::list(conn, q.scope.environment)?,
         CountBacklog(_) => backlog::count(conn, now)?,
+        Traffic(q) => traffic::list(conn, q.scope.environment, q.span, q.since)?,
     ))
 }

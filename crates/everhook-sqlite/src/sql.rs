@@ -13,7 +13,7 @@ use crate::error::Fault;
 use crate::rows::Reader;
 use crate::{
     append, background, deliveries, environment, feed, history, operational, poll, queue, request, resource, schedule,
-    settle, token,
+    settle, token, traffic,
 };
 
 pub(crate) fn run<S: Statement>(conn: &Connection, statement: S) -> Result<S::Answer, Fault> {
@@ -162,6 +162,7 @@ const ALL: &[&[fn() -> &'static Text]] = &[
     schedule::fire::STATEMENTS,
     settle::STATEMENTS,
     token::STATEMENTS,
+    traffic::STATEMENTS,
 ];
 
 /// Returns the text of a declared statement, for tests; lists in ascending order.

@@ -26,6 +26,7 @@ use everhook_core::scope::{AppScope, Scope};
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 use everhook_core::token::{TokenKey, TokenMark};
+use everhook_core::traffic::{Span, TrafficRow};
 
 use crate::background::{AttemptCount, BackgroundFilter};
 use crate::backlog::Backlog;
@@ -250,4 +251,6 @@ queries! {
     /// The number of waiting tasks. The cost does not grow with the backlog; callers still ask at most every few
     /// seconds.
     lookup CountBacklog {} -> Backlog;
+    /// The counts of traffic in the spans of one length since a time, newest first; at most `TRAFFIC_ROWS_MAX`.
+    search Traffic { scope: Scope, span: Span, since: Timestamp } -> Vec<TrafficRow>;
 }

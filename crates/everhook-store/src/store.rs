@@ -19,6 +19,7 @@ use everhook_core::poll::PollMark;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
 use everhook_core::token::{TokenEnd, TokenKeyChange};
+use everhook_core::traffic::TrafficRow;
 
 use crate::background::{Advance, Advanced};
 use crate::backlog::PoolUse;
@@ -261,6 +262,8 @@ store! {
         [Prune] fn prune(prune: Prune) -> usize;
         /// Adds to the number of attempts that ended this minute.
         [AddCounts] fn add_counts(counts: Vec<QueueCount>) -> ();
+        /// Writes counts of traffic over those that the same source wrote for the same span. Repeatable.
+        [PutTraffic] fn put_traffic(rows: Vec<TrafficRow>) -> ();
         /// Maintains the store itself, for example creates partitions ahead. Called at start and every hour.
         [Maintain] fn maintain() -> ();
     }

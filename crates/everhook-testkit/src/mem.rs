@@ -25,6 +25,7 @@ mod schedule;
 mod sessions;
 mod settle;
 mod tables;
+mod traffic;
 mod worker;
 
 use std::fmt;

@@ -294,6 +294,10 @@ macro_rules! conformance_time {
             everything_can_be_pruned_when_there_is_nothing
             a_worker_is_a_session_that_says_what_it_takes
         }
+        $crate::conformance_cases! { $backend, traffic:
+            a_node_replaces_its_own_counts_only
+            minutes_are_forgotten_before_hours
+        }
     };
 }
 

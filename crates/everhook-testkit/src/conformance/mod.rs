@@ -66,6 +66,7 @@ mod sessions;
 mod settle;
 pub mod stage;
 mod tokens;
+mod traffic;
 
 use std::any::Any;
 use std::future::Future;

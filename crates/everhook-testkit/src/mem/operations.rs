@@ -17,6 +17,7 @@ use everhook_core::resource::ResourceKind;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
 use everhook_core::token::{TokenEnd, TokenKeyChange};
+use everhook_core::traffic::TrafficRow;
 
 use crate::mem::{MemStore, append, backlog, job, lease, poll, request, sessions, settle};
 use everhook_store::answers;
@@ -256,6 +257,11 @@ impl Store for MemStore {
         Ok(())
     }
 
+    async fn put_traffic(&self, rows: Vec<TrafficRow>) -> Result<(), StoreError> {
+        self.put_traffic_now(rows);
+        Ok(())
+    }
+
     async fn maintain(&self) -> Result<(), StoreError> {
         Ok(())
     }
@@ -323,6 +329,7 @@ impl Store for MemStore {
                 let (tables, now) = self.lock();
                 backlog::count(&tables, now)
             },
+            Traffic(q) => self.list_traffic(q.scope.environment, q.span, q.since),
             _ => return Err(refused(op)),
         ))
     }

@@ -19,6 +19,7 @@ use everhook_core::resource::ResourceKind;
 use everhook_core::role::Role;
 use everhook_core::task::{Task, TaskKey};
 use everhook_core::time::Timestamp;
+use everhook_core::traffic::{Span, Traffic};
 use everhook_store::batch::BatchRecord;
 use everhook_store::dedup::{DedupScope, HASH_BYTES};
 use everhook_store::lease::{Holding, NewAttempt, Reclaimed};
@@ -62,6 +63,8 @@ pub struct Tables {
     pub requests: BTreeMap<(EnvironmentId, [u8; HASH_BYTES]), RequestRow>,
     /// Deduplication keys.
     pub keys: BTreeMap<(EnvironmentId, DedupScope, [u8; HASH_BYTES]), KeyRow>,
+    /// Counts of traffic, by span, start and source.
+    pub traffic: BTreeMap<(EnvironmentId, Span, Timestamp, Id), Traffic>,
 }
 
 #[derive(Clone, Copy, Debug)]
