@@ -1,8 +1,10 @@
 //! Endpoints: a URL with its filters, secret and policy.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
 
-use crate::id::{ApplicationId, EndpointId, Id};
+use crate::id::{ApplicationId, BadId, EndpointId, Id};
 use crate::name::{Metadata, Name};
 use crate::poll::POLL_URL;
 use crate::signing::SigningKeys;
@@ -19,6 +21,28 @@ pub enum EndpointState {
 }
 
 stored_as!(EndpointState { Enabled = 0, Disabled = 1, Gone = 2 });
+
+/// The key of an endpoint in lists of all applications.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EndpointKey {
+    pub application: ApplicationId,
+    pub endpoint: EndpointId,
+}
+
+impl fmt::Display for EndpointKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.application, self.endpoint)
+    }
+}
+
+impl FromStr for EndpointKey {
+    type Err = BadId;
+
+    fn from_str(text: &str) -> Result<EndpointKey, BadId> {
+        let (application, endpoint) = text.split_once('.').ok_or(BadId)?;
+        Ok(EndpointKey { application: application.parse()?, endpoint: endpoint.parse()? })
+    }
+}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {

@@ -159,6 +159,19 @@ impl fmt::Display for FailureClass {
     }
 }
 
+impl Serialize for FailureClass {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for FailureClass {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<FailureClass, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
 /// Error of a text that names no class of failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be 4xx, 5xx, 429 or the class of a failed attempt")]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use everhook_core::application::Environment;
+use everhook_core::failure_group::{GroupKey, GroupState};
 use everhook_core::id::{BatchId, Id, JobId, KeyId, OrgId, SessionId};
 use everhook_core::job::report::Progress;
 use everhook_core::job::{LeaseLost, LeaseProof};
@@ -149,6 +150,16 @@ impl Store for PostgresStore {
                 Ok(plans.map(|plans| Steered { plans, ..Steered::default() }))
             }
         }
+    }
+
+    async fn mark_failures(
+        &self,
+        scope: Scope,
+        key: GroupKey,
+        state: GroupState,
+        note: String,
+    ) -> Result<Timestamp, StoreError> {
+        self.run_plain(Op::MarkFailures, || self.mark_failures_once(scope.environment, key, state, &note)).await
     }
 
     async fn expunge(&self, scope: AppScope, what: Expunge) -> Result<bool, StoreError> {

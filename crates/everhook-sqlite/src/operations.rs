@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use everhook_core::application::Environment;
 use everhook_core::batch::BatchChange;
+use everhook_core::failure_group::{GroupKey, GroupState};
 use everhook_core::id::{BatchId, Id, JobId, KeyId, OrgId, SessionId};
 use everhook_core::job::report::Progress;
 use everhook_core::job::{LeaseLost, LeaseProof};
@@ -46,8 +47,8 @@ use crate::queue::stats;
 use crate::schedule::fire;
 use crate::writer::{Tx, WriteAsk, WriteClass};
 use crate::{
-    append, background, batch, deliveries, environment, lease, once, poll, reads, request, resource, session, settle,
-    token, traffic, worker,
+    append, background, batch, deliveries, environment, failure, lease, once, poll, reads, request, resource, session,
+    settle, token, traffic, worker,
 };
 
 #[async_trait]
@@ -148,6 +149,16 @@ impl Store for SqliteStore {
             }
         };
         self.write(WriteAsk { op: Op::Steer, class: WriteClass::Change, rows }, steer).await
+    }
+
+    async fn mark_failures(
+        &self,
+        scope: Scope,
+        key: GroupKey,
+        state: GroupState,
+        note: String,
+    ) -> Result<Timestamp, StoreError> {
+        self.change(Op::MarkFailures, move |tx| failure::mark(tx, scope.environment, key, state, &note)).await
     }
 
     async fn expunge(&self, scope: AppScope, what: Expunge) -> Result<bool, StoreError> {

@@ -12,8 +12,8 @@ use rusqlite::{Connection, Row, ToSql, params_from_iter};
 use crate::error::Fault;
 use crate::rows::Reader;
 use crate::{
-    append, background, deliveries, environment, feed, history, operational, poll, queue, request, resource, schedule,
-    settle, token, traffic,
+    append, background, backlog, deliveries, directory, environment, failure, feed, history, operational, poll, queue,
+    request, resource, schedule, settle, token, traffic,
 };
 
 pub(crate) fn run<S: Statement>(conn: &Connection, statement: S) -> Result<S::Answer, Fault> {
@@ -148,10 +148,13 @@ pub(crate) fn limit(rows: usize) -> i64 {
 const ALL: &[&[fn() -> &'static Text]] = &[
     append::STATEMENTS,
     background::STATEMENTS,
+    backlog::STATEMENTS,
     deliveries::STATEMENTS,
     deliveries::steer::STATEMENTS,
+    directory::STATEMENTS,
     environment::STATEMENTS,
     history::delivery::STATEMENTS,
+    failure::STATEMENTS,
     feed::STATEMENTS,
     operational::STATEMENTS,
     poll::STATEMENTS,

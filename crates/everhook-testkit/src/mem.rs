@@ -10,6 +10,8 @@ mod background;
 mod backlog;
 mod batch;
 mod deliveries;
+mod directory;
+mod failure;
 mod history;
 mod job;
 mod lease;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use everhook_core::application::Environment;
 use everhook_core::endpoint::Endpoint;
+use everhook_core::failure_group::{GroupKey, GroupState};
 use everhook_core::id::{BatchId, EnvironmentId, Id, JobId, KeyId, OrgId, SessionId};
 use everhook_core::integration::Integration;
 use everhook_core::job::report::Progress;
@@ -140,6 +141,16 @@ impl Store for MemStore {
                 plans.map(|plans| Steered { plans, ..Steered::default() })
             }
         })
+    }
+
+    async fn mark_failures(
+        &self,
+        scope: Scope,
+        key: GroupKey,
+        state: GroupState,
+        note: String,
+    ) -> Result<Timestamp, StoreError> {
+        Ok(self.mark_failures_now(scope.environment, key, state, note))
     }
 
     async fn expunge(&self, scope: AppScope, what: Expunge) -> Result<bool, StoreError> {
@@ -329,6 +340,15 @@ impl Store for MemStore {
                 let (tables, now) = self.lock();
                 backlog::count(&tables, now)
             },
+            CountOpen(q) => {
+                let (tables, now) = self.lock();
+                backlog::count_open(&tables, q.scope.environment, now)
+            },
+            FindEndpoints(q) => self.find_endpoints(q.scope.environment, &q.ids),
+            AllEndpoints(q) => self.all_endpoints(q.scope.environment, &q.slice),
+            FindMessageApplication(q) => self.application_of(q.scope.environment, q.message),
+            ListFailures(q) => self.list_failures(q.scope.environment, q.after),
+            FindFailures(q) => self.find_failures(q.scope.environment, q.endpoint),
             Traffic(q) => self.list_traffic(q.scope.environment, q.span, q.since),
             _ => return Err(refused(op)),
         ))

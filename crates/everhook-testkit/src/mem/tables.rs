@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use everhook_core::endpoint::Endpoint;
+use everhook_core::failure_group::{FailureMark, GroupKey};
 use everhook_core::id::{
     ApplicationId, BatchId, EndpointId, EnvironmentId, Id, JobId, LaneId, MessageId, ScheduleId, SessionId,
 };
@@ -63,6 +64,8 @@ pub struct Tables {
     pub requests: BTreeMap<(EnvironmentId, [u8; HASH_BYTES]), RequestRow>,
     /// Deduplication keys.
     pub keys: BTreeMap<(EnvironmentId, DedupScope, [u8; HASH_BYTES]), KeyRow>,
+    /// The marks of failure groups.
+    pub failure_marks: BTreeMap<(EnvironmentId, GroupKey), FailureMark>,
     /// Counts of traffic, by span, start and source.
     pub traffic: BTreeMap<(EnvironmentId, Span, Timestamp, Id), Traffic>,
 }
