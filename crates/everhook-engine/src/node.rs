@@ -13,11 +13,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use everhook_core::background::{BACKGROUND_QUEUE, BackgroundKind};
 use everhook_core::dispatch::{Dispatch, DispatchConfig};
-use everhook_core::id::{Id, SERVER_ENVIRONMENT};
+use everhook_core::id::{EnvironmentId, Id, SERVER_ENVIRONMENT};
 use everhook_core::limits::SETTLE_STALL_MAX;
 use everhook_core::outcome::{Class, Reply, SendFailure};
 use everhook_core::role::Role;
 use everhook_core::time::Timestamp;
+use everhook_core::traffic::Traffic;
 use everhook_sender::Request;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
@@ -344,6 +345,11 @@ impl Node {
 
     pub fn new_id(&self) -> Id {
         self.ids.next(self.clock.now())
+    }
+
+    /// The traffic of an environment on this node that is not yet written to the store.
+    pub fn fresh_traffic(&self, environment: EnvironmentId) -> Traffic {
+        self.traffic.fresh(environment)
     }
 
     /// The node's metrics in the text format of Prometheus.

@@ -45,6 +45,11 @@ impl TrafficCounts {
         }
     }
 
+    /// The counts of an environment since the last write.
+    pub(crate) fn fresh(&self, environment: EnvironmentId) -> Traffic {
+        self.lock().get(&environment).cloned().unwrap_or_default()
+    }
+
     /// Writes the counts until `stop` is cancelled, and then the remaining ones.
     pub(crate) async fn run(&self, node: &Node, stop: CancellationToken) {
         let mut ledger = Ledger::new(node.new_id());
