@@ -82,10 +82,11 @@ fn fill(workspace: &Workspace, root: &Path, binary: &Path) -> Result<()> {
     let manual = root.join("usr/share/man/man1");
     fs::create_dir_all(&manual)?;
     check(Command::new(binary).args(["man", "--folder"]).arg(&manual))?;
-    check(Command::new("sh").args(["-c", "gzip --best --no-name \"$1\"/*.1 \"$2\"", "sh"]).args([
-        &manual,
-        &root.join("usr/share/doc/everhook/changelog"),
-    ]))?;
+    check(
+        Command::new("sh")
+            .args(["-c", "gzip --best --no-name \"$1\"/*.1 \"$2\"", "sh"])
+            .args([&manual, &root.join("usr/share/doc/everhook/changelog")]),
+    )?;
     for (shell, place) in COMPLETIONS {
         let script = Command::new(binary).args(["completions", shell]).output().context("could not run the binary")?;
         write(&root.join(place), &script.stdout, 0o644)?;

@@ -1,9 +1,11 @@
 //! Endpoints: a URL with its filters, secret and policy.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::id::{ApplicationId, EndpointId, Id};
+use crate::id::{ApplicationId, BadId, EndpointId, Id};
 use crate::name::{Metadata, Name};
 use crate::policy::Settings;
 use crate::policy::effective::Levels;
@@ -22,6 +24,28 @@ pub enum EndpointState {
 }
 
 stored_as!(EndpointState { Enabled = 0, Disabled = 1, Gone = 2 });
+
+/// The key of an endpoint in lists of all applications.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EndpointKey {
+    pub application: ApplicationId,
+    pub endpoint: EndpointId,
+}
+
+impl fmt::Display for EndpointKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.application, self.endpoint)
+    }
+}
+
+impl FromStr for EndpointKey {
+    type Err = BadId;
+
+    fn from_str(text: &str) -> Result<EndpointKey, BadId> {
+        let (application, endpoint) = text.split_once('.').ok_or(BadId)?;
+        Ok(EndpointKey { application: application.parse()?, endpoint: endpoint.parse()? })
+    }
+}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {

@@ -149,6 +149,30 @@ pub const SESSIONS_LISTED_MAX: usize = 1000;
 pub const BACKLOG_COUNTED_MAX: usize = 100_000;
 /// Lanes whose oldest due task is sampled for metrics: the lanes that have waited longest.
 pub const BACKLOG_LANES_MAX: usize = 64;
+/// Endpoints with the most failures that one span of traffic lists.
+pub const TRAFFIC_ENDPOINTS_MAX: usize = 20;
+/// Time after which counts of traffic that could not be written are dropped.
+pub const TRAFFIC_UNWRITTEN_MAX: Duration = Duration::from_secs(3600);
+/// Time for which counts of traffic are kept by minute and by quarter of an hour.
+pub const TRAFFIC_MINUTES_KEPT: Duration = Duration::from_secs(2 * 24 * 3600);
+/// Time for which counts of traffic are kept by hour.
+pub const TRAFFIC_HOURS_KEPT: Duration = Duration::from_secs(90 * 24 * 3600);
+/// Rows of traffic that one read returns, newest first: a day of quarters or a week of hours of 100 nodes.
+pub const TRAFFIC_ROWS_MAX: usize = 20_000;
+/// Rows of traffic that one statement writes.
+pub const TRAFFIC_ROWS_WRITTEN_MAX: usize = 500;
+/// Applications among which a message is looked up by its id alone, newest first.
+pub const LOOKUP_APPLICATIONS_MAX: usize = 10_000;
+/// Endpoints whose failure groups one page lists.
+pub const FAILURE_ENDPOINTS_MAX: usize = 50;
+/// Dead deliveries of an endpoint that a list of failure groups counts, newest first.
+pub const FAILURES_LISTED_MAX: usize = 1000;
+/// Dead deliveries of an endpoint that one failure group counts, newest first.
+pub const FAILURES_COUNTED_MAX: usize = 10_000;
+/// Longest note of an operator about a failure group.
+pub const NOTE_CHARS_MAX: usize = 1000;
+/// Open tasks of an environment that one overview counts, of each state.
+pub const OVERVIEW_TASKS_MAX: usize = 10_000;
 /// Attempts that one request for the statistics of an endpoint reads, newest first.
 pub const STATS_ROWS_MAX: usize = 100_000;
 /// Dead tasks that one transaction redrives.

@@ -7,12 +7,14 @@ use everhook_core::application::Environment;
 use everhook_core::batch::Resolution;
 use everhook_core::delivery::DeliveryAction;
 use everhook_core::endpoint::EndpointState;
+use everhook_core::failure_group::{GroupKey, GroupState};
 use everhook_core::id::{BatchId, Id, JobId, OrgId};
 use everhook_core::job::report::Progress;
 use everhook_core::job::{JobAction, LeaseLost, LeaseProof};
 use everhook_core::name::Name;
 use everhook_core::poll::PollMark;
 use everhook_core::scope::{AppScope, Scope};
+use everhook_core::time::Timestamp;
 use everhook_core::token::{TokenEnd, TokenKeyChange};
 use everhook_store::batch::{BatchRecord, NewBatch, Resolve, Resolved};
 use everhook_store::catalog::{Created, NewTokenKey, Replaced};
@@ -186,6 +188,17 @@ impl Node {
             self.wakeups.hint_jobs();
         }
         Ok(steered)
+    }
+
+    /// Notes the state of a failure group. Returns the time of the note.
+    pub async fn mark_failures(
+        &self,
+        scope: Scope,
+        key: GroupKey,
+        state: GroupState,
+        note: String,
+    ) -> Result<Timestamp, StoreError> {
+        self.store.mark_failures(scope, key, state, note).await
     }
 
     /// Removes the content of an object for good. Returns false if the object does not exist.

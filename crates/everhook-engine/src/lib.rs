@@ -26,5 +26,6 @@ pub mod session;
 mod settle;
 mod stall_watch;
 mod sweep;
+mod traffic;
 pub mod transport;
 mod wakeup;

@@ -13,12 +13,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use everhook_core::background::{BACKGROUND_QUEUE, BackgroundKind};
 use everhook_core::dispatch::{Dispatch, DispatchConfig};
-use everhook_core::id::{Id, SERVER_ENVIRONMENT};
+use everhook_core::id::{EnvironmentId, Id, SERVER_ENVIRONMENT};
 use everhook_core::limits::SETTLE_STALL_MAX;
 use everhook_core::outcome::{Class, Reply, SendFailure};
 use everhook_core::retry::RetryPolicy;
 use everhook_core::role::Role;
 use everhook_core::time::Timestamp;
+use everhook_core::traffic::Traffic;
 use everhook_sender::Request;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
@@ -53,6 +54,7 @@ use crate::schedules;
 use crate::session::Sessions;
 use crate::settle::Settler;
 use crate::sweep::Sweeper;
+use crate::traffic::TrafficCounts;
 use crate::transport::Transport;
 use crate::wakeup::Wakeups;
 
@@ -79,6 +81,7 @@ pub struct Node {
     pub(crate) sessions: Sessions,
     pub(crate) metrics: Metrics,
     pub(crate) counts: EndedCounts,
+    pub(crate) traffic: TrafficCounts,
     pub(crate) wakeups: Wakeups,
     pub(crate) deliveries: Arc<NodeCapacity<Delivery>>,
     pub(crate) jobs: Arc<NodeCapacity<Work>>,
@@ -167,6 +170,7 @@ impl Node {
             ),
             metrics: Metrics::new(clock.clone()),
             counts: EndedCounts::default(),
+            traffic: TrafficCounts::default(),
             wakeups: Wakeups::new(deliveries.clone(), jobs.clone(), clock.clone(), hints),
             deliveries,
             jobs,
@@ -205,6 +209,7 @@ impl Node {
         self.spawn_loop(&self.stop, |node| async move { node.wakeups.broadcast_loop().await });
         if self.is_server {
             self.spawn_loop(&self.stop, |node| async move { node.watch_egress().await });
+            self.spawn(|node| async move { node.traffic.run(&node, node.halt.clone()).await });
         }
         // Other nodes need no wake-ups: they neither deliver nor have waiting workers.
         if self.config.role.delivers() || self.has_jobs() {
@@ -358,6 +363,11 @@ impl Node {
 
     pub fn new_id(&self) -> Id {
         self.ids.next(self.clock.now())
+    }
+
+    /// The traffic of an environment on this node that is not yet written to the store.
+    pub fn fresh_traffic(&self, environment: EnvironmentId) -> Traffic {
+        self.traffic.fresh(environment)
     }
 
     /// The node's metrics in the text format of Prometheus.

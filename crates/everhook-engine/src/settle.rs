@@ -18,6 +18,7 @@ use everhook_core::outcome::{Class, Outcome};
 use everhook_core::retry::RetryPolicy;
 use everhook_core::task::{Task, TaskKind};
 use everhook_core::time::Timestamp;
+use everhook_core::traffic;
 use everhook_store::capacity::Slot;
 use everhook_store::error::StoreError;
 use everhook_store::lease::{NewAttempt, Settled, Settlement};
@@ -245,6 +246,7 @@ async fn write(node: &Node, batch: &mut Vec<FinishedAttempt>) {
     let begun = node.metrics.begin();
     let Some(settled) = write_until_answered(node, &settlements, batch).await else { return };
     node.metrics.settled(settlements.len(), begun);
+    node.traffic.attempted(batch.iter().zip(&decided).zip(&settled).filter_map(attempt_of_delivery));
     let mut jobs = false;
     for (((ended, settlement), decision), settled) in batch.drain(..).zip(&*settlements).zip(&decided).zip(settled) {
         log(&ended, decision.as_ref(), settled);
@@ -276,6 +278,17 @@ fn count(node: &Node, ended: &FinishedAttempt, settled: Settled) {
             }
         }
     }
+}
+
+/// Returns the end of an attempt for the counts of traffic, if a delivery was attempted and settled.
+fn attempt_of_delivery<'e>(
+    ((ended, decision), settled): ((&'e FinishedAttempt, &Option<Decision>), &Settled),
+) -> Option<(&'e Task, traffic::AttemptEnd)> {
+    let (AttemptEnd::Attempted(record), Some(decision)) = (&ended.end, decision) else { return None };
+    let is_counted = *settled == Settled::Done && ended.task.kind == TaskKind::Delivery;
+    let at = record.started_at.plus(record.duration);
+    let end = traffic::AttemptEnd { class: record.class, status: record.status, end: decision.end, at };
+    is_counted.then_some((&ended.task, end))
 }
 
 fn decide(node: &Node, ended: &FinishedAttempt) -> (Settlement, Option<Decision>) {

@@ -26,10 +26,10 @@ select
             and +attempt.endpoint = :endpoint
             and attempt.end_state = 1
     ),
-    last.end_state, last.status, last.started_at
+    last.end_state, last.class, last.status, last.started_at
 from message
     left join (
-        select end_state, status, started_at
+        select end_state, class, status, started_at
         from attempt
         where environment = :environment
             and subject = :id

@@ -426,7 +426,7 @@ pub(crate) fn readable<R: Record>(row: &ResourceRow, firing: Option<&FiringRow>)
     read.ok()
 }
 
-fn record<R: Record>(row: &ResourceRow, firing: Option<&FiringRow>) -> Result<R, Fault> {
+pub(crate) fn record<R: Record>(row: &ResourceRow, firing: Option<&FiringRow>) -> Result<R, Fault> {
     R::try_from(read(row, firing)?).map_err(|_| Fault::Corrupt { table: "resource", column: "kind" })
 }
 

@@ -154,6 +154,12 @@ pub enum Appended {
     Suppressed(MessageId),
 }
 
+impl Appended {
+    pub fn is_accepted(&self) -> bool {
+        matches!(self, Appended::Accepted { .. })
+    }
+}
+
 /// A leased task with the data that its holder needs.
 #[derive(Clone, Debug)]
 pub struct Leased {

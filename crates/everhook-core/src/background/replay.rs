@@ -11,7 +11,9 @@ use crate::id::{ApplicationId, EndpointId};
 use crate::lifecycle::EndState;
 use crate::message::Message;
 use crate::name::Name;
+use crate::outcome::Class;
 use crate::time::Timestamp;
+use crate::traffic::FailureClass;
 
 /// A selection of messages to deliver to an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +32,8 @@ pub struct Replay {
 pub enum Pick {
     /// Dead deliveries of messages that the endpoint never received.
     Failed,
+    /// As `Failed`, if the last attempt failed in this way.
+    FailedAs(FailureClass),
     /// Messages without a delivery to the endpoint that pass its filters. The endpoint is newer, was disabled, or had
     /// other filters when they were accepted.
     Missing,
@@ -64,7 +68,7 @@ pub enum AttemptedStatus {
 impl Pick {
     pub const fn kind(&self) -> BackgroundKind {
         match self {
-            Pick::Failed => BackgroundKind::Recover,
+            Pick::Failed | Pick::FailedAs(_) => BackgroundKind::Recover,
             Pick::Missing => BackgroundKind::ReplayMissing,
             Pick::Attempted(_) => BackgroundKind::BulkReplay,
         }
@@ -87,8 +91,16 @@ pub struct Candidate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttemptEnding {
     pub end: EndState,
+    pub class: Class,
     pub status: u16,
     pub started_at: Timestamp,
+}
+
+impl Candidate {
+    /// Whether the delivery is dead, was never received, and its last attempt is wanted.
+    fn failed(&self, is_wanted: impl FnOnce(AttemptEnding) -> bool) -> bool {
+        self.is_dead && !self.has_succeeded && self.last.is_some_and(is_wanted)
+    }
 }
 
 impl Replay {
@@ -101,10 +113,9 @@ impl Replay {
         }
         let in_window = |at: Timestamp| at >= self.since && at < self.until;
         match &self.pick {
-            Pick::Failed => {
-                let failed_in_window = candidate.last.is_some_and(|last| in_window(last.started_at));
-                candidate.is_dead && !candidate.has_succeeded && failed_in_window
-            }
+            Pick::Failed => candidate.failed(|last| in_window(last.started_at)),
+            Pick::FailedAs(class) => candidate
+                .failed(|last| in_window(last.started_at) && FailureClass::of(last.class, last.status) == Some(*class)),
             Pick::Missing => {
                 let is_missing = !candidate.is_dead && candidate.last.is_none();
                 is_missing

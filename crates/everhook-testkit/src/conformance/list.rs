@@ -294,6 +294,19 @@ macro_rules! conformance_time {
             everything_can_be_pruned_when_there_is_nothing
             a_worker_is_a_session_that_says_what_it_takes
         }
+        $crate::conformance_cases! { $backend, directory:
+            endpoints_of_all_applications_are_listed_in_pages
+            the_application_of_a_message_is_found
+            open_tasks_are_counted_by_state
+        }
+        $crate::conformance_cases! { $backend, failure:
+            dead_deliveries_are_grouped_by_endpoint_and_class
+            a_mark_stays_with_its_group
+        }
+        $crate::conformance_cases! { $backend, traffic:
+            a_node_replaces_its_own_counts_only
+            minutes_are_forgotten_before_hours
+        }
     };
 }
 

@@ -43,8 +43,10 @@ mod batch;
 mod dedup;
 mod deliveries;
 mod delivery;
+mod directory;
 mod egress;
 mod endpoints;
+mod failure;
 pub mod fixture;
 mod history;
 mod integrations;
@@ -68,6 +70,7 @@ mod sessions;
 mod settle;
 pub mod stage;
 mod tokens;
+mod traffic;
 
 use std::any::Any;
 use std::future::Future;

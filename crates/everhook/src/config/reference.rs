@@ -79,7 +79,8 @@ fn section(paragraph: &Paragraph) -> String {
     text += "| setting | type | default | variable | flag |\n|---|---|---|---|---|\n";
     for (name, default) in settings {
         let default = default.as_ref().map_or_else(|| "none".to_owned(), |default| format!("`{default}`"));
-        let flag = if FLAGS.contains(&name.as_str()) { format!("`--{}`", name.replace('_', "-")) } else { "–".to_owned() };
+        let flag =
+            if FLAGS.contains(&name.as_str()) { format!("`--{}`", name.replace('_', "-")) } else { "–".to_owned() };
         let variable = format!("`{}{}`", environment::PREFIX, name.to_ascii_uppercase());
         text += &format!("| `{name}` | {} | {default} | {variable} | {flag} |\n", shown(kind(name)));
     }
