@@ -14,6 +14,7 @@ pub mod draft;
 pub mod endpoint;
 pub mod event_type;
 pub mod example;
+pub mod fair;
 pub mod fanout;
 pub mod id;
 pub mod integration;

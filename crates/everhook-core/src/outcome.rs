@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use crate::dispatch::health::Sign;
 use crate::limits::RETRY_DELAY_MAX;
 use crate::task::stored_as;
 use crate::time::Timestamp;
@@ -169,12 +170,12 @@ pub enum Outcome {
     LastSuccess,
     /// The receiver refuses this endpoint for good.
     Gone,
-    /// Failed; the whole lane backs off.
+    /// Failed, because the receiver is overloaded: the whole lane slows down.
     Throttled {
         /// Delay requested by the receiver.
         retry_after: Option<Duration>,
     },
-    /// Failed; only this task backs off.
+    /// Failed; only this task backs off, unless the receiver asks for a delay.
     Failure {
         /// Delay requested by the receiver.
         retry_after: Option<Duration>,
@@ -194,6 +195,17 @@ pub enum Outcome {
     Cancelled,
 }
 
+/// Returns the meaning of an outcome for the speed of its lane.
+pub fn sign(class: Class, outcome: Outcome) -> Sign {
+    match (outcome, class) {
+        (Outcome::Success | Outcome::LastSuccess, _) => Sign::Well,
+        (Outcome::Throttled { .. }, _) => Sign::Overloaded,
+        (_, Class::Timeout | Class::Throttled) => Sign::Overloaded,
+        (_, Class::Dns | Class::Connect | Class::Tls) => Sign::Unreachable,
+        _ => Sign::Neutral,
+    }
+}
+
 /// Classifies the result of a delivery's request. `now` resolves a `Retry-After` date.
 pub fn classify(sent: &Result<Reply, SendFailure>, now: Timestamp) -> (Class, Outcome) {
     let (class, outcome) = classify_status(sent, now);
@@ -209,8 +221,7 @@ pub fn classify(sent: &Result<Reply, SendFailure>, now: Timestamp) -> (Class, Ou
 fn classify_status(sent: &Result<Reply, SendFailure>, now: Timestamp) -> (Class, Outcome) {
     let reply = match sent {
         Ok(reply) => reply,
-        // A hanging receiver probably hangs for its other tasks, too, and each would block a slot until its timeout.
-        // The lane backs off, as after 429.
+        // A hanging receiver is overloaded, as after 429.
         Err(failure) if failure.class == Class::Timeout => {
             return (Class::Timeout, Outcome::Throttled { retry_after: None });
         }

@@ -27,6 +27,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { name: "tokens", compatible_from: 4, sql: include_str!("../migrations/0006_tokens.sql") },
     Migration { name: "background", compatible_from: 4, sql: include_str!("../migrations/0007_background.sql") },
     Migration { name: "answers", compatible_from: 4, sql: include_str!("../migrations/0008_answers.sql") },
+    Migration { name: "lane order", compatible_from: 4, sql: include_str!("../migrations/0009_lane_order.sql") },
 ];
 
 /// The version that this binary knows and needs.

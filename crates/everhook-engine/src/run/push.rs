@@ -115,6 +115,7 @@ fn answered(
         duration,
         result: None,
         holder: None,
+        rest: None,
     }
 }
 
