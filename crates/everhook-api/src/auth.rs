@@ -1,4 +1,4 @@
-//! Authentication of callers by an API key, the key of an integration, or a token.
+//! Authentication of callers by an API key, the key of an integration, a token, or a session of the dashboard.
 //!
 //! Keys and tokens are never logged. The extractors of `scope` decide which routes a caller may use; `access` lists the
 //! routes for application tokens.
@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
-use everhook_core::api_key::{ApiKey, KeyScope};
+use everhook_core::api_key::{ApiKey, ApiKeyHash, KeyScope};
 use everhook_core::capability::Capabilities;
 use everhook_core::id::{ApplicationId, EnvironmentId};
 use everhook_core::integration::IntegrationKey;
@@ -18,11 +18,12 @@ use everhook_store::error::StoreError;
 use everhook_store::query;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
 use crate::access;
 use crate::auth::token::{ApplicationClaims, Claims};
 use crate::error::ApiError;
+use crate::session;
 use crate::state::Api;
 
 pub(crate) mod environments;
@@ -71,17 +72,21 @@ impl FromRequestParts<Arc<Api>> for Caller {
         if let Some(caller) = parts.extensions.get::<Caller>() {
             return Ok(caller.clone());
         }
-        let caller = authenticate(api, &parts.headers).await?;
+        let caller = authenticate(api, &parts.method, &parts.headers).await?;
         access::check(&caller.rights, parts)?;
         parts.extensions.insert(caller.clone());
         Ok(caller)
     }
 }
 
-async fn authenticate(api: &Api, headers: &HeaderMap) -> Result<Caller, ApiError> {
-    let token = bearer(headers).ok_or_else(|| ApiError::unauthenticated(MISSING))?;
+async fn authenticate(api: &Api, method: &Method, headers: &HeaderMap) -> Result<Caller, ApiError> {
+    let Some(token) = bearer(headers) else {
+        let session = session::of_request(api, method, headers).await?;
+        let session = session.ok_or_else(|| ApiError::unauthenticated(MISSING))?;
+        return by_hash(api, session.key, headers).await;
+    };
     if let Ok(key) = token.parse::<ApiKey>() {
-        return by_key(api, &key, headers).await;
+        return by_hash(api, key.hash(), headers).await;
     }
     if let Ok(key) = token.parse::<IntegrationKey>() {
         return by_integration(api, &key).await;
@@ -96,10 +101,14 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-async fn by_key(api: &Api, key: &ApiKey, headers: &HeaderMap) -> Result<Caller, ApiError> {
-    let hash = key.hash();
+async fn by_hash(api: &Api, hash: ApiKeyHash, headers: &HeaderMap) -> Result<Caller, ApiError> {
     let scope = api.keys.get(hash, api.now(), api.read(query::FindKey { hash })).await?;
-    match scope.ok_or_else(|| ApiError::unauthenticated("Invalid token"))? {
+    let scope = scope.ok_or_else(|| ApiError::unauthenticated("Invalid token"))?;
+    by_scope(api, scope, headers).await
+}
+
+pub(crate) async fn by_scope(api: &Api, scope: KeyScope, headers: &HeaderMap) -> Result<Caller, ApiError> {
+    match scope {
         KeyScope::Environment(environment) => Ok(Caller { environment, rights: Rights::Environment }),
         KeyScope::Admin => {
             let environment = chosen_environment(api, headers.get(ENVIRONMENT_HEADER)).await?;

@@ -12,6 +12,7 @@ use everhook_core::limits::{
 };
 use everhook_core::name::{Metadata, Name};
 use everhook_core::operational::OperationalEvent;
+use everhook_core::policy::Settings;
 use everhook_core::poll::POLL_URL;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::signing::{SigningKey, SigningKeys};
@@ -31,14 +32,15 @@ use crate::error::ApiError;
 use crate::input::{self, Input};
 use crate::merge::{Form, Members};
 use crate::page::{Cursor, OrderParams, Page, PageParams};
+use crate::policy;
 use crate::query::Query;
 use crate::resource;
 use crate::routes::Routes;
 use crate::scope::{self, ApplicationPath, AtEndpoint, EndpointPath, InApplication, PathParams};
 use crate::state::Api;
 
-/// An endpoint to create, or the new content of an existing endpoint. An existing endpoint keeps its headers if they
-/// are absent. Its secret cannot be changed here: use the route that rotates it.
+/// An endpoint to create, or the new content of an existing endpoint. An existing endpoint keeps its headers and
+/// its policy if they are absent. Its secret cannot be changed here: use the route that rotates it.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct EndpointIn {
@@ -50,7 +52,8 @@ pub(crate) struct EndpointIn {
     /// Whether deliveries are stopped. Open deliveries wait until the endpoint is enabled. Messages that are accepted
     /// while it is disabled are not delivered to it.
     pub(crate) disabled: Option<bool>,
-    /// The event types that the endpoint gets. Without a list it gets all types.
+    /// The event types that the endpoint gets. Without a list it gets all types. The endpoint of a message's `url` has an
+    /// empty list and gets only messages with that URL; elsewhere an empty list means all types.
     pub(crate) event_types: Option<Vec<String>>,
     /// The older name of `eventTypes`.
     #[schema(deprecated)]
@@ -78,6 +81,10 @@ pub(crate) struct EndpointIn {
     pub(crate) headers: Option<BTreeMap<String, String>>,
     /// Your own version number. Everhook does not interpret it.
     pub(crate) version: Option<u16>,
+    /// The delivery policy. Absent: an existing endpoint keeps its policy. Null: the endpoint inherits every setting.
+    #[serde(default, deserialize_with = "input::present")]
+    #[schema(value_type = Option<policy::PolicySchema>)]
+    pub(crate) policy: Option<Option<serde_json::Value>>,
 }
 
 /// An endpoint. Separate routes return its secret and its headers.
@@ -88,6 +95,10 @@ pub(crate) struct EndpointOut {
     common: EndpointCommonOut,
     #[schema(value_type = BTreeMap<String, String>)]
     metadata: Metadata,
+    /// The endpoint's own delivery policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<policy::PolicySchema>)]
+    policy: Option<Settings>,
 }
 
 /// The members that every representation of an endpoint has.
@@ -253,6 +264,11 @@ pub(crate) struct Checks<'a> {
 }
 
 impl Checks<'_> {
+    /// For an endpoint without event types.
+    pub(crate) fn none(api: &Api) -> Checks<'_> {
+        Checks { api, unknown: Vec::new() }
+    }
+
     /// Reads the event types that `wanted` names, before the loop that changes the endpoint.
     pub(crate) async fn of<'a>(
         api: &'a Api,
@@ -261,7 +277,7 @@ impl Checks<'_> {
     ) -> Result<Checks<'a>, ApiError> {
         let names = check_names(wanted.wanted_types())?.unwrap_or_default();
         if names.is_empty() {
-            return Ok(Checks { api, unknown: names });
+            return Ok(Checks::none(api));
         }
         let unknown = api.read(query::UnknownEventTypes { scope: Scope::of(environment), names }).await?;
         Ok(Checks { api, unknown })
@@ -275,7 +291,7 @@ impl Checks<'_> {
     }
 
     /// Returns a new endpoint with an identity and a signing key. The caller replaces all other fields.
-    fn blank(&self, application: ApplicationId, secret: Option<SigningKey>) -> Endpoint {
+    pub(crate) fn blank(&self, application: ApplicationId, secret: Option<SigningKey>) -> Endpoint {
         let now = self.api.now();
         Endpoint {
             id: EndpointId(self.api.new_id()),
@@ -288,6 +304,8 @@ impl Checks<'_> {
             channels: None,
             headers: BTreeMap::new(),
             throttle_rate: None,
+            policy: None,
+            inherited: None,
             metadata: Metadata::new(),
             version: 1,
             keys: SigningKeys::new(secret.unwrap_or_else(|| endpoint_secret::random(self.api.default_signature))),
@@ -310,6 +328,9 @@ impl Checks<'_> {
 
     /// Accepts event types that exist and are not archived, and all types that the endpoint already has.
     fn event_types(&self, types: Option<&[String]>, old: Option<&Endpoint>) -> Result<Option<Vec<Name>>, Violation> {
+        if types.is_some_and(<[String]>::is_empty) && old.is_some_and(Endpoint::is_direct) {
+            return Ok(Some(Vec::new()));
+        }
         let types = check_names(types)?;
         let had = old.and_then(|old| old.event_types.as_deref()).unwrap_or_default();
         let is_unknown = |name: &&Name| self.unknown.contains(name) && !had.contains(name);
@@ -350,7 +371,7 @@ impl Form for EndpointIn {
     const ALIASES: &'static [(&'static str, &'static str)] =
         &[("filterTypes", "eventTypes"), ("rateLimit", "throttleRate")];
 
-    /// Leaves out the secret and the headers, which a change without them keeps.
+    /// Leaves out the secret, the headers and the policy, which a change without them keeps.
     fn of(endpoint: &Endpoint) -> EndpointIn {
         let texts = |names: &Option<Vec<Name>>| names.as_ref().map(|names| names.iter().map(Name::to_string).collect());
         EndpointIn {
@@ -367,6 +388,7 @@ impl Form for EndpointIn {
             metadata: Some(endpoint.metadata.clone()),
             headers: None,
             version: Some(endpoint.version),
+            policy: None,
         }
     }
 }
@@ -396,6 +418,7 @@ impl EndpointIn {
             metadata: None,
             headers: None,
             version: None,
+            policy: None,
         }
     }
 
@@ -429,6 +452,7 @@ impl EndpointIn {
             throttle_rate: input::throttle_rate(self.throttle_rate.or(self.rate_limit))?,
             metadata: input::metadata(self.metadata.unwrap_or_default())?,
             version: self.version.unwrap_or(1),
+            policy: policy::changed(self.policy, old.policy)?,
             ..old
         })
     }
@@ -437,7 +461,8 @@ impl EndpointIn {
 impl From<Endpoint> for EndpointOut {
     fn from(mut endpoint: Endpoint) -> EndpointOut {
         let metadata = std::mem::take(&mut endpoint.metadata);
-        EndpointOut { common: endpoint.into(), metadata }
+        let policy = endpoint.policy.take().map(Arc::unwrap_or_clone);
+        EndpointOut { common: endpoint.into(), metadata, policy }
     }
 }
 

@@ -50,6 +50,11 @@ pub(crate) const TOKEN_SESSIONS_MAX: usize = 1000;
 /// Longest session id of an application token.
 pub(crate) const TOKEN_SESSION_CHARS_MAX: usize = 64;
 
+/// Lifetime of a session of the dashboard.
+pub(crate) const SESSION_LIFE: Duration = Duration::from_secs(12 * 3600);
+/// Lifetime of a link that signs in.
+pub(crate) const SIGN_IN_LINK_LIFE: Duration = Duration::from_secs(600);
+
 /// Tries of a change that conflicts with concurrent changes of the same object.
 pub(crate) const REPLACE_TRIES_MAX: usize = 10;
 /// Transactions of one redrive request. The next request handles the rest.

@@ -37,6 +37,7 @@ use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::application::{self, ApplicationIn};
+use crate::direct;
 use crate::error::ApiError;
 use crate::input::{self, Input};
 use crate::once::OnceIn;
@@ -61,6 +62,9 @@ pub(crate) struct MessageIn<'a> {
     #[serde(borrow)]
     #[schema(ignore)]
     data: Option<&'a RawValue>,
+    /// The URL to deliver this message to, in the place of the endpoints that subscribe to it.
+    #[schema(format = "uri")]
+    url: Option<String>,
     /// Your own id for the message. An application accepts each id once.
     #[schema(max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$")]
     event_id: Option<String>,
@@ -224,8 +228,8 @@ async fn send(
 ) -> Result<Option<Response>, ApiError> {
     let wanted: MessageIn<'_> = input.json()?;
     application::check_uid(wanted.application.as_ref(), locator)?;
-    let (new, payload) = wanted.prepare(api, environment, found, input.key.clone())?;
     let application = found.id;
+    let (new, payload) = wanted.prepare(api, environment, found, input.key.clone()).await?;
     match api.node.accept(new).await? {
         Appended::Accepted { message: new, .. } => Ok(Some(show(&new, api.now(), content, payload))),
         Appended::Repeated(id) => {
@@ -362,8 +366,9 @@ impl<'a> Payload<'a> {
 }
 
 impl<'a> MessageIn<'a> {
-    /// Checks the message, and returns it with its payload if that is JSON.
-    pub(crate) fn prepare(
+    /// Checks the message, and returns it with its payload if that is JSON. Creates the endpoint of its URL if there is
+    /// none yet.
+    pub(crate) async fn prepare(
         mut self,
         api: &Api,
         environment: EnvironmentId,
@@ -380,11 +385,16 @@ impl<'a> MessageIn<'a> {
         }
         let rest = Rest { deliver_at, payload_until, content_type, redrive_of: None };
         let Found { id: application, version } = found;
+        let url = self.url.take();
         let message = self.into_new(api, application, payload.bytes(), rest)?;
         let mut keys = Vec::with_capacity(2);
         keys.extend(key);
         keys.extend(message.event_id.as_ref().map(|event_id| DedupKey::event_id(application, event_id)));
-        let audience = Audience::Subscribers;
+        let audience = match url {
+            None => Audience::Subscribers,
+            // Last, so that a bad request creates nothing.
+            Some(url) => Audience::Only(direct::find_or_create(api, environment, application, &url).await?),
+        };
         let new = NewMessage { environment, message, keys, version, once, deliver_at, audience };
         Ok((new, payload.verbatim()))
     }

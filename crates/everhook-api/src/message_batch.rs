@@ -32,7 +32,10 @@ use crate::state::Api;
 pub(crate) struct MessageBatchIn<'a> {
     /// The messages, in the order of acceptance. The whole request may have 1 MiB.
     #[serde(borrow, deserialize_with = "input::objects")]
-    #[schema(min_items = 1, max_items = 1000)]
+    #[schema(min_items = 1, max_items = 1000, example = json!([
+        { "eventType": "user.signup", "payload": { "user": 1 } },
+        { "eventType": "user.signup", "payload": { "user": 2 } },
+    ]))]
     messages: Vec<MessageIn<'a>>,
     /// The application to create if none has the uid of the path. Messages of a batch cannot name one.
     #[serde(default, deserialize_with = "input::object")]
@@ -103,7 +106,7 @@ async fn create_batch(
     let mut new = Vec::with_capacity(messages.len());
     for (index, message) in messages.into_iter().enumerate() {
         let key = input.key.as_ref().map(|key| key.entry(index));
-        let checked = check(&api, environment, message, id, key);
+        let checked = check(&api, environment, message, id, key).await;
         new.push(checked.map_err(|bad| bad.in_entry("messages", index))?);
     }
     let ids: Vec<MessageId> = new.iter().map(|new| new.message.id).collect();
@@ -113,7 +116,7 @@ async fn create_batch(
     Ok((StatusCode::ACCEPTED, Json(MessageBatchOut { data })))
 }
 
-fn check(
+async fn check(
     api: &Api,
     environment: EnvironmentId,
     message: MessageIn<'_>,
@@ -124,7 +127,7 @@ fn check(
         return Err(at("application").breaks("cannot be set here: set it beside the list of messages").into());
     }
     let found = Found { id: application, version: None };
-    message.prepare(api, environment, found, key).map(|(new, _)| new)
+    message.prepare(api, environment, found, key).await.map(|(new, _)| new)
 }
 
 impl BatchedMessageOut {

@@ -295,6 +295,7 @@ impl From<OperationalWebhookEndpointIn> for EndpointIn {
             metadata: wanted.metadata,
             headers: wanted.headers,
             version: None,
+            policy: None,
         }
     }
 }

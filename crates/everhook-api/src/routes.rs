@@ -27,8 +27,8 @@ use crate::{
     application, attempt, background_task, batch, bounds, delivery, delivery_steer, destination, document, endpoint,
     endpoint_headers, endpoint_message, endpoint_replay, endpoint_secret, endpoint_stats, environment, event_type,
     event_type_import, example, health, integration, job, job_end, message, message_batch, message_content, node, once,
-    operational_webhook, outbox, poller, portal, precheck, queue, redrive, schedule, statistics, token_end, viewer,
-    worker,
+    operational_webhook, outbox, policy, poller, portal, precheck, queue, redrive, schedule, session, statistics, token_end,
+    viewer, worker,
 };
 
 /// Time for which a browser may cache the answer to a preflight request.
@@ -58,6 +58,7 @@ pub fn router(node: Arc<Node>, config: ApiConfig) -> Router {
         .route("/portal/{app_id}", get(portal::page))
         .route("/portal/{app_id}/", get(portal::page))
         .merge(viewer::routes())
+        .merge(session::routes())
         .route("/api/v1/openapi.json", get(async || ([(CONTENT_TYPE, "application/json")], document)))
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
@@ -75,6 +76,7 @@ pub(crate) fn all() -> Routes {
         .merge(event_type::routes())
         .merge(event_type_import::routes())
         .merge(environment::routes())
+        .merge(policy::routes())
         .merge(message::routes())
         .merge(message_batch::routes())
         .merge(precheck::routes())

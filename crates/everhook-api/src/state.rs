@@ -1,6 +1,7 @@
 //! The state that all handlers share: the node, the configuration and the caches.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use everhook_core::api_key::{ApiKeyHash, KeyScope};
 use everhook_core::id::Id;
@@ -41,6 +42,8 @@ pub struct ApiConfig {
     pub schedules: bool,
     /// Maximum number of endpoints of one application.
     pub endpoints_max: usize,
+    /// The time for a receiver to answer, unless a policy sets another one.
+    pub delivery_timeout: Duration,
 }
 
 pub(crate) struct Api {
@@ -60,6 +63,7 @@ pub(crate) struct Api {
     pub(crate) has_jobs: bool,
     pub(crate) has_schedules: bool,
     pub(crate) endpoints_max: usize,
+    pub(crate) delivery_timeout: Duration,
 }
 
 impl Api {
@@ -80,6 +84,7 @@ impl Api {
             has_jobs: config.jobs,
             has_schedules: config.schedules,
             endpoints_max: config.endpoints_max,
+            delivery_timeout: config.delivery_timeout,
         }
     }
 

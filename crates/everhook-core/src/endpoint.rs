@@ -1,9 +1,12 @@
 //! Endpoints: a URL with its filters, secret and policy.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use crate::id::{ApplicationId, EndpointId};
+use crate::id::{ApplicationId, EndpointId, Id};
 use crate::name::{Metadata, Name};
+use crate::policy::Settings;
+use crate::policy::effective::Levels;
 use crate::poll::POLL_URL;
 use crate::signing::SigningKeys;
 use crate::task::stored_as;
@@ -30,7 +33,7 @@ pub struct Endpoint {
     pub url: String,
     pub description: String,
     pub state: EndpointState,
-    /// Wanted event types; `None` means all.
+    /// Wanted event types; `None` means all, an empty list none.
     pub event_types: Option<Vec<Name>>,
     /// Channels the endpoint listens to; `None` means all.
     pub channels: Option<Vec<Name>>,
@@ -38,6 +41,10 @@ pub struct Endpoint {
     pub headers: BTreeMap<String, String>,
     /// Deliveries per second. Stored and shown, not enforced.
     pub throttle_rate: Option<u16>,
+    /// The endpoint's own delivery policy.
+    pub policy: Option<Arc<Settings>>,
+    /// The policy of its application. Only endpoints that are read for deliveries have it.
+    pub inherited: Option<Arc<Settings>>,
     pub metadata: Metadata,
     /// A number for the user's own purposes. Stored and shown.
     pub version: u16,
@@ -49,8 +56,23 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
+    /// Whether the endpoint subscribes to nothing and gets only messages that name its URL.
+    pub fn is_direct(&self) -> bool {
+        self.event_types.as_ref().is_some_and(Vec::is_empty)
+    }
+
+    /// The settings that apply to the endpoint, with those of its environment.
+    pub fn levels<'a>(&'a self, environment: Option<&'a Settings>) -> Levels<'a> {
+        Levels { endpoint: self.policy.as_deref(), application: self.inherited.as_deref(), environment }
+    }
+
     /// Whether readers fetch the messages, so that no requests are sent.
     pub fn is_polled(&self) -> bool {
         self.url == POLL_URL
     }
+}
+
+/// The uid of the endpoint for messages that name `url`: the same for the same URL.
+pub fn direct_uid(url: &str) -> Name {
+    format!("url_{}", Id::derived(&[url.as_bytes()])).parse().expect("an id has only letters and digits")
 }

@@ -65,6 +65,8 @@ mod tests {
             channels: some(endpoint_channels),
             headers: Default::default(),
             throttle_rate: None,
+            policy: None,
+            inherited: None,
             metadata: Default::default(),
             version: 1,
             keys: SigningKeys::default(),

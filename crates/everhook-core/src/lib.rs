@@ -29,6 +29,7 @@ pub mod once;
 pub mod openapi;
 pub mod operational;
 pub mod outcome;
+pub mod policy;
 pub mod poll;
 pub mod queue;
 pub mod relay;

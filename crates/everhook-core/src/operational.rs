@@ -185,6 +185,8 @@ mod tests {
             channels: None,
             headers: BTreeMap::new(),
             throttle_rate: None,
+            policy: None,
+            inherited: None,
             metadata: Default::default(),
             version: 1,
             keys: SigningKeys::default(),

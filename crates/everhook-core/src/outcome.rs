@@ -10,6 +10,7 @@ use bytes::Bytes;
 
 use crate::dispatch::health::Sign;
 use crate::limits::RETRY_DELAY_MAX;
+use crate::policy::statuses::FinalStatuses;
 use crate::task::stored_as;
 use crate::time::Timestamp;
 
@@ -182,6 +183,8 @@ pub enum Outcome {
     },
     /// Failed; the receiver wants no further attempt.
     Aborted,
+    /// Failed with a status after which the policy allows no further attempt.
+    Rejected,
     /// Postponed by the handler, without using a try.
     Snoozed {
         wait: Duration,
@@ -207,13 +210,18 @@ pub fn sign(class: Class, outcome: Outcome) -> Sign {
 }
 
 /// Classifies the result of a delivery's request. `now` resolves a `Retry-After` date.
-pub fn classify(sent: &Result<Reply, SendFailure>, now: Timestamp) -> (Class, Outcome) {
+pub fn classify(sent: &Result<Reply, SendFailure>, now: Timestamp, finals: &FinalStatuses) -> (Class, Outcome) {
     let (class, outcome) = classify_status(sent, now);
     let wish = sent.as_ref().ok().and_then(|reply| reply.wish);
     match (wish, outcome) {
         (Some(Wish::Disable), Outcome::Success) => (class, Outcome::LastSuccess),
         (Some(Wish::Disable), _) => (Class::Gone, Outcome::Gone),
         (Some(Wish::AbortMessage), Outcome::Throttled { .. } | Outcome::Failure { .. }) => (class, Outcome::Aborted),
+        (_, Outcome::Throttled { .. } | Outcome::Failure { .. })
+            if sent.as_ref().is_ok_and(|reply| finals.contains(reply.status)) =>
+        {
+            (class, Outcome::Rejected)
+        }
         (Some(Wish::AbortMessage) | None, outcome) => (class, outcome),
     }
 }
@@ -269,7 +277,7 @@ mod tests {
         let retry_after = (!retry_after.is_empty()).then(|| retry_after.to_owned());
         let reply = Reply { status, retry_after, wish: None, body: Bytes::new() };
         // 1994-11-15 08:12:00 UTC
-        let (class, outcome) = classify(&Ok(reply), Timestamp::from_millis(784_887_120_000));
+        let (class, outcome) = classify(&Ok(reply), Timestamp::from_millis(784_887_120_000), &FinalStatuses::default());
         assert_eq!(format!("{class} {outcome:?}"), want);
     }
 
@@ -314,7 +322,7 @@ mod tests {
     fn a_receiver_can_disable_its_endpoint_and_abort_a_message() {
         let with = |status, header: &str| {
             let reply = Reply { status, retry_after: None, wish: Wish::parse(header), body: Bytes::new() };
-            classify(&Ok(reply), Timestamp::default())
+            classify(&Ok(reply), Timestamp::default(), &FinalStatuses::default())
         };
         assert_eq!(with(204, "disable"), (Class::Success, Outcome::LastSuccess));
         assert_eq!(with(500, " Disable "), (Class::Gone, Outcome::Gone));
@@ -336,8 +344,24 @@ mod tests {
     }
 
     #[test]
+    fn a_final_status_ends_the_retries() {
+        let finals: FinalStatuses = serde_json::from_str(r#"["4xx", 502]"#).unwrap();
+        let with = |status, retry_after: Option<&str>| {
+            let retry_after = retry_after.map(str::to_owned);
+            let reply = Reply { status, retry_after, wish: None, body: Bytes::new() };
+            classify(&Ok(reply), Timestamp::default(), &finals)
+        };
+        assert_eq!(with(404, Some("60")), (Class::Status, Outcome::Rejected));
+        assert_eq!(with(502, None), (Class::Throttled, Outcome::Rejected));
+        assert_eq!(with(410, None), (Class::Gone, Outcome::Gone));
+        assert_eq!(with(429, None), (Class::Throttled, Outcome::Throttled { retry_after: None }));
+        assert_eq!(with(500, None), (Class::Status, Outcome::Failure { retry_after: None }));
+        assert_eq!(with(204, None), (Class::Success, Outcome::Success));
+    }
+
+    #[test]
     fn a_timeout_holds_the_lane_and_a_refused_connection_does_not() {
-        let fail = |class| classify(&Err(SendFailure::new(class, "")), Timestamp::default()).1;
+        let fail = |class| classify(&Err(SendFailure::new(class, "")), Timestamp::default(), &FinalStatuses::default()).1;
         assert_eq!(fail(Class::Timeout), Outcome::Throttled { retry_after: None });
         assert_eq!(fail(Class::Connect), Outcome::Failure { retry_after: None });
         assert_eq!(fail(Class::Blocked), Outcome::Failure { retry_after: None });

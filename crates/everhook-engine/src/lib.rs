@@ -16,6 +16,7 @@ pub mod intake;
 mod metrics;
 pub mod node;
 pub mod outbox;
+mod policies;
 pub mod remote;
 pub mod retention;
 pub mod run;

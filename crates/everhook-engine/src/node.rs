@@ -16,6 +16,7 @@ use everhook_core::dispatch::{Dispatch, DispatchConfig};
 use everhook_core::id::{Id, SERVER_ENVIRONMENT};
 use everhook_core::limits::SETTLE_STALL_MAX;
 use everhook_core::outcome::{Class, Reply, SendFailure};
+use everhook_core::retry::RetryPolicy;
 use everhook_core::role::Role;
 use everhook_core::time::Timestamp;
 use everhook_sender::Request;
@@ -40,6 +41,7 @@ use crate::intake::coalescer::Coalescer;
 use crate::intake::enqueue::Jobs;
 use crate::metrics::{Metrics, Now};
 use crate::outbox::{Relay, RelaySource};
+use crate::policies::Policies;
 use crate::remote::Asking;
 use crate::retention::{self, Ages, MAINTENANCE_QUEUE, PRUNE_KIND, Pruner, name};
 use crate::run::delivery::{Deliverer, Delivery};
@@ -83,6 +85,7 @@ pub struct Node {
     pub(crate) batching: Coalescer<MessageBatches>,
     pub(crate) enqueueing: Coalescer<Jobs>,
     pub(crate) settler: Settler,
+    pub(crate) policies: Policies,
     /// Jobs that handlers of this process are running.
     pub(crate) handled: Handled,
     pub(crate) push_queues: PushQueues,
@@ -166,6 +169,7 @@ impl Node {
             batching: Coalescer::new(MessageBatches),
             enqueueing: Coalescer::new(Jobs),
             settler: Settler::default(),
+            policies: Policies::default(),
             handled: Handled::default(),
             push_queues: PushQueues::default(),
             asking: Asking::default(),
@@ -202,6 +206,7 @@ impl Node {
             self.spawn_intake(|node| async move { node.batching.run(&node).await });
         }
         if self.delivers {
+            self.spawn_loop(&self.halt, |node| async move { node.policies.run(&*node.store).await });
             self.spawn_intake(|node| async move { dispatcher::run(&node, Deliverer::new(&node)).await });
         }
         if self.config.role.delivers() {
@@ -330,6 +335,11 @@ impl Node {
 impl Node {
     pub fn role(&self) -> Role {
         self.config.role
+    }
+
+    /// The retry policy of deliveries without settings.
+    pub fn retry_policy(&self) -> &RetryPolicy {
+        &self.config.retry
     }
 
     /// The store's time, as estimated by this node.

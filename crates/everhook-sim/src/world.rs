@@ -359,6 +359,8 @@ fn endpoint(number: usize) -> Endpoint {
         channels: None,
         headers: Default::default(),
         throttle_rate: None,
+        policy: None,
+        inherited: None,
         metadata: Default::default(),
         version: 1,
         keys: SigningKeys::default(),

@@ -19,6 +19,7 @@ use everhook_store::cache::EndpointSet;
 use everhook_store::capacity::Slot;
 use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
 use everhook_store::once::{Suppression, Suppressions};
+use everhook_store::resource::encoding;
 use everhook_store::statement;
 use rusqlite::{CachedStatement, Connection, params};
 
@@ -39,7 +40,7 @@ const FIND_LANE: &str = include_str!("../queries/find_lane.sql");
 statement! {
     pub(crate) FindGroupVersion = "find_group_version" { environment: EnvironmentId, id: ApplicationId } -> Option<i64>;
     ListEndpointApplication = "list_endpoint_application" { environment: EnvironmentId, application: ApplicationId }
-        -> Vec<Endpoint>;
+        -> Vec<(Endpoint, Option<String>)>;
 }
 
 /// Appends messages; one answer for each.
@@ -307,7 +308,7 @@ pub(crate) fn has_subscriber(
 ) -> Result<bool, Fault> {
     let AppScope { environment, application } = scope;
     let endpoints = run(conn, ListEndpointApplication { environment, application })?;
-    Ok(endpoints.iter().any(|endpoint| fanout::wants(endpoint, event_type, channels)))
+    Ok(endpoints.iter().any(|(endpoint, _)| fanout::wants(endpoint, event_type, channels)))
 }
 
 /// Returns the endpoints of an application, from the cache if its version is current; none if it does not exist.
@@ -322,7 +323,9 @@ pub(crate) fn read_endpoints(
         return Ok(Some(known));
     }
     let endpoints = run(tx.conn, ListEndpointApplication { environment, application })?;
-    let endpoints = Arc::new(EndpointSet::new(version, endpoints));
+    let inherited = endpoints.first().and_then(|(_, spec)| encoding::inherited(spec.as_deref()?));
+    let endpoints = endpoints.into_iter().map(|(endpoint, _)| endpoint).collect();
+    let endpoints = Arc::new(EndpointSet::new(version, inherited, endpoints));
     tx.cache.put(environment, application, Arc::clone(&endpoints));
     Ok(Some(endpoints))
 }

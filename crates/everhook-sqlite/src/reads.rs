@@ -19,6 +19,10 @@ use crate::{
 pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<Answer, Fault> {
     Ok(answers!(query;
         Environments(_) => environment::list(conn)?,
+        FindEnvironmentPolicy(q) => {
+            resource::find(conn, q.scope.environment, &ResourcePlace::environment_policy())?
+        },
+        EnvironmentPolicies(_) => environment::list_policies(conn)?,
         Keys(_) => environment::list_keys(conn)?,
         FindKey(q) => environment::find_key(conn, &q.hash)?,
         TokenKeys(_) => token::list_keys(conn)?,

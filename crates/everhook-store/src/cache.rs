@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id};
 use everhook_core::name::Name;
+use everhook_core::policy::Settings;
 use everhook_core::queue::Target;
 
 /// The limit of cached endpoints over all applications. A full cache is emptied.
@@ -30,9 +31,10 @@ pub struct EndpointSet {
 }
 
 impl EndpointSet {
-    /// Builds a set from endpoints in any order.
-    pub fn new(version: i64, mut endpoints: Vec<Endpoint>) -> EndpointSet {
+    /// Builds a set from endpoints in any order, which inherit the settings of their application.
+    pub fn new(version: i64, inherited: Option<Arc<Settings>>, mut endpoints: Vec<Endpoint>) -> EndpointSet {
         endpoints.sort_by_key(|endpoint| endpoint.id);
+        endpoints.iter_mut().for_each(|endpoint| endpoint.inherited.clone_from(&inherited));
         let bytes = endpoints.iter().map(size).sum();
         let has_polled = endpoints.iter().any(Endpoint::is_polled);
         EndpointSet { version, endpoints: endpoints.into_iter().map(Arc::new).collect(), has_polled, bytes }
@@ -55,6 +57,7 @@ fn size(endpoint: &Endpoint) -> usize {
         + names(&endpoint.event_types)
         + names(&endpoint.channels)
         + headers.sum::<usize>()
+        + endpoint.policy.as_ref().map_or(0, |_| size_of::<Settings>())
 }
 
 #[derive(Debug, Default)]

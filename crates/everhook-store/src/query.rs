@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use everhook_core::api_key::{ApiKeyHash, KeyRecord, KeyScope};
-use everhook_core::application::{Application, Environment};
+use everhook_core::application::{Application, Environment, EnvironmentPolicy};
 use everhook_core::delivery::DeliveryKey;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::event_type::EventType;
@@ -152,6 +152,9 @@ macro_rules! answers {
 queries! {
     /// Every environment, oldest first.
     lookup Environments {} -> Vec<Environment>;
+    lookup FindEnvironmentPolicy { scope: Scope } -> Option<EnvironmentPolicy>;
+    /// The delivery policies of all environments that have one.
+    lookup EnvironmentPolicies {} -> Vec<(EnvironmentId, EnvironmentPolicy)>;
     /// Every API key, even a revoked one, oldest first.
     lookup Keys {} -> Vec<KeyRecord>;
     /// The permissions of an API key; none if it is unknown or revoked.

@@ -74,6 +74,7 @@ pub(crate) async fn serve(mut config: Config, logs: &Logs, announce: Announce) -
         jobs: config.jobs.enabled,
         schedules: config.jobs.schedules,
         endpoints_max: ENDPOINTS_MAX,
+        delivery_timeout: config.timeout,
     };
     let router = router(Arc::clone(&node), api);
     node.relay(outboxes);

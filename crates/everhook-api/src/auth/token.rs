@@ -23,6 +23,7 @@ use everhook_store::catalog::NewTokenKey;
 use everhook_store::error::StoreError;
 use everhook_store::query;
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::auth::recent::Recent;
@@ -120,17 +121,12 @@ impl Tokens {
 
     /// Checks the signature and the times of a token. `is_ended` tells whether it was ended before it expired.
     pub(crate) async fn verify(&self, node: &Node, token: &str, now: Timestamp) -> Result<Claims, ApiError> {
-        let header = jsonwebtoken::decode_header(token).ok();
-        let own = header.and_then(|header| header.kid).and_then(|kid| kid.parse::<TokenKeyId>().ok());
-        let claims = match own {
-            Some(id) => {
-                let key = self.keys.get(id, now, find_key(node, id)).await?.filter(|key| key.verifies(now));
-                let key = key.ok_or_else(|| ApiError::unauthenticated(INVALID))?;
-                self.decode(token, &key.secret.0)
-            }
-            None => self.secret.as_ref().and_then(|secret| self.decode(token, secret.as_bytes())),
+        let own = own_key(token);
+        let claims: Option<ClaimsIn> = match own {
+            Some(_) => self.verify_own(node, token, now).await?,
+            None => self.secret.as_ref().and_then(|secret| self.decode(token, secret.as_bytes())).transpose()?,
         };
-        let claims = claims.ok_or_else(|| ApiError::unauthenticated(self.refusal(token)))??;
+        let claims = claims.ok_or_else(|| ApiError::unauthenticated(self.refusal(token)))?;
         check_times(&claims, now)?;
         match read(claims, token)? {
             // The server signs no tokens of environments.
@@ -157,16 +153,8 @@ impl Tokens {
         self.ends.clear();
     }
 
-    /// Issues a token for one application. The first token creates the signing key.
+    /// Issues a token for one application.
     pub(crate) async fn issue(&self, node: &Node, grant: &Grant, now: Timestamp) -> Result<String, ApiError> {
-        let key = match signing_key(node).await? {
-            Some(key) => key,
-            None => {
-                let key = NewTokenKey { id: TokenKeyId(node.new_id()), secret: random() };
-                node.put_token_key(key, TokenKeyChange::First).await?;
-                signing_key(node).await?.ok_or_else(|| ApiError::conflict("The signing key was removed: try again."))?
-            }
-        };
         let claims = ClaimsOut {
             iss: "everhook",
             sub: grant.id,
@@ -179,14 +167,39 @@ impl Tokens {
             nbf: now.as_secs(),
             exp: now.plus(grant.expiry).as_secs(),
         };
+        self.sign(node, &claims).await
+    }
+
+    /// Signs claims with the server's own key. The first token creates the key.
+    pub(crate) async fn sign<C: Serialize + Sync>(&self, node: &Node, claims: &C) -> Result<String, ApiError> {
+        let key = match signing_key(node).await? {
+            Some(key) => key,
+            None => {
+                let key = NewTokenKey { id: TokenKeyId(node.new_id()), secret: random() };
+                node.put_token_key(key, TokenKeyChange::First).await?;
+                signing_key(node).await?.ok_or_else(|| ApiError::conflict("The signing key was removed: try again."))?
+            }
+        };
         let header = Header { kid: Some(key.id.to_string()), ..Header::new(Algorithm::HS256) };
-        let signed = jsonwebtoken::encode(&header, &claims, &EncodingKey::from_secret(&key.secret.0));
+        let signed = jsonwebtoken::encode(&header, claims, &EncodingKey::from_secret(&key.secret.0));
         Ok(signed.expect("the claims are texts and numbers, and HS256 takes any key"))
     }
 
+    /// Returns the claims of a token that the server signed, whatever their times; none for any other text.
+    pub(crate) async fn verify_own<C: DeserializeOwned>(
+        &self,
+        node: &Node,
+        token: &str,
+        now: Timestamp,
+    ) -> Result<Option<C>, ApiError> {
+        let Some(id) = own_key(token) else { return Ok(None) };
+        let key = self.keys.get(id, now, find_key(node, id)).await?.filter(|key| key.verifies(now));
+        key.and_then(|key| self.decode(token, &key.secret.0)).transpose()
+    }
+
     /// Returns the claims if the signature is right; fails on a header that the server does not support.
-    fn decode(&self, token: &str, secret: &[u8]) -> Option<Result<ClaimsIn, ApiError>> {
-        let data = jsonwebtoken::decode::<ClaimsIn>(token, &DecodingKey::from_secret(secret), &self.rules).ok()?;
+    fn decode<C: DeserializeOwned>(&self, token: &str, secret: &[u8]) -> Option<Result<C, ApiError>> {
+        let data = jsonwebtoken::decode::<C>(token, &DecodingKey::from_secret(secret), &self.rules).ok()?;
         if data.header.crit.is_some() {
             let detail = "The token has a `crit` header: no extension is supported.";
             return Some(Err(ApiError::unauthenticated(detail)));
@@ -199,6 +212,17 @@ impl Tokens {
         let is = |secret: &String| constant_time::verify_slices_are_equal(token.as_bytes(), secret.as_bytes()).is_ok();
         if self.secret.as_ref().is_some_and(is) { SECRET } else { INVALID }
     }
+}
+
+/// Returns the hash by which a token is ended. The signature is left out: it could be written in more than one way.
+pub(crate) fn hash(token: &str) -> TokenHash {
+    let signed = token.rsplit_once('.').map_or(token, |(signed, _)| signed);
+    digest::digest(&digest::SHA256, signed.as_bytes()).as_ref().try_into().expect("SHA-256 has 32 bytes")
+}
+
+/// Returns the key of the server's own that the header of a token names.
+fn own_key(token: &str) -> Option<TokenKeyId> {
+    jsonwebtoken::decode_header(token).ok()?.kid?.parse().ok()
 }
 
 async fn find_key(node: &Node, id: TokenKeyId) -> Result<Option<TokenKey>, StoreError> {
@@ -234,9 +258,7 @@ fn read(claims: ClaimsIn, token: &str) -> Result<Claims, ApiError> {
         let detail = "The token has a `session_id` and lives for more than 7 days after its `iat`: sign a shorter one.";
         return Err(ApiError::unauthenticated(detail));
     }
-    // The signature is left out: it could be written in more than one way.
-    let signed = token.rsplit_once('.').map_or(token, |(signed, _)| signed);
-    let hash = digest::digest(&digest::SHA256, signed.as_bytes()).as_ref().try_into().expect("SHA-256 has 32 bytes");
+    let hash = hash(token);
     Ok(Claims::Application(ApplicationClaims {
         org: org.parse().map_err(bad)?,
         id: subject.parse().map_err(bad)?,
@@ -259,6 +281,11 @@ fn random() -> TokenSecret {
     let mut bytes = [0; TOKEN_SECRET_BYTES];
     getrandom::fill(&mut bytes).expect("the system has randomness");
     TokenSecret(bytes)
+}
+
+/// Returns a text that nobody can guess.
+pub(crate) fn random_text() -> String {
+    random().0.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl fmt::Debug for Tokens {

@@ -243,6 +243,7 @@ fn example(schemas: &Schemas, schema: &str, field: &str, value: &Value, depth: u
     }
     match kind(value) {
         "boolean" => json!(true),
+        "array" if value["maxItems"] == 0 => json!([]),
         "integer" => number(value),
         "number" => json!(number(value).as_i64().unwrap_or(1) as f64),
         "array" => json!([example(schemas, schema, singular(field), &value["items"], depth + 1)]),
@@ -273,8 +274,9 @@ fn kind(value: &Value) -> &str {
 }
 
 fn number(value: &Value) -> Value {
-    let bound = |name: &str| value[name].as_f64().map(|bound| bound as i64);
-    let number = bound("minimum").unwrap_or(1).max(1);
+    let bound = |name: &str| value[name].as_f64().map(|bound| bound as u64);
+    let step = bound("multipleOf").unwrap_or(1).max(1);
+    let number = bound("minimum").unwrap_or(1).max(1).next_multiple_of(step);
     json!(bound("maximum").map_or(number, |max| number.min(max)))
 }
 

@@ -19,6 +19,9 @@ use everhook_core::endpoint::Endpoint;
 use everhook_core::id::AttemptId;
 use everhook_core::message::Message;
 use everhook_core::outcome::{Class, Outcome, Reply, SendFailure, classify, sign};
+use everhook_core::policy::effective::AttemptPolicy;
+use everhook_core::policy::legacy::{LegacySignature, SignedParts};
+use everhook_core::retry::RetryPolicy;
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 use everhook_sender::Request;
@@ -108,7 +111,7 @@ impl Run for Deliverer {
         self.node.running.spawn(async move {
             for Ticket { lane, task: Delivery { leased, session }, .. } in tickets {
                 let slot = deliverer.capacity().slot(lane);
-                deliverer.settle(leased.task, session, slot, AttemptEnd::HandedBack).await;
+                deliverer.settle(leased.task, None, session, slot, AttemptEnd::HandedBack).await;
             }
         });
     }
@@ -161,12 +164,28 @@ impl Deliverer {
         if let AttemptEnd::Attempted(record) = &mut end {
             record.rest = rest;
         }
-        self.settle(task, session, slot, end).await;
+        // The retry rule is the one in force now: it may have changed during the attempt.
+        let retry = self.policy(&leased).map(|policy| policy.retry);
+        self.settle(task, retry, session, slot, end).await;
     }
 
-    async fn settle(&self, task: Task, session: Arc<Session>, slot: Slot, end: AttemptEnd) {
+    async fn settle(
+        &self,
+        task: Task,
+        retry: Option<RetryPolicy>,
+        session: Arc<Session>,
+        slot: Slot,
+        end: AttemptEnd,
+    ) {
         let (by, slot) = (AttemptHolder::Node(session), SlotHold::Slot { _slot: slot });
-        self.node.settler.settle(FinishedAttempt { task, job: None, by, slot, end }).await;
+        self.node.settler.settle(FinishedAttempt { task, job: None, retry, by, slot, end }).await;
+    }
+
+    /// Returns the policy of a delivery as of now; none if the server's defaults apply.
+    fn policy(&self, leased: &Leased) -> Option<AttemptPolicy> {
+        let (endpoint, message) = leased.endpoint().zip(leased.message())?;
+        let (environment, server) = (leased.task.key.environment, &self.node.config.retry);
+        self.node.policies.of_attempt(environment, endpoint, &message.event_type, server)
     }
 
     async fn attempt(&self, leased: &Leased, session: &Session) -> Option<AttemptEnd> {
@@ -187,11 +206,14 @@ impl Deliverer {
             return if session.is_closed() { None } else { Some(AttemptEnd::HandedBack) };
         }
         let id = AttemptId(self.node.new_id());
-        let headers = self.headers(endpoint, message, &body, (id, leased.task.tries + 1));
+        let policy = self.policy(leased);
+        let legacy = policy.as_ref().and_then(|policy| policy.legacy_signature.as_ref());
+        let headers = self.headers(endpoint, message, &body, (id, leased.task.tries + 1), legacy);
+        let patience = policy.as_ref().and_then(|policy| policy.timeout);
         let begun = self.node.clock.elapsed();
         let sent = match headers {
             Ok(headers) => {
-                let request = Request { url: endpoint.url.clone(), headers, body, patience: None };
+                let request = Request { url: endpoint.url.clone(), headers, body, patience };
                 outbound::send(&self.node, request, session).await
             }
             Err(failure) => Sent::Answered(Err(failure)),
@@ -205,12 +227,13 @@ impl Deliverer {
                 Some(AttemptEnd::HandedBack)
             }
             Sent::Interrupted => Some(AttemptEnd::Attempted(interrupted(request))),
-            Sent::Answered(answer) => Some(AttemptEnd::Attempted(self.record(answer, request))),
+            Sent::Answered(answer) => Some(AttemptEnd::Attempted(self.record(leased, answer, request))),
         }
     }
 
-    fn record(&self, answer: Result<Reply, SendFailure>, request: SentRequest) -> AttemptRecord {
-        let (class, outcome) = classify(&answer, self.node.clock.now());
+    fn record(&self, leased: &Leased, answer: Result<Reply, SendFailure>, request: SentRequest) -> AttemptRecord {
+        let finals = self.policy(leased).map(|policy| policy.final_statuses).unwrap_or_default();
+        let (class, outcome) = classify(&answer, self.node.clock.now(), &finals);
         let (status, reply) = match answer {
             Ok(reply) => (reply.status, reply.body),
             Err(failure) => (0, Bytes::from(failure.detail)),
@@ -225,6 +248,7 @@ impl Deliverer {
         message: &Message,
         body: &[u8],
         (attempt, number): (AttemptId, u32),
+        legacy: Option<&LegacySignature>,
     ) -> Result<HeaderMap, SendFailure> {
         let mut headers = HeaderMap::with_capacity(endpoint.headers.len() + 12);
         for (name, value) in &endpoint.headers {
@@ -233,7 +257,15 @@ impl Deliverer {
             headers.insert(name, HeaderValue::from_str(value).map_err(|_| bad())?);
         }
         let signed = Signed { id: message.id.to_string(), keys: &endpoint.keys, body, attempt, number };
-        outbound::sign(&self.node, &mut headers, signed)?;
+        let signed_at = outbound::sign(&self.node, &mut headers, signed)?;
+        if let Some(legacy) = legacy {
+            let parts = SignedParts { id: &message.id.to_string(), timestamp: signed_at.as_secs(), body };
+            if let Some(value) = legacy.sign(&endpoint.keys.current, parts) {
+                let name = HeaderName::from_bytes(legacy.header.as_bytes());
+                let name = name.map_err(|_| internal("the legacy signature has no valid header name".to_owned()))?;
+                headers.insert(name, header(value)?);
+            }
+        }
         headers.insert("everhook-event-type", header(message.event_type.to_string())?);
         if let Some(content_type) = &message.rest.content_type {
             headers.insert(CONTENT_TYPE, header(content_type.clone())?);

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use everhook_core::api_key::{KeyRecord, KeyScope};
-use everhook_core::application::Environment;
+use everhook_core::application::{Environment, EnvironmentPolicy};
 use everhook_core::background::replay::{AttemptEnding, Candidate};
 use everhook_core::batch::{Announcement, Batch, BatchCounts, Intake};
 use everhook_core::endpoint::Endpoint;
@@ -59,6 +59,8 @@ row! {
 }
 
 row! { Endpoint from ResourceRow else "spec": |row| encoding::endpoint(&row).ok() }
+
+row! { EnvironmentPolicy from ResourceRow else "spec": |row| encoding::environment_policy(&row).ok() }
 
 row! { Queue from ResourceRow else "spec": |row| encoding::queue(&row).ok() }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use everhook_core::application::Application;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::fair::{GroupId, GroupedLane};
 use everhook_core::fanout;
@@ -16,7 +17,8 @@ use everhook_store::capacity::Slot;
 use everhook_store::dedup::DedupKey;
 use everhook_store::ids::Ids;
 use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
-use everhook_store::resource::Parent;
+use everhook_store::catalog::Locator;
+use everhook_store::resource::{Parent, Resource, ResourcePlace, encoding};
 
 use crate::mem::tables::{KeyRow, Tables, TaskPlace, TaskRow};
 use crate::mem::{once, poll, resource};
@@ -97,7 +99,11 @@ pub(super) fn has_subscriber(tables: &Tables, scope: AppScope, event_type: &Name
 
 pub(super) fn endpoints_of(tables: &Tables, environment: EnvironmentId, application: ApplicationId) -> EndpointSet {
     let endpoints: Vec<Endpoint> = resource::records(tables, environment, Parent::of(application));
-    EndpointSet::new(0, endpoints.iter().map(resource::delivered).collect())
+    let place = ResourcePlace::application(&Locator::Id(application));
+    let application: Option<Application> = resource::find(tables, environment, &place);
+    let inherited =
+        application.and_then(|it| encoding::inherited(&Resource::from(it).columns(environment).spec));
+    EndpointSet::new(0, inherited, endpoints.iter().map(resource::delivered).collect())
 }
 
 /// Returns the holder of a key that has not expired.

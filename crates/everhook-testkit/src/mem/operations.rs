@@ -263,6 +263,10 @@ impl Store for MemStore {
     async fn answer(&self, query: Query) -> Result<Answer, StoreError> {
         let op = Op::Read(query.name());
         Ok(answers!(query;
+            FindEnvironmentPolicy(q) => {
+                self.find_resource(q.scope.environment, &ResourcePlace::environment_policy())
+            },
+            EnvironmentPolicies(_) => self.list_environment_policies(),
             FindApplication(q) => {
                 self.find_resource(q.scope.environment, &ResourcePlace::application(&q.locator))
             },

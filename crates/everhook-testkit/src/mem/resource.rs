@@ -1,6 +1,6 @@
 //! Resources of all kinds, and the lanes, lane groups and states that depend on them.
 
-use everhook_core::application::Application;
+use everhook_core::application::{Application, EnvironmentPolicy};
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::event_type::EventType;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, ScheduleId};
@@ -36,6 +36,7 @@ impl MemStore {
             uid: None,
             name: String::new(),
             throttle_rate: None,
+            policy: None,
             metadata: Default::default(),
             created_at: now,
             updated_at: now,
@@ -138,6 +139,15 @@ impl MemStore {
         let application: Application = find(&tables, environment, &place)?;
         let group = tables.groups.get(&(environment, application.id.0))?;
         Some(Found { id: application.id, version: Some(group.version) })
+    }
+
+    pub(super) fn list_environment_policies(&self) -> Vec<(EnvironmentId, EnvironmentPolicy)> {
+        let (tables, _) = self.lock();
+        let all = tables.resources.iter().filter_map(|((environment, ..), entry)| match &entry.resource {
+            Resource::EnvironmentPolicy(policy) => Some((*environment, policy.clone())),
+            _ => None,
+        });
+        all.collect()
     }
 
     pub(super) fn list_applications(
@@ -254,8 +264,8 @@ fn replace(
     let known = known.filter(|entry| !entry.deleted && entry.parent == columns.parent);
     let known = known.map(|entry| entry.resource.clone());
     let revision = known.as_ref().map(|known| known.columns(environment).revision);
-    // A queue without a row exists with the default configuration.
-    let revision = revision.or((columns.kind == ResourceKind::Queue).then_some(0));
+    // Some kinds exist without a row, with the default configuration.
+    let revision = revision.or(columns.kind.exists_by_default().then_some(0));
     if revision != Some(columns.revision) {
         return Replaced::Stale;
     }
@@ -283,7 +293,7 @@ pub(super) fn write(
             touch_group(tables, environment, endpoint.application);
             put_lane(tables, environment, endpoint);
         }
-        Resource::EventType(_) | Resource::Integration(_) => {}
+        Resource::EventType(_) | Resource::Integration(_) | Resource::EnvironmentPolicy(_) => {}
         Resource::Queue(queue) => {
             put_group(tables, environment, queue_id(environment, &queue.name), LaneGroup::of(queue), now);
         }
@@ -401,7 +411,7 @@ fn delete(tables: &mut Tables, environment: EnvironmentId, place: &ResourcePlace
             tables.last_jobs.remove(&(environment, id));
             tables.runs.retain(|(env, schedule, _), _| (*env, *schedule) != (environment, id));
         }
-        ResourceKind::EventType | ResourceKind::Integration => {}
+        ResourceKind::EventType | ResourceKind::Integration | ResourceKind::EnvironmentPolicy => {}
     }
     true
 }
@@ -470,6 +480,7 @@ fn created_at(resource: &Resource) -> Timestamp {
         Resource::Queue(queue) => queue.updated_at,
         Resource::Schedule(record) => record.created_at,
         Resource::Integration(integration) => integration.created_at,
+        Resource::EnvironmentPolicy(policy) => policy.updated_at,
     }
 }
 
@@ -481,5 +492,6 @@ fn stamped(resource: Resource, created_at: Timestamp, updated_at: Timestamp, rev
         Resource::Queue(record) => Queue { updated_at, revision, ..record }.into(),
         Resource::Schedule(record) => ScheduleRecord { created_at, updated_at, revision, ..record }.into(),
         Resource::Integration(record) => Integration { created_at, updated_at, revision, ..record }.into(),
+        Resource::EnvironmentPolicy(record) => EnvironmentPolicy { updated_at, revision, ..record }.into(),
     }
 }

@@ -52,6 +52,8 @@ fn endpoint(types: Option<&str>) -> Endpoint {
         channels: None,
         headers: Default::default(),
         throttle_rate: None,
+        policy: None,
+        inherited: None,
         metadata: Default::default(),
         version: 1,
         keys: SigningKeys::default(),

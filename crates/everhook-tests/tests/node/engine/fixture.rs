@@ -104,6 +104,8 @@ pub(crate) fn add_endpoint(store: &Faulty, url: &str) {
         channels: None,
         headers: Default::default(),
         throttle_rate: None,
+        policy: None,
+        inherited: None,
         metadata: Default::default(),
         version: 1,
         keys: SigningKeys::default(),

@@ -15,10 +15,17 @@ use crate::api::world::{Call, World};
 const OF_ADMINS: [&str; 2] = ["outbox", "row_id"];
 
 /// Parameters that name a part of an application.
-const OF_APPLICATIONS: [&str; 4] = ["endpoint_id", "msg_id", "attempt_id", "key"];
+const OF_APPLICATIONS: [&str; 6] = ["endpoint_id", "msg_id", "attempt_id", "key", "integ_id", "sink_id"];
+
+/// Parameters that are names of the caller's own, which come to be by their use.
+const OF_CALLERS: [&str; 1] = ["consumer_id"];
 
 /// Routes that create an object under an unknown name: the caller's own, whoever else has one of this name.
 const CREATE: [(&str, &str); 2] = [("PUT", "/event-type/{event_type_name}"), ("PATCH", "/queue/{queue}")];
+
+/// Operational endpoints are no endpoints of an application, though the parameter has the same name.
+const OPERATIONAL_PATH: &str = "/operational-webhook/endpoint";
+const OPERATIONAL: &str = "operational_endpoint_id";
 
 /// Lists of sessions, which renew themselves.
 const RESTLESS: [&str; 3] = ["/worker", "/node", "/health/ready"];
@@ -35,6 +42,11 @@ struct Operation {
 impl Operation {
     fn parameters(&self) -> Vec<&str> {
         self.path.split('{').skip(1).map(|rest| rest.split('}').next().unwrap()).collect()
+    }
+
+    /// The parameters that name an object of a tenant.
+    fn objects(&self) -> Vec<&str> {
+        self.parameters().into_iter().filter(|name| !OF_CALLERS.contains(name)).collect()
     }
 
     fn is(&self, listed: &[(&str, &str)]) -> bool {
@@ -88,6 +100,13 @@ impl Tenant {
         let batch = json!({ "name": name, "application": app, "prefix": name });
         let schedule =
             json!({ "name": format!("{name}-schedule"), "cron": "@yearly", "job": { "queue": queue, "kind": "k" } });
+        let integration = post(format!("/app/{app}/integration"), json!({ "name": name })).await.created();
+        let since = json!({ "since": "2099-01-01T00:00:00Z" });
+        let task = post(format!("/app/{app}/endpoint/{endpoint}/recover"), since).await.text("/id");
+        let polled = post(format!("/app/{app}/endpoint"), json!({ "url": "poll:" })).await.created();
+        // Disabled, so that it gets no messages about the other objects.
+        let operational = json!({ "url": "http://127.0.0.1:9/", "disabled": true });
+        let operational = post("/operational-webhook/endpoint".to_owned(), operational).await.created();
         let worker = json!({ "name": name, "queues": [format!("{name}-idle")] });
         let ids = BTreeMap::from([
             ("app_id", app),
@@ -101,14 +120,24 @@ impl Tenant {
             ("worker_id", post("/worker".to_owned(), worker).await.created()),
             ("job_id", post("/job".to_owned(), job).await.created()),
             ("queue", queue),
+            ("integ_id", integration),
+            ("task_id", task),
+            ("sink_id", polled),
+            ("consumer_id", format!("{name}-consumer")),
+            (OPERATIONAL, operational),
         ]);
         Tenant { key: key.to_owned(), ids }
     }
 
     /// Fills a path with the ids of this tenant, but with those of `other` for the parameters in `foreign`.
     fn fill(&self, path: &str, foreign: &[&str], other: &Tenant) -> String {
-        self.ids.iter().fold(path.to_owned(), |path, (name, id)| {
-            let id = if foreign.contains(name) { &other.ids[name] } else { id };
+        let path = match path.strip_prefix(OPERATIONAL_PATH) {
+            Some(rest) => format!("{OPERATIONAL_PATH}{}", rest.replace("endpoint_id", OPERATIONAL)),
+            None => path.to_owned(),
+        };
+        self.ids.iter().fold(path, |path, (name, id)| {
+            let is_foreign = foreign.contains(name) || *name == OPERATIONAL && foreign.contains(&"endpoint_id");
+            let id = if is_foreign { &other.ids[name] } else { id };
             path.replace(&format!("{{{name}}}"), id)
         })
     }
@@ -154,7 +183,7 @@ async fn check(
     let mut seen = 0;
     let mut wrong = Vec::new();
     for operation in operations() {
-        let parameters = operation.parameters();
+        let parameters = operation.objects();
         if parameters.iter().any(|name| OF_ADMINS.contains(name)) || operation.is(&CREATE) {
             continue;
         }

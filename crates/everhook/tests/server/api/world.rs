@@ -192,6 +192,7 @@ impl World {
             jobs: switches.jobs,
             schedules: switches.schedules,
             endpoints_max: switches.endpoints_max,
+            delivery_timeout: Duration::from_secs(15),
         };
         let router = everhook_api::router(Arc::clone(&node), config);
         let mut world = World {

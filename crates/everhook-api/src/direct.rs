@@ -1,0 +1,56 @@
+//! Messages with a URL of their own, in the place of subscriptions.
+//!
+//! The URL becomes an endpoint of the application that subscribes to nothing, so that its deliveries are guarded, signed,
+//! retried, limited and shown like all others. All messages to the same URL share the endpoint.
+
+use everhook_core::endpoint::{self, Endpoint, EndpointState};
+use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId};
+use everhook_core::scope::AppScope;
+use everhook_core::violation::at;
+use everhook_store::catalog::Locator;
+use everhook_store::query;
+use everhook_store::resource::NewEndpoint;
+
+use crate::endpoint::Checks;
+use crate::error::ApiError;
+use crate::resource;
+use crate::state::Api;
+
+/// Finds or creates the endpoint for messages to `url`.
+pub(crate) async fn find_or_create(
+    api: &Api,
+    environment: EnvironmentId,
+    application: ApplicationId,
+    url: &str,
+) -> Result<EndpointId, ApiError> {
+    let url = String::from(at("url").check(api.egress.check_url(url))?);
+    let uid = endpoint::direct_uid(&url);
+    let scope = AppScope::of(environment, application);
+    let found = api.read(query::FindEndpoint { scope, locator: Locator::Uid(uid.clone()) }).await?;
+    let endpoint = match found {
+        Some(found) => found,
+        None => {
+            let endpoint = Endpoint {
+                uid: Some(uid),
+                url: url.clone(),
+                description: "For messages that name this URL.".to_owned(),
+                event_types: Some(Vec::new()),
+                ..Checks::none(api).blank(application, None)
+            };
+            let new = NewEndpoint { endpoint, max: api.endpoints_max };
+            // If another request has created the endpoint meanwhile, both requests use that endpoint.
+            resource::create(api, environment, new, None).await?.any()
+        }
+    };
+    if endpoint.url != url {
+        let rule = format!("leads to the endpoint {}, whose URL was changed: delete that endpoint first", endpoint.id);
+        return Err(at("url").breaks(rule).into());
+    }
+    match endpoint.state {
+        EndpointState::Enabled => Ok(endpoint.id),
+        EndpointState::Disabled | EndpointState::Gone => {
+            let detail = format!("The endpoint {} for this URL is disabled: enable it, then send again.", endpoint.id);
+            Err(ApiError::bad_request("endpoint_disabled", detail))
+        }
+    }
+}
