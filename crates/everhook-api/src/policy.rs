@@ -11,8 +11,8 @@ use axum::extract::State;
 use everhook_core::application::EnvironmentPolicy;
 use everhook_core::id::EnvironmentId;
 use everhook_core::name::Name;
-use everhook_core::policy::effective::{Effective, Level, ServerDefaults, Sourced};
 use everhook_core::policy::Settings;
+use everhook_core::policy::effective::{Effective, Level, ServerDefaults, Sourced};
 use everhook_core::scope::Scope;
 use everhook_core::violation::{Violation, at};
 use everhook_store::dedup::DedupKey;
@@ -146,9 +146,7 @@ async fn effective(
     Query(params): Query<EffectiveParams>,
 ) -> Result<Json<EffectiveOut>, ApiError> {
     let event_type = match params.event_type {
-        Some(text) => Some(
-            Name::try_from(text).map_err(|bad| ApiError::invalid(["query", "event_type"], bad))?,
-        ),
+        Some(text) => Some(Name::try_from(text).map_err(|bad| ApiError::invalid(["query", "event_type"], bad))?),
         None => None,
     };
     let outer = api.read(query::FindEnvironmentPolicy { scope: Scope::of(at_endpoint.environment) }).await?;
@@ -293,11 +291,8 @@ impl EffectiveOut {
             jitter_percent: effective.jitter_percent.into(),
             final_statuses: effective.final_statuses.into(),
             retry_budget: effective.retry_budget.into(),
-            timeout_seconds: Sourced {
-                value: effective.timeout.value.as_secs(),
-                origin: effective.timeout.origin,
-            }
-            .into(),
+            timeout_seconds: Sourced { value: effective.timeout.value.as_secs(), origin: effective.timeout.origin }
+                .into(),
             legacy_signature: effective.legacy_signature.into(),
         }
     }

@@ -27,8 +27,8 @@ use crate::{
     application, attempt, background_task, batch, bounds, delivery, delivery_steer, destination, document, endpoint,
     endpoint_headers, endpoint_message, endpoint_replay, endpoint_secret, endpoint_stats, environment, event_type,
     event_type_import, example, health, integration, job, job_end, message, message_batch, message_content, node, once,
-    operational_webhook, outbox, policy, poller, portal, precheck, queue, redrive, schedule, session, statistics, token_end,
-    viewer, worker,
+    operational_webhook, outbox, policy, poller, portal, precheck, queue, redrive, schedule, session, statistics,
+    token_end, viewer, worker,
 };
 
 /// Time for which a browser may cache the answer to a preflight request.

@@ -270,10 +270,8 @@ impl<T> Dispatch<T> {
             return None;
         }
         if self.capacity.node_has_slot()
-            && let Some(lane) = self.turns.next(
-                |group| self.capacity.places_of(group),
-                |lane| self.capacity.environment_has_slot(lane),
-            )
+            && let Some(lane) =
+                self.turns.next(|group| self.capacity.places_of(group), |lane| self.capacity.environment_has_slot(lane))
         {
             let ticket = self.waiting.pop(lane).expect("a lane that is ready has a ticket");
             self.start(&ticket);

@@ -15,7 +15,7 @@ use std::time::Duration;
 use crate::limits::{CRASHES_MAX, LANE_HOLD_MAX, RECLAIM_JITTER, SNOOZE_MAX};
 use crate::outcome::Outcome;
 use crate::retry::{Jitter, RetryPolicy};
-use crate::task::{Task, TaskKind, Trigger, stored_as};
+use crate::task::{Task, Trigger, stored_as};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeathCause {
@@ -127,7 +127,7 @@ pub fn decide(task: &Task, outcome: Outcome, policy: &RetryPolicy, jitter: Jitte
         crashes,
         row: next_row(task, verdict),
         end: end_state(verdict),
-        hold_lane: hold(task, outcome, verdict),
+        hold_lane: hold(outcome, verdict),
         stop_lane: matches!(outcome, Outcome::Gone | Outcome::LastSuccess | Outcome::Stopped),
     }
 }
@@ -158,17 +158,13 @@ fn end_state(verdict: Verdict) -> EndState {
     }
 }
 
-/// Holds the lane of a receiver that asks for a delay. A delivery's lane without such a request slows down by its
-/// window (`dispatch::health`). A queue has none: its lane is held for the delay of the task. That is capped, because
-/// late in the schedule it is a day, but other jobs may succeed sooner.
-fn hold(task: &Task, outcome: Outcome, verdict: Verdict) -> Option<Duration> {
-    match (outcome, verdict, task.kind) {
-        (Outcome::Throttled { retry_after: None }, Verdict::RetryIn(delay), TaskKind::Job) => {
-            Some(delay.min(LANE_HOLD_MAX))
-        }
-        (Outcome::Throttled { retry_after }, _, _) | (Outcome::Failure { retry_after }, _, TaskKind::Delivery) => {
-            retry_after
-        }
+/// Holds the lane of an overloaded or hanging receiver, because its other tasks would fail, too. Without `Retry-After`
+/// the hold is capped: late in the schedule the task's own delay is a day, but other tasks may succeed sooner.
+/// Deliveries without `Retry-After` do not come here: their lanes slow down by a window (`dispatch::health`).
+fn hold(outcome: Outcome, verdict: Verdict) -> Option<Duration> {
+    match (outcome, verdict) {
+        (Outcome::Throttled { retry_after: None }, Verdict::RetryIn(delay)) => Some(delay.min(LANE_HOLD_MAX)),
+        (Outcome::Throttled { retry_after }, _) => retry_after,
         _ => None,
     }
 }

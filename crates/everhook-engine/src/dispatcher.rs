@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use everhook_core::dispatch::{Command, Dispatch, Event, LeaseCommand, Ticket};
 use everhook_core::dispatch::health::Sign;
+use everhook_core::dispatch::{Command, Dispatch, Event, LeaseCommand, Ticket};
 use everhook_core::fair::GroupedLane;
 use everhook_core::id::{EnvironmentId, LaneId};
 use everhook_core::lane::LanePosition;

@@ -23,12 +23,7 @@ chosen as materialized (
     select page.environment, page.id, page.ready_at
     from page
     where page.id <> all (:full::bytea[])
-        and not exists (
-            select
-            from unnest(:full_groups)
-            where full_groups.environment = page.environment
-                and full_groups.id = page.application
-        )
+        and int4send(page.environment) || page.application <> all (:full_groups::bytea[])
     order by page.ready_at, page.environment, page.id
     limit :limit
 ),

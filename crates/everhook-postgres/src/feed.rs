@@ -63,8 +63,8 @@ statement! {
     // Returns the number of a feed, and the microseconds until one of its lanes is ready; negative if one is ready now.
     pub(crate) NextReady<'a> = "next_ready" { wanted: FeedNames<'a>, full: Vec<LaneId>, after: Timestamp }
         -> Vec<(usize, i64)>;
-    NextDeliveryLane = "next_delivery_lane" {
-        full: Vec<LaneId>, full_groups: Keys, after_at: Timestamp, after_environment: EnvironmentId,
+    NextDeliveryLane<'a> = "next_delivery_lane" {
+        full: Vec<LaneId>, full_groups: Vec<&'a [u8]>, after_at: Timestamp, after_environment: EnvironmentId,
         after_lane: LaneId, scanned: usize, limit: usize,
     } -> Vec<DeliveryLane>;
     // Returns the number of a range, and its leased tasks.
@@ -201,10 +201,12 @@ impl<'a> OpenFeeds<'a> {
         let full = ask.free_by_lane.iter().filter(|(_, capacity)| *capacity == 0).map(|(lane, _)| *lane).collect();
         let first = LanePosition { ready_at: AT_FIRST, environment: EnvironmentId(-1), lane: LaneId(Id::MIN) };
         let after = ask.after.unwrap_or(first);
+        let key = |group: &GroupId| [&group.environment.0.to_be_bytes()[..], group.id.as_bytes()].concat();
+        let full_groups: Vec<Vec<u8>> = ask.full_groups.iter().map(key).collect();
         let found = tx
             .begin(NextDeliveryLane {
                 full,
-                full_groups: Keys::of(ask.full_groups.iter().map(|group| (group.environment, group.id))),
+                full_groups: full_groups.iter().map(Vec::as_slice).collect(),
                 after_at: after.ready_at,
                 after_environment: after.environment,
                 after_lane: after.lane,
@@ -215,11 +217,8 @@ impl<'a> OpenFeeds<'a> {
         let (now, later, resume) =
             found.first().map(|(now, later, resume, ..)| (*now, *later, resume.as_ref())).unwrap_or_default();
         let ready = later.map(|at| (1, at.as_micros() - now.as_micros())).into_iter().collect();
-        let resume = resume.map(|row| LanePosition {
-            ready_at: row.ready_at,
-            environment: row.environment,
-            lane: row.id,
-        });
+        let resume =
+            resume.map(|row| LanePosition { ready_at: row.ready_at, environment: row.environment, lane: row.id });
         let feeds = asked.iter().map(|asked| {
             let allowance = Allowance::new(LaneGroup::OPEN.limits(), Used::default(), asked.ask.capacity, now);
             OpenFeed { allowance, ..OpenFeed::new(asked, LaneGroup::OPEN, false) }

@@ -43,7 +43,8 @@ const LEASE_BYTES_MAX: usize = APPEND_BATCH_BYTES_MAX;
 pub(crate) fn lease(tx: &Tx<'_>, ask: &LeaseAsk) -> Result<LeaseGrant, Fault> {
     let mut taking = Taking::new(tx, ask)?;
     let (ready, resume) = taking.ready_lanes()?;
-    taking.planned = ask.slots.as_ref().map(|slots| slots.plan(ready.iter().map(ReadyLane::grouped).collect(), taking.limit));
+    taking.planned =
+        ask.slots.as_ref().map(|slots| slots.plan(ready.iter().map(ReadyLane::grouped).collect(), taking.limit));
     for lane in &ready {
         taking.take_from(lane)?;
     }
@@ -386,7 +387,8 @@ impl<'t> Taking<'t> {
         for (index, open) in self.feeds.iter().enumerate().filter(|(_, open)| !open.allowance.is_full()) {
             let free_at = open.allowance.free_at(self.tx.now);
             // The node has refused lanes that are ready now, and knows when they have room.
-            let now = LanePosition { ready_at: self.tx.now, environment: EnvironmentId(i32::MAX), lane: LaneId(Id::MAX) };
+            let now =
+                LanePosition { ready_at: self.tx.now, environment: EnvironmentId(i32::MAX), lane: LaneId(Id::MAX) };
             self.walk(index, self.planned.as_ref().map(|_| now), |lane| {
                 if self.foreign.contains(&(lane.environment, lane.id)) || self.lane_room(open, lane.id)? == 0 {
                     return Ok(true);

@@ -3,6 +3,7 @@
 //! A task has a *place* from its lease to its settlement, and a *slot* while it runs. There are as many slots as
 //! configured, and more places than slots where tasks are short. No other part of a node counts either of them.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -15,6 +16,10 @@ use crate::share::Tenants;
 
 /// A lane may lease ahead as many tasks as ended in it within this span.
 const AHEAD: Duration = Duration::from_millis(100);
+
+/// Groups that a lease is told to leave out. A store compares each ready lane with all of them; lanes of further groups are
+/// refused one by one.
+const FULL_GROUPS_MAX: usize = 64;
 
 #[derive(Clone, Debug)]
 pub(super) struct Capacity {
@@ -106,10 +111,15 @@ impl Capacity {
         self.fairness.as_ref().map_or(0, |it| it.fair.has(group))
     }
 
-    /// The groups that may take nothing.
+    /// The largest groups that may take nothing.
     pub(super) fn full_groups(&self) -> Vec<GroupId> {
-        let full = |it: &Fairness| it.fair.full_groups(self.places()).collect();
-        self.fairness.as_ref().map(full).unwrap_or_default()
+        let Some(Fairness { fair, .. }) = &self.fairness else { return Vec::new() };
+        let mut full: Vec<GroupId> = fair.full_groups(self.places()).collect();
+        if full.len() > FULL_GROUPS_MAX {
+            full.sort_by_key(|group| Reverse(fair.has(*group)));
+            full.truncate(FULL_GROUPS_MAX);
+        }
+        full
     }
 
     /// Whether a group may take enough places for a lease that brings only its tasks. Large groups do not take them one

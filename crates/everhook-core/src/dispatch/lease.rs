@@ -163,11 +163,8 @@ impl LeaseTimer {
     /// A task of `lane` gave its place back; `was_full` says whether the node was full before.
     pub(super) fn freed(&mut self, lane: LaneId, group: GroupId, was_full: bool, capacity: &Capacity) {
         let group_is_wanted = || self.full_groups.contains(&group) && capacity.group_has_room(group);
-        let is_wanted = self.has_backlog
-            || was_full
-            || self.has_distrusted
-            || self.full.contains(&lane)
-            || group_is_wanted();
+        let is_wanted =
+            self.has_backlog || was_full || self.has_distrusted || self.full.contains(&lane) || group_is_wanted();
         if is_wanted && !self.is_leasing && !capacity.is_full() {
             self.poll_at = Duration::ZERO;
         }

@@ -263,7 +263,10 @@ fn short_tasks_are_leased_ahead_and_in_batches() {
 #[test]
 fn new_tasks_of_a_fast_lane_find_places_ahead() {
     let mut dispatch = dispatch().leasing_ahead(1);
-    assert!(dispatch.reserve(grouped(LANE)) && dispatch.reserve(grouped(LANE)) && !dispatch.reserve(grouped(LANE)), "two slots");
+    assert!(
+        dispatch.reserve(grouped(LANE)) && dispatch.reserve(grouped(LANE)) && !dispatch.reserve(grouped(LANE)),
+        "two slots"
+    );
     (0..2).for_each(|_| run(&mut dispatch));
     dispatch.poll_lease(SECOND / 100);
     assert!(dispatch.reserve(grouped(LANE)) && dispatch.reserve(grouped(LANE)), "two slots");

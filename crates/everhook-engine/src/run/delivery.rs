@@ -61,7 +61,19 @@ impl SentRequest {
     fn ended(self, outcome: Outcome, class: Class, status: u16, reply: Bytes) -> AttemptRecord {
         let SentRequest { id, url, started_at, duration } = self;
         let id = Some(id);
-        AttemptRecord { id, outcome, class, url, status, reply, started_at, duration, result: None, holder: None, rest: None }
+        AttemptRecord {
+            id,
+            outcome,
+            class,
+            url,
+            status,
+            reply,
+            started_at,
+            duration,
+            result: None,
+            holder: None,
+            rest: None,
+        }
     }
 }
 
@@ -169,14 +181,7 @@ impl Deliverer {
         self.settle(task, retry, session, slot, end).await;
     }
 
-    async fn settle(
-        &self,
-        task: Task,
-        retry: Option<RetryPolicy>,
-        session: Arc<Session>,
-        slot: Slot,
-        end: AttemptEnd,
-    ) {
+    async fn settle(&self, task: Task, retry: Option<RetryPolicy>, session: Arc<Session>, slot: Slot, end: AttemptEnd) {
         let (by, slot) = (AttemptHolder::Node(session), SlotHold::Slot { _slot: slot });
         self.node.settler.settle(FinishedAttempt { task, job: None, retry, by, slot, end }).await;
     }
@@ -283,10 +288,7 @@ fn ticket(leased: Leased, session: &Arc<Session>, order: StartOrder) -> Ticket<D
 /// be sent to it.
 fn wants_rest(end: &AttemptEnd) -> bool {
     let AttemptEnd::Attempted(record) = end else { return false };
-    match record.outcome {
-        Outcome::Throttled { retry_after } | Outcome::Failure { retry_after } => retry_after.is_some(),
-        outcome => matches!(outcome, Outcome::Gone | Outcome::LastSuccess),
-    }
+    matches!(record.outcome, Outcome::Throttled { .. } | Outcome::Gone | Outcome::LastSuccess)
 }
 
 fn sign_of(end: &AttemptEnd) -> Sign {

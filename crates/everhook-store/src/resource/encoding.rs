@@ -195,7 +195,10 @@ fn of_application(application: &Application) -> Columns {
         name: application.uid.clone(),
         state: 0,
         revision: application.revision,
-        spec: json(&ApplicationSpec { throttle_rate: application.throttle_rate, policy: application.policy.as_deref().cloned() }),
+        spec: json(&ApplicationSpec {
+            throttle_rate: application.throttle_rate,
+            policy: application.policy.as_deref().cloned(),
+        }),
         info: json(&info),
     }
 }

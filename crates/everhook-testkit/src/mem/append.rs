@@ -14,10 +14,10 @@ use everhook_core::time::Timestamp;
 use everhook_store::append::{KeyHolder, PlannedTask, accepted, judge, kept_by_suppressed, plan, plan_polled};
 use everhook_store::cache::EndpointSet;
 use everhook_store::capacity::Slot;
+use everhook_store::catalog::Locator;
 use everhook_store::dedup::DedupKey;
 use everhook_store::ids::Ids;
 use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
-use everhook_store::catalog::Locator;
 use everhook_store::resource::{Parent, Resource, ResourcePlace, encoding};
 
 use crate::mem::tables::{KeyRow, Tables, TaskPlace, TaskRow};
@@ -101,8 +101,7 @@ pub(super) fn endpoints_of(tables: &Tables, environment: EnvironmentId, applicat
     let endpoints: Vec<Endpoint> = resource::records(tables, environment, Parent::of(application));
     let place = ResourcePlace::application(&Locator::Id(application));
     let application: Option<Application> = resource::find(tables, environment, &place);
-    let inherited =
-        application.and_then(|it| encoding::inherited(&Resource::from(it).columns(environment).spec));
+    let inherited = application.and_then(|it| encoding::inherited(&Resource::from(it).columns(environment).spec));
     EndpointSet::new(0, inherited, endpoints.iter().map(resource::delivered).collect())
 }
 

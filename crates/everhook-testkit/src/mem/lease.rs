@@ -162,11 +162,8 @@ fn ready_lanes(
         open.is_some_and(|open| open.allowance.left() > 0 && open.lane_room(tables, ask, lane) > 0)
             && !ask.full_groups.contains(&grouped(lane, row).group)
     };
-    let position = |(key, row): (&LaneKey, &LaneRow)| LanePosition {
-        ready_at: row.ready_at(),
-        environment: key.0,
-        lane: key.1,
-    };
+    let position =
+        |(key, row): (&LaneKey, &LaneRow)| LanePosition { ready_at: row.ready_at(), environment: key.0, lane: key.1 };
     let is_after = |at: &LanePosition| at.ready_at <= now && ask.after.is_none_or(|after| *at > after);
     let mut ready: Vec<_> = tables.lanes.iter().map(position).filter(is_after).collect();
     ready.sort();

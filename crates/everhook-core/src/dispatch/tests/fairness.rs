@@ -90,9 +90,7 @@ fn a_rest_hands_back_the_tasks_that_wait() {
     assert_eq!(dispatch.plan_lease(&[it], 2), [2]);
     dispatch.handle(
         Event::Leased {
-            tickets: (1..=2)
-                .map(|task| Ticket { order: StartOrder::AsLeased, ..ticket(it.lane, task) })
-                .collect(),
+            tickets: (1..=2).map(|task| Ticket { order: StartOrder::AsLeased, ..ticket(it.lane, task) }).collect(),
             next_ready: None,
             resume: None,
         },
