@@ -16,6 +16,7 @@ pub mod endpoint;
 pub mod event_type;
 pub mod example;
 pub mod failure_group;
+pub mod fair;
 pub mod fanout;
 pub mod id;
 pub mod integration;

@@ -160,6 +160,7 @@ fn end_state(verdict: Verdict) -> EndState {
 
 /// Holds the lane of an overloaded or hanging receiver, because its other tasks would fail, too. Without `Retry-After`
 /// the hold is capped: late in the schedule the task's own delay is a day, but other tasks may succeed sooner.
+/// Deliveries without `Retry-After` do not come here: their lanes slow down by a window (`dispatch::health`).
 fn hold(outcome: Outcome, verdict: Verdict) -> Option<Duration> {
     match (outcome, verdict) {
         (Outcome::Throttled { retry_after: None }, Verdict::RetryIn(delay)) => Some(delay.min(LANE_HOLD_MAX)),

@@ -136,6 +136,8 @@ pub const SETTLE_QUEUE_MAX: usize = 4096;
 pub const SETTLE_STALL_MAX: Duration = Duration::from_secs(30);
 /// Lanes that one lease visits.
 pub const LEASE_LANES_MAX: usize = 256;
+/// Ready lanes that one lease of deliveries passes over to find them, because their groups are at their share.
+pub const LEASE_SCAN_MAX: usize = 1024;
 /// Tasks that one lease returns.
 pub const LEASE_TASKS_MAX: usize = 500;
 /// Jobs that one lease returns. Larger than for tasks: job records are smaller than messages, and all jobs may be in

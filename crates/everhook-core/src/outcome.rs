@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use crate::dispatch::health::Sign;
 use crate::limits::RETRY_DELAY_MAX;
 use crate::policy::statuses::FinalStatuses;
 use crate::task::stored_as;
@@ -197,9 +198,26 @@ pub enum Outcome {
     Cancelled,
 }
 
+/// Returns the meaning of an outcome for the speed of its lane.
+pub fn sign(class: Class, outcome: Outcome) -> Sign {
+    match (outcome, class) {
+        (Outcome::Success | Outcome::LastSuccess, _) => Sign::Well,
+        (_, Class::Timeout | Class::Throttled) => Sign::Overloaded,
+        (_, Class::Dns | Class::Connect | Class::Tls) => Sign::Unreachable,
+        _ => Sign::Neutral,
+    }
+}
+
 /// Classifies the result of a delivery's request. `now` resolves a `Retry-After` date.
 pub fn classify(sent: &Result<Reply, SendFailure>, now: Timestamp, finals: &FinalStatuses) -> (Class, Outcome) {
     let (class, outcome) = classify_status(sent, now);
+    let outcome = match outcome {
+        // The lane of an endpoint slows down by its window, see `sign`. A single timeout does not hold it.
+        Outcome::Throttled { retry_after: None } => Outcome::Failure { retry_after: None },
+        // A receiver that asks for a delay means all requests.
+        Outcome::Failure { retry_after: Some(wait) } => Outcome::Throttled { retry_after: Some(wait) },
+        outcome => outcome,
+    };
     let wish = sent.as_ref().ok().and_then(|reply| reply.wish);
     match (wish, outcome) {
         (Some(Wish::Disable), Outcome::Success) => (class, Outcome::LastSuccess),
@@ -217,8 +235,7 @@ pub fn classify(sent: &Result<Reply, SendFailure>, now: Timestamp, finals: &Fina
 fn classify_status(sent: &Result<Reply, SendFailure>, now: Timestamp) -> (Class, Outcome) {
     let reply = match sent {
         Ok(reply) => reply,
-        // A hanging receiver probably hangs for its other tasks, too, and each would block a slot until its timeout.
-        // The lane backs off, as after 429.
+        // A hanging receiver is probably overloaded, as after 429.
         Err(failure) if failure.class == Class::Timeout => {
             return (Class::Timeout, Outcome::Throttled { retry_after: None });
         }
@@ -291,9 +308,9 @@ mod tests {
     #[test]
     fn gone_and_throttled_are_their_own_outcomes() {
         check(410, "", "gone Gone");
-        check(429, "", "throttled Throttled { retry_after: None }");
+        check(429, "", "throttled Failure { retry_after: None }");
         check(502, "7", "throttled Throttled { retry_after: Some(7s) }");
-        check(504, "", "throttled Throttled { retry_after: None }");
+        check(504, "", "throttled Failure { retry_after: None }");
     }
 
     #[test]
@@ -324,10 +341,10 @@ mod tests {
 
     #[test]
     fn retry_after_is_read_as_seconds_or_date_and_capped() {
-        check(503, "120", "status Failure { retry_after: Some(120s) }");
-        check(503, "Tue, 15 Nov 1994 08:12:31 GMT", "status Failure { retry_after: Some(31s) }");
-        check(503, "Tue, 15 Nov 1994 08:00:00 GMT", "status Failure { retry_after: Some(0ns) }");
-        check(503, "99999999", "status Failure { retry_after: Some(86400s) }");
+        check(503, "120", "status Throttled { retry_after: Some(120s) }");
+        check(503, "Tue, 15 Nov 1994 08:12:31 GMT", "status Throttled { retry_after: Some(31s) }");
+        check(503, "Tue, 15 Nov 1994 08:00:00 GMT", "status Throttled { retry_after: Some(0ns) }");
+        check(503, "99999999", "status Throttled { retry_after: Some(86400s) }");
         check(503, "-1", "status Failure { retry_after: None }");
         check(503, "soon", "status Failure { retry_after: None }");
     }
@@ -343,7 +360,7 @@ mod tests {
         assert_eq!(with(404, Some("60")), (Class::Status, Outcome::Rejected));
         assert_eq!(with(502, None), (Class::Throttled, Outcome::Rejected));
         assert_eq!(with(410, None), (Class::Gone, Outcome::Gone));
-        assert_eq!(with(429, None), (Class::Throttled, Outcome::Throttled { retry_after: None }));
+        assert_eq!(with(429, None), (Class::Throttled, Outcome::Failure { retry_after: None }));
         assert_eq!(with(500, None), (Class::Status, Outcome::Failure { retry_after: None }));
         assert_eq!(with(204, None), (Class::Success, Outcome::Success));
     }
@@ -353,6 +370,7 @@ mod tests {
         let fail =
             |class| classify(&Err(SendFailure::new(class, "")), Timestamp::default(), &FinalStatuses::default()).1;
         assert_eq!(fail(Class::Timeout), Outcome::Throttled { retry_after: None });
+        assert_eq!(fail(Class::Timeout), Outcome::Failure { retry_after: None });
         assert_eq!(fail(Class::Connect), Outcome::Failure { retry_after: None });
         assert_eq!(fail(Class::Blocked), Outcome::Failure { retry_after: None });
     }

@@ -146,7 +146,8 @@ impl Node {
         let poll_interval = with_jitter(config.dispatch.poll_interval, &entropy);
         let deliveries = Dispatch::new(DispatchConfig { poll_interval, ..config.dispatch })
             .leasing_ahead(DELIVERIES_AHEAD_MAX)
-            .in_steps(DELIVERIES_AHEAD_STEP);
+            .in_steps(DELIVERIES_AHEAD_STEP)
+            .with_fairness();
         let deliveries = Arc::new(NodeCapacity::new(deliveries));
         let jobs = config
             .jobs

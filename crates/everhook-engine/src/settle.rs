@@ -127,6 +127,8 @@ pub(crate) struct AttemptRecord {
     pub(crate) result: Option<KeptResult>,
     /// The session that made the attempt, if another one settles it.
     pub(crate) holder: Option<SessionId>,
+    /// How long the lane has to rest, by the experience of this node with its receiver.
+    pub(crate) rest: Option<Duration>,
 }
 
 /// Writes ended attempts to the store.
@@ -329,7 +331,7 @@ fn decide(node: &Node, ended: &FinishedAttempt) -> (Settlement, Option<Decision>
         tries: decision.tries,
         crashes: decision.crashes,
         attempt: Some(attempt),
-        hold_lane: decision.hold_lane,
+        hold_lane: decision.hold_lane.max(record.rest),
         stop_lane: decision.stop_lane,
         result: record.result.clone(),
         ..settlement

@@ -154,6 +154,7 @@ impl Sweeper {
             duration: self.node.clock.now().since(from.since),
             result: None,
             holder: Some(from.session),
+            rest: None,
         }
     }
 }

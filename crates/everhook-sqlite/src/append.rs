@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use everhook_core::endpoint::Endpoint;
+use everhook_core::fair::{GroupId, GroupedLane};
 use everhook_core::fanout;
 use everhook_core::id::{ApplicationId, EnvironmentId, LaneId};
 use everhook_core::message::Message;
@@ -211,9 +212,9 @@ impl AppendBatch<'_> {
         let NewMessage { environment, message, .. } = new;
         let message = Arc::new(Message { created_at: tx.now, ..message });
         write_message_with(&mut self.append_message, tx, environment, &message)?;
-        let mut fault = None;
+        let (mut fault, group) = (None, GroupId { environment, id: message.application.0 });
         let planned = plan(environment, &message, endpoints, tx.ids, tx.now, addressing, |lane| {
-            self.take_slot(environment, lane).unwrap_or_else(|failed| {
+            self.take_slot(GroupedLane { group, lane }).unwrap_or_else(|failed| {
                 fault = Some(failed);
                 None
             })
@@ -243,8 +244,9 @@ impl AppendBatch<'_> {
     }
 
     /// Reserves a slot of this node, if the task overtakes no other in its lane.
-    fn take_slot(&mut self, environment: EnvironmentId, lane: LaneId) -> Result<Option<Slot>, Fault> {
+    fn take_slot(&mut self, grouped: GroupedLane) -> Result<Option<Slot>, Fault> {
         let Some(fast) = &self.fast else { return Ok(None) };
+        let (environment, lane) = (grouped.group.environment, grouped.lane);
         let state = match self.lanes.get(&(environment, lane)) {
             Some(state) => *state,
             None => {
@@ -256,7 +258,7 @@ impl AppendBatch<'_> {
         if state != BatchLane::Free {
             return Ok(None);
         }
-        let slot = Slot::reserve(&fast.slots, lane);
+        let slot = Slot::reserve(&fast.slots, grouped);
         if slot.is_none() {
             // This task waits, so every later task of the batch must wait behind it.
             self.lanes.insert((environment, lane), BatchLane::Busy);

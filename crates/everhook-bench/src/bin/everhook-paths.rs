@@ -16,6 +16,7 @@ use bytes::Bytes;
 use everhook_core::application::Application;
 use everhook_core::dispatch::DispatchConfig;
 use everhook_core::endpoint::{Endpoint, EndpointState};
+use everhook_core::fair::GroupedLane;
 use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, Id, LaneId, MessageId, OrgId, SessionId};
 use everhook_core::lifecycle::{EndState, NextRow};
 use everhook_core::limits::ENDPOINTS_MAX;
@@ -140,8 +141,12 @@ async fn engine(messages: usize) -> anyhow::Result<()> {
 struct Unbounded;
 
 impl Capacity for Unbounded {
-    fn reserve(&self, _: LaneId) -> bool {
+    fn reserve(&self, _: GroupedLane) -> bool {
         true
+    }
+
+    fn plan_lease(&self, lanes: &[GroupedLane], most: usize) -> Vec<usize> {
+        vec![most / lanes.len().max(1); lanes.len()]
     }
 
     fn release(&self, _: LaneId) {}

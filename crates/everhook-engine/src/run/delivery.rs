@@ -13,18 +13,19 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use everhook_core::dispatch::health::Sign;
 use everhook_core::dispatch::{Event, LeaseCommand, StartOrder, Ticket};
 use everhook_core::endpoint::Endpoint;
 use everhook_core::id::AttemptId;
 use everhook_core::message::Message;
-use everhook_core::outcome::{Class, Outcome, Reply, SendFailure, classify};
+use everhook_core::outcome::{Class, Outcome, Reply, SendFailure, classify, sign};
 use everhook_core::policy::effective::AttemptPolicy;
 use everhook_core::policy::legacy::{LegacySignature, SignedParts};
 use everhook_core::retry::RetryPolicy;
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 use everhook_sender::Request;
-use everhook_store::capacity::Slot;
+use everhook_store::capacity::{LeaseCapacity, Slot};
 use everhook_store::lease::{LeaseAsk, Leased};
 use futures_util::FutureExt;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -60,7 +61,19 @@ impl SentRequest {
     fn ended(self, outcome: Outcome, class: Class, status: u16, reply: Bytes) -> AttemptRecord {
         let SentRequest { id, url, started_at, duration } = self;
         let id = Some(id);
-        AttemptRecord { id, outcome, class, url, status, reply, started_at, duration, result: None, holder: None }
+        AttemptRecord {
+            id,
+            outcome,
+            class,
+            url,
+            status,
+            reply,
+            started_at,
+            duration,
+            result: None,
+            holder: None,
+            rest: None,
+        }
     }
 }
 
@@ -78,14 +91,24 @@ impl Source for Deliverer {
         }
         let LeaseCommand { limit, free_by_lane, per_lane } = ask;
         let ask = LeaseAsk { free_by_lane, per_lane, ..LeaseAsk::deliveries(session.id, limit) };
+        let LeaseCommand { limit, free_by_lane, per_lane, full_groups, after } = ask;
+        let slots = Some(LeaseCapacity(self.node.deliveries.clone()));
+        let ask =
+            LeaseAsk { free_by_lane, per_lane, slots, full_groups, after, ..LeaseAsk::deliveries(session.id, limit) };
+        let mut work =
+            WorkGrant { tickets: Vec::new(), next_ready: None, resume: None, held_back: false, failed: None };
         match self.node.store.lease(ask).await {
             Ok(grant) => {
+                // The machine counts these slots, and each runner releases its own.
+                grant.slots.into_iter().for_each(Slot::keep);
                 let ticket = |leased| ticket(leased, session, StartOrder::AsLeased);
-                let tickets = grant.tasks.into_iter().map(ticket).collect();
-                WorkGrant { tickets, next_ready: grant.next_ready, held_back: false, failed: None }
+                work.tickets = grant.tasks.into_iter().map(ticket).collect();
+                (work.next_ready, work.resume) = (grant.next_ready, grant.resume);
             }
             Err(error) => WorkGrant { failed: Some(error), ..WorkGrant::default() },
+            Err(error) => work.failed = Some(error),
         }
+        work
     }
 }
 
@@ -147,16 +170,18 @@ impl Deliverer {
         // A panic must not leave the task leased for the rest of the session. It is settled like any other failure.
         let attempt = AssertUnwindSafe(self.attempt(&leased, &session)).catch_unwind().await;
         let end = attempt.unwrap_or_else(|_| Some(AttemptEnd::Attempted(panicked(&leased, started_at))));
-        // The machine must know that the endpoint backs off before it sees the free slot. It would otherwise start the
-        // next delivery of the same lane.
-        let rest = end.as_ref().is_some_and(wants_rest).then_some(Event::Rest(task.lane));
-        let ended = rest.into_iter().chain([Event::Ended(task.lane)]);
-        self.report(ended, self.node.clock.elapsed());
-        let Some(end) = end else {
+        let (now, asks_for_rest) = (self.node.clock.elapsed(), end.as_ref().is_some_and(wants_rest));
+        let sign = end.as_ref().map_or(Sign::Neutral, sign_of);
+        let (rest, command) = self.capacity().ended(task.lane, sign, asks_for_rest, now);
+        self.carry_out(command, now);
+        let Some(mut end) = end else {
             // Another node has taken over the task, so this attempt must not be recorded.
             warn!(task.id = %task.key.id, task.epoch = task.epoch, session.id = %session.id, "aborted {}", task.key.id);
             return;
         };
+        if let AttemptEnd::Attempted(record) = &mut end {
+            record.rest = rest;
+        }
         // The retry rule is the one in force now: it may have changed during the attempt.
         let retry = self.policy(&leased).map(|policy| policy.retry);
         self.settle(task, retry, session, slot, end).await;
@@ -273,6 +298,13 @@ fn wants_rest(end: &AttemptEnd) -> bool {
     matches!(record.outcome, Outcome::Throttled { .. } | Outcome::Gone | Outcome::LastSuccess)
 }
 
+fn sign_of(end: &AttemptEnd) -> Sign {
+    match end {
+        AttemptEnd::HandedBack => Sign::Neutral,
+        AttemptEnd::Attempted(record) => sign(record.class, record.outcome),
+    }
+}
+
 fn cancelled(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
     let reason = match (leased.endpoint(), leased.message()) {
         (None, _) => "the endpoint was deleted",
@@ -291,6 +323,7 @@ fn cancelled(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
         duration: Duration::ZERO,
         result: None,
         holder: None,
+        rest: None,
     }
 }
 
@@ -306,6 +339,7 @@ fn panicked(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
         duration: Duration::ZERO,
         result: None,
         holder: None,
+        rest: None,
     }
 }
 

@@ -215,6 +215,7 @@ pub(crate) fn record(report: Report, note: Bytes, started_at: Timestamp) -> Atte
         duration: Duration::ZERO,
         result: None,
         holder: None,
+        rest: None,
     }
 }
 

@@ -75,6 +75,9 @@ macro_rules! conformance_lease {
             what_waits_is_counted
             what_is_due_later_is_remembered_when_the_rest_of_its_lane_goes
             what_was_due_first_goes_first
+            a_lease_takes_only_the_slots_that_its_node_gives
+            a_group_at_its_share_is_passed_over
+            a_lease_goes_on_behind_lanes_that_its_node_refused
             a_lane_gives_no_more_than_it_has_room_for
             a_lane_without_room_is_not_looked_at
             a_lease_gives_no_more_than_it_was_asked_for
