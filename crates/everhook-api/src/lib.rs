@@ -29,6 +29,7 @@ mod error;
 mod event_type;
 mod event_type_import;
 mod example;
+mod filter;
 mod health;
 mod idempotency;
 mod input;

@@ -26,9 +26,9 @@ use crate::strict::{self, Known, KnownByRoute};
 use crate::{
     application, attempt, background_task, batch, bounds, delivery, delivery_steer, destination, document, endpoint,
     endpoint_headers, endpoint_message, endpoint_replay, endpoint_secret, endpoint_stats, environment, event_type,
-    event_type_import, example, health, integration, job, job_end, message, message_batch, message_content, node, once,
-    operational_webhook, outbox, policy, poller, portal, precheck, queue, redrive, schedule, session, statistics,
-    token_end, viewer, worker,
+    event_type_import, example, filter, health, integration, job, job_end, message, message_batch, message_content,
+    node, once, operational_webhook, outbox, policy, poller, portal, precheck, queue, redrive, schedule, session,
+    statistics, token_end, viewer, worker,
 };
 
 /// Time for which a browser may cache the answer to a preflight request.
@@ -77,6 +77,7 @@ pub(crate) fn all() -> Routes {
         .merge(event_type_import::routes())
         .merge(environment::routes())
         .merge(policy::routes())
+        .merge(filter::routes())
         .merge(message::routes())
         .merge(message_batch::routes())
         .merge(precheck::routes())

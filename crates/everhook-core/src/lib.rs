@@ -15,6 +15,7 @@ pub mod endpoint;
 pub mod event_type;
 pub mod example;
 pub mod fanout;
+pub mod filter;
 pub mod id;
 pub mod integration;
 pub mod job;
