@@ -32,6 +32,7 @@ mod event_type;
 mod event_type_import;
 mod example;
 mod failure_group;
+mod filter;
 mod health;
 mod idempotency;
 mod input;

@@ -35,9 +35,10 @@ use crate::state::Api;
 /// inherited: from the endpoint's application, then from the environment, then from the server.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = DeliveryPolicy)]
+#[schema(as = DeliveryPolicy, example = json!({"timeoutSeconds": 20, "retry": {"backoff": [5, 60, 600]}}))]
 #[allow(dead_code, reason = "the schema of `Settings` in the core")]
 pub(crate) struct PolicySchema {
+    /// When a failed delivery is tried again.
     retry: Option<RetrySchema>,
     /// Seconds for the receiver to answer.
     #[schema(minimum = 1, maximum = 120)]
@@ -56,7 +57,7 @@ pub(crate) struct PolicySchema {
 /// When a failed delivery is tried again.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = DeliveryRetry)]
+#[schema(as = DeliveryRetry, example = json!({"backoff": [5, 60, 600], "finalStatuses": ["4xx"]}))]
 #[allow(dead_code, reason = "the schema of `RetrySettings` in the core")]
 pub(crate) struct RetrySchema {
     /// Seconds between attempts: a list such as `[5, 60]`, or `{"baseSeconds": 5, "capSeconds": 3600}`.
@@ -77,9 +78,10 @@ pub(crate) struct RetrySchema {
 /// Settings for one event type.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = DeliveryTypePolicy)]
+#[schema(as = DeliveryTypePolicy, example = json!({"timeoutSeconds": 5}))]
 #[allow(dead_code, reason = "the schema of `TypeSettings` in the core")]
 pub(crate) struct TypeSchema {
+    /// When a failed delivery is tried again.
     retry: Option<RetrySchema>,
     /// Seconds for the receiver to answer.
     #[schema(minimum = 1, maximum = 120)]

@@ -5,6 +5,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use crate::filter::TypePattern;
+use crate::filter::expression::Expression;
 use crate::id::{ApplicationId, BadId, EndpointId, Id};
 use crate::name::{Metadata, Name};
 use crate::policy::Settings;
@@ -58,9 +60,11 @@ pub struct Endpoint {
     pub description: String,
     pub state: EndpointState,
     /// Wanted event types; `None` means all, an empty list none.
-    pub event_types: Option<Vec<Name>>,
+    pub event_types: Option<Vec<TypePattern>>,
     /// Channels the endpoint listens to; `None` means all.
     pub channels: Option<Vec<Name>>,
+    /// An expression that messages must satisfy.
+    pub filter: Option<Expression>,
     /// Extra headers of every delivery.
     pub headers: BTreeMap<String, String>,
     /// Deliveries per second. Stored and shown, not enforced.

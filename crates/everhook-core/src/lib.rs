@@ -18,6 +18,7 @@ pub mod example;
 pub mod failure_group;
 pub mod fair;
 pub mod fanout;
+pub mod filter;
 pub mod id;
 pub mod integration;
 pub mod job;

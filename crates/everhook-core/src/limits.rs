@@ -36,6 +36,18 @@ pub const METADATA_BYTES_MAX: usize = 4096;
 pub const ENDPOINT_EVENT_TYPES_MAX: usize = 500;
 /// Total length of an endpoint's event type names: every fan-out of its application holds them in memory.
 pub const ENDPOINT_EVENT_TYPES_BYTES_MAX: usize = 8 * 1024;
+/// Longest filter expression of an endpoint.
+pub const FILTER_BYTES_MAX: usize = 1024;
+/// Parts of a filter expression.
+pub const FILTER_NODES_MAX: usize = 200;
+/// Deepest nesting of a filter expression.
+pub const FILTER_DEPTH_MAX: usize = 24;
+/// Memory of a compiled pattern in a filter expression.
+pub const FILTER_PATTERN_BYTES_MAX: usize = 64 * 1024;
+/// Steps of one evaluation of a filter expression.
+pub const FILTER_STEPS_MAX: usize = 20_000;
+/// Steps of all filter expressions for one message.
+pub const FILTER_MESSAGE_STEPS_MAX: usize = 1_000_000;
 /// Channels an endpoint may listen to.
 pub const ENDPOINT_CHANNELS_MAX: usize = 10;
 /// Channels one message may name.

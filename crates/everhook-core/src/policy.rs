@@ -28,7 +28,7 @@ pub mod statuses;
 
 /// The settings of one level; every member is optional.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", expecting = "an object with settings")]
 pub struct Settings {
     #[serde(default, skip_serializing_if = "RetrySettings::is_empty")]
     pub retry: RetrySettings,
@@ -67,7 +67,7 @@ pub struct Settings {
 
 /// The settings that may differ by event type.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", expecting = "an object with settings")]
 pub struct TypeSettings {
     #[serde(default, skip_serializing_if = "RetrySettings::is_empty")]
     pub retry: RetrySettings,
@@ -77,7 +77,7 @@ pub struct TypeSettings {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", expecting = "an object with settings")]
 pub struct RetrySettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backoff: Option<Backoff>,

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use everhook_core::endpoint::Endpoint;
 use everhook_core::fair::{GroupId, GroupedLane};
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, LaneId};
 use everhook_core::message::Message;
@@ -254,7 +255,8 @@ fn wanted_lanes(
             continue;
         }
         let Some(set) = endpoints(&app_key(new)) else { continue };
-        let wanting = set.endpoints.iter().filter(|e| new.audience.includes(e, &message.event_type, &message.channels));
+        let may_want = |e: &&Arc<Endpoint>| new.audience.may_include(e, &message.event_type, &message.channels);
+        let wanting = set.endpoints.iter().filter(may_want);
         lanes.extend(wanting.map(|endpoint| (new.environment, endpoint.id.lane())));
     }
     lanes

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use everhook_core::endpoint::Endpoint;
+use everhook_core::filter::TypePattern;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id};
 use everhook_core::name::Name;
 use everhook_core::policy::Settings;
@@ -48,14 +49,16 @@ impl EndpointSet {
 
 /// Returns the approximate memory of an endpoint.
 fn size(endpoint: &Endpoint) -> usize {
-    let names = |list: &Option<Vec<Name>>| {
-        list.iter().flatten().map(|name| size_of::<Name>() + name.as_str().len()).sum::<usize>()
-    };
+    let types = endpoint.event_types.iter().flatten().map(|pattern| size_of::<TypePattern>() + pattern.as_str().len());
+    let channels = endpoint.channels.iter().flatten().map(|name| size_of::<Name>() + name.as_str().len());
+    // A compiled expression is a tree, larger than its text.
+    let filter = endpoint.filter.as_ref().map_or(0, |filter| 32 * filter.as_str().len());
     let headers = endpoint.headers.iter().map(|(name, value)| 2 * size_of::<String>() + name.len() + value.len());
     size_of::<Endpoint>()
         + endpoint.url.len()
-        + names(&endpoint.event_types)
-        + names(&endpoint.channels)
+        + types.sum::<usize>()
+        + channels.sum::<usize>()
+        + filter
         + headers.sum::<usize>()
         + endpoint.policy.as_ref().map_or(0, |_| size_of::<Settings>())
 }

@@ -213,7 +213,11 @@ impl<'a> Pick<'a, '_> {
         let backoff = self.retry_member(|retry| retry.backoff.clone());
         let attempts =
             self.retry_member(|retry| retry.max_attempts.or_else(|| retry.backoff.as_ref().map(Backoff::attempts)));
-        (backoff.or(server.backoff().clone()), attempts.or(server.attempts_max()))
+        let backoff = backoff.or(server.backoff().clone());
+        // Only a server can be configured without delays. A number of attempts cannot add retries then.
+        let has_none = matches!(&backoff.value, Backoff::List(delays) if delays.is_empty());
+        let attempts = if has_none { Found(None).or(1) } else { attempts.or(server.attempts_max()) };
+        (backoff, attempts)
     }
 
     fn budget(self) -> Sourced<Option<u32>> {

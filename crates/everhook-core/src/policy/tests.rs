@@ -100,6 +100,15 @@ fn a_level_with_a_back_off_sets_the_number_of_attempts_too() {
 }
 
 #[test]
+fn a_server_without_delays_makes_one_attempt_whatever_the_number() {
+    let server = ServerDefaults { retry: RetryPolicy::new(Vec::new()).unwrap(), ..server() };
+    let own = settings(r#"{"retry": {"maxAttempts": 3}}"#);
+    let levels = Levels { endpoint: Some(&own), application: None, environment: None };
+    assert_eq!(levels.effective(None, &server).max_attempts.value, 1);
+    assert_eq!(levels.attempt_policy(&name("a"), &server.retry).retry.attempts_max(), 1);
+}
+
+#[test]
 fn the_lowest_budget_and_every_pause_apply() {
     check(
         [r#"{"retryBudget": 5, "paused": false}"#, r#"{"paused": true}"#, r#"{"retryBudget": 0}"#],

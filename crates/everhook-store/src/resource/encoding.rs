@@ -13,6 +13,8 @@ use everhook_core::api_key::ApiKeyHash;
 use everhook_core::application::{Application, EnvironmentPolicy};
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::event_type::EventType;
+use everhook_core::filter::TypePattern;
+use everhook_core::filter::expression::Expression;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, IntegrationId, ScheduleId};
 use everhook_core::integration::Integration;
 use everhook_core::name::{Metadata, Name};
@@ -73,8 +75,9 @@ struct ApplicationInfo {
 #[serde(rename_all = "camelCase")]
 struct EndpointSpec {
     url: String,
-    event_types: Option<Vec<Name>>,
+    event_types: Option<Vec<TypePattern>>,
     channels: Option<Vec<Name>>,
+    filter: Option<String>,
     headers: BTreeMap<String, String>,
     throttle_rate: Option<u16>,
     #[serde(default, deserialize_with = "readable")]
@@ -254,6 +257,7 @@ fn of_endpoint(endpoint: &Endpoint) -> Columns {
         url: endpoint.url.clone(),
         event_types: endpoint.event_types.clone(),
         channels: endpoint.channels.clone(),
+        filter: endpoint.filter.as_ref().map(|filter| filter.as_str().to_owned()),
         headers: endpoint.headers.clone(),
         throttle_rate: endpoint.throttle_rate,
         policy: endpoint.policy.as_deref().cloned(),
@@ -285,6 +289,7 @@ pub(crate) fn endpoint(row: &ResourceRow) -> Result<Endpoint, &'static str> {
         state: EndpointState::from_db(row.state).ok_or("state")?,
         event_types: spec.event_types,
         channels: spec.channels,
+        filter: spec.filter.map(Expression::stored),
         headers: spec.headers,
         throttle_rate: spec.throttle_rate,
         policy: spec.policy.map(Arc::new),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use everhook_core::application::Application;
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::event_type::EventType;
+use everhook_core::filter::expression::Expression;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId};
 use everhook_core::lifecycle::NextRow;
 use everhook_core::limits::ENDPOINTS_MAX;
@@ -32,7 +33,8 @@ fn rich(fx: &Fixture, uid: Option<Name>) -> Endpoint {
         url: "https://example.com/ö?a=1&b='2'".to_owned(),
         description: "Größe \"quoted\" \\ back".to_owned(),
         state: EndpointState::Disabled,
-        event_types: Some(vec![name("b"), name("a")]),
+        event_types: Some(vec![name("b").into(), "a.*".parse().unwrap()]),
+        filter: Some(Expression::compile("payload.a == 'ö'").unwrap()),
         channels: Some(vec![name("x")]),
         headers: [("x-tenant".to_owned(), "7".to_owned())].into(),
         throttle_rate: Some(u16::MAX),

@@ -14,6 +14,7 @@ macro_rules! conformance_lease {
             a_retry_that_is_due_does_not_keep_new_deliveries_waiting
             new_deliveries_wait_until_those_before_them_are_leased
             a_new_delivery_waits_while_its_lane_is_held
+            an_expression_decides_with_the_payload
             only_endpoints_that_want_a_message_get_it
             an_endpoint_counts_from_the_moment_it_is_changed
             a_message_of_an_unknown_application_is_refused_and_forgotten

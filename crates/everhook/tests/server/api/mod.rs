@@ -14,6 +14,7 @@ mod endpoint;
 mod environment;
 mod event_type;
 mod example;
+mod filter;
 mod idempotency;
 mod integration;
 mod isolation;
