@@ -110,7 +110,7 @@ mod tests {
         for (key, kind) in KEYS {
             let row = format!("\n| `{key}` | ");
             let heading = format!("## `{key}`");
-            let found = if kind == Kind::Tables { page.matches(&heading).count() } else { page.matches(&row).count() };
+            let found = if *kind == Kind::Tables { page.matches(&heading).count() } else { page.matches(&row).count() };
             assert_eq!(found, 1, "{key}");
         }
         assert!(page.lines().all(|line| line.chars().count() <= 120 || line.starts_with('|')), "lines are too long");
