@@ -3,7 +3,7 @@
 //! The template has one paragraph per topic: a comment, and the settings that it describes. A setting without a default
 //! is commented out there.
 
-use crate::config::{KEYS, Kind, Settings, kind};
+use crate::config::{Kind, Settings, kind};
 use crate::environment;
 
 const HEAD: &str = "# Configuration reference
