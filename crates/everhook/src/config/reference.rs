@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn the_page_has_every_setting_once() {
         let page = page();
-        for (key, kind) in KEYS {
+        for (key, kind) in crate::config::KEYS {
             let row = format!("\n| `{key}` | ");
             let heading = format!("## `{key}`");
             let found = if *kind == Kind::Tables { page.matches(&heading).count() } else { page.matches(&row).count() };
