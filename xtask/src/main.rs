@@ -19,6 +19,7 @@ mod debian;
 mod mutants;
 mod node;
 mod openapi;
+mod package;
 mod packages;
 mod pgbouncer;
 mod postgres;
@@ -51,6 +52,7 @@ enum Task {
     Openapi(openapi::Arguments),
     /// Build the dashboard: web/dist, which the binary contains.
     Web,
+    Package(package::Arguments),
     /// Run all checks of a change: formatting, clippy, dependencies, then `test`.
     Ci,
     Pg(postgres::Arguments),
@@ -77,6 +79,7 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::Tidy => tidy::run(),
         Task::Openapi(arguments) => openapi::run(&arguments),
         Task::Web => web::run(),
+        Task::Package(arguments) => package::run(&arguments),
         Task::Ci => ci::run(),
         Task::Pg(arguments) => postgres::run(&arguments),
         Task::Sql(arguments) => sql::run(&arguments),

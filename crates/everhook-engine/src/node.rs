@@ -13,11 +13,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use everhook_core::background::{BACKGROUND_QUEUE, BackgroundKind};
 use everhook_core::dispatch::{Dispatch, DispatchConfig};
-use everhook_core::id::{Id, SERVER_ENVIRONMENT};
+use everhook_core::id::{EnvironmentId, Id, SERVER_ENVIRONMENT};
 use everhook_core::limits::SETTLE_STALL_MAX;
 use everhook_core::outcome::{Class, Reply, SendFailure};
+use everhook_core::retry::RetryPolicy;
 use everhook_core::role::Role;
 use everhook_core::time::Timestamp;
+use everhook_core::traffic::Traffic;
 use everhook_sender::Request;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
@@ -34,12 +36,14 @@ use crate::clock::Clock;
 use crate::config::{JobsConfig, NodeConfig};
 use crate::counts::EndedCounts;
 use crate::dispatcher::{self, NodeCapacity};
+use crate::egress::EgressGate;
 use crate::entropy::Entropy;
 use crate::intake::accept::{MessageBatches, Messages};
 use crate::intake::coalescer::Coalescer;
 use crate::intake::enqueue::Jobs;
 use crate::metrics::{Metrics, Now};
 use crate::outbox::{Relay, RelaySource};
+use crate::policies::Policies;
 use crate::remote::Asking;
 use crate::retention::{self, Ages, MAINTENANCE_QUEUE, PRUNE_KIND, Pruner, name};
 use crate::run::delivery::{Deliverer, Delivery};
@@ -50,6 +54,7 @@ use crate::schedules;
 use crate::session::Sessions;
 use crate::settle::Settler;
 use crate::sweep::Sweeper;
+use crate::traffic::TrafficCounts;
 use crate::transport::Transport;
 use crate::wakeup::Wakeups;
 
@@ -76,6 +81,7 @@ pub struct Node {
     pub(crate) sessions: Sessions,
     pub(crate) metrics: Metrics,
     pub(crate) counts: EndedCounts,
+    pub(crate) traffic: TrafficCounts,
     pub(crate) wakeups: Wakeups,
     pub(crate) deliveries: Arc<NodeCapacity<Delivery>>,
     pub(crate) jobs: Arc<NodeCapacity<Work>>,
@@ -83,9 +89,11 @@ pub struct Node {
     pub(crate) batching: Coalescer<MessageBatches>,
     pub(crate) enqueueing: Coalescer<Jobs>,
     pub(crate) settler: Settler,
+    pub(crate) policies: Policies,
     /// Jobs that handlers of this process are running.
     pub(crate) handled: Handled,
     pub(crate) push_queues: PushQueues,
+    pub(crate) egress: EgressGate,
     /// Remote workers with a lease call in progress on this node.
     pub(crate) asking: Asking,
     /// Tracks running deliveries and jobs.
@@ -117,6 +125,10 @@ impl Node {
         let clock = Arc::new(Clock::new(store.now().await?));
         let config = with_own_handlers(config, transport.is_some(), &store, &clock);
         let node = Arc::new(Node::new(store, transport, ids, entropy, clock, config));
+        if node.is_server {
+            // Before the first lease: a restored copy must not send anything.
+            node.look_at_egress().await?;
+        }
         node.sessions.step().await;
         node.spawn_loops();
         Ok(node)
@@ -134,7 +146,8 @@ impl Node {
         let poll_interval = with_jitter(config.dispatch.poll_interval, &entropy);
         let deliveries = Dispatch::new(DispatchConfig { poll_interval, ..config.dispatch })
             .leasing_ahead(DELIVERIES_AHEAD_MAX)
-            .in_steps(DELIVERIES_AHEAD_STEP);
+            .in_steps(DELIVERIES_AHEAD_STEP)
+            .with_fairness();
         let deliveries = Arc::new(NodeCapacity::new(deliveries));
         let jobs = config
             .jobs
@@ -158,6 +171,7 @@ impl Node {
             ),
             metrics: Metrics::new(clock.clone()),
             counts: EndedCounts::default(),
+            traffic: TrafficCounts::default(),
             wakeups: Wakeups::new(deliveries.clone(), jobs.clone(), clock.clone(), hints),
             deliveries,
             jobs,
@@ -165,8 +179,10 @@ impl Node {
             batching: Coalescer::new(MessageBatches),
             enqueueing: Coalescer::new(Jobs),
             settler: Settler::default(),
+            policies: Policies::default(),
             handled: Handled::default(),
             push_queues: PushQueues::default(),
+            egress: EgressGate::default(),
             asking: Asking::default(),
             running: TaskTracker::new(),
             intake: TaskTracker::new(),
@@ -192,6 +208,10 @@ impl Node {
         self.spawn_loop(&self.stop, |node| async move { maintain(&*node.store).await });
         self.spawn_loop(&self.stop, |node| async move { node.metrics.watch(&*node.store).await });
         self.spawn_loop(&self.stop, |node| async move { node.wakeups.broadcast_loop().await });
+        if self.is_server {
+            self.spawn_loop(&self.stop, |node| async move { node.watch_egress().await });
+            self.spawn(|node| async move { node.traffic.run(&node, node.halt.clone()).await });
+        }
         // Other nodes need no wake-ups: they neither deliver nor have waiting workers.
         if self.config.role.delivers() || self.has_jobs() {
             self.spawn_loop(&self.stop, |node| async move { node.wakeups.listen().await });
@@ -201,6 +221,7 @@ impl Node {
             self.spawn_intake(|node| async move { node.batching.run(&node).await });
         }
         if self.delivers {
+            self.spawn_loop(&self.halt, |node| async move { node.policies.run(&*node.store).await });
             self.spawn_intake(|node| async move { dispatcher::run(&node, Deliverer::new(&node)).await });
         }
         if self.config.role.delivers() {
@@ -331,6 +352,11 @@ impl Node {
         self.config.role
     }
 
+    /// The retry policy of deliveries without settings.
+    pub fn retry_policy(&self) -> &RetryPolicy {
+        &self.config.retry
+    }
+
     /// The store's time, as estimated by this node.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
@@ -338,6 +364,11 @@ impl Node {
 
     pub fn new_id(&self) -> Id {
         self.ids.next(self.clock.now())
+    }
+
+    /// The traffic of an environment on this node that is not yet written to the store.
+    pub fn fresh_traffic(&self, environment: EnvironmentId) -> Traffic {
+        self.traffic.fresh(environment)
     }
 
     /// The node's metrics in the text format of Prometheus.

@@ -6,6 +6,10 @@
 
 mod check;
 mod outboxes;
+mod reference;
+
+pub(crate) use check::check_url;
+pub(crate) use reference::page as reference_page;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -37,7 +41,7 @@ pub(crate) struct Config {
     /// The beginning of links to this server, without a slash at the end.
     pub(crate) public_url: Option<String>,
     /// Origins of pages that may show the portal in a frame.
-    pub(crate) portal_frame_origins: Vec<String>,
+    pub(crate) embed_origins: Vec<String>,
     pub(crate) connections_per_address: usize,
     pub(crate) role: Role,
     pub(crate) store: StoreConfig,
@@ -133,7 +137,7 @@ const KEYS: &[(&str, Kind)] = &[
     ("listen", Kind::Text),
     ("listen_ops", Kind::Text),
     ("public_url", Kind::Text),
-    ("portal_frame_origins", Kind::Texts),
+    ("embed_origins", Kind::Texts),
     ("connections_per_address", Kind::Number),
     ("role", Kind::Text),
     ("data", Kind::Text),

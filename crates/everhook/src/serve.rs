@@ -67,7 +67,7 @@ pub(crate) async fn serve(mut config: Config, logs: &Logs, announce: Announce) -
     let api = ApiConfig {
         jwt_secret: config.jwt_secret.clone().map(|secret| secret.0),
         public_url: config.public_url.clone(),
-        portal_frame_origins: config.portal_frame_origins.clone(),
+        embed_origins: config.embed_origins.clone(),
         default_signature: config.default_signature,
         egress,
         version: VERSION,
@@ -75,6 +75,7 @@ pub(crate) async fn serve(mut config: Config, logs: &Logs, announce: Announce) -
         jobs: config.jobs.enabled,
         schedules: config.jobs.schedules,
         endpoints_max: ENDPOINTS_MAX,
+        delivery_timeout: config.timeout,
     };
     let router = router(Arc::clone(&node), api);
     node.relay(outboxes);

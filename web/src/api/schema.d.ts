@@ -2407,7 +2407,7 @@ export interface components {
             /**
              * Format: int32
              * @description Only messages whose last attempt got a status of this class: 0 (no response), 100, 200, 300, 400 or 500.
-             * @example 1
+             * @example 100
              */
             statusCodeClass?: number | null;
             /**
@@ -2671,7 +2671,8 @@ export interface components {
              */
             disabled: boolean;
             /**
-             * @description The event types that the endpoint gets. Without a list it gets all types.
+             * @description The event types that the endpoint gets. Without a list it gets all types. The endpoint of a message's `url` has an
+             *     empty list and gets only messages with that URL; elsewhere an empty list means all types.
              * @example [
              *       "invoice.paid"
              *     ]
@@ -2800,7 +2801,8 @@ export interface components {
              */
             disabled?: boolean | null;
             /**
-             * @description The event types that the endpoint gets. Without a list it gets all types.
+             * @description The event types that the endpoint gets. Without a list it gets all types. The endpoint of a message's `url` has an
+             *     empty list and gets only messages with that URL; elsewhere an empty list means all types.
              * @example [
              *       "invoice.paid"
              *     ]
@@ -2921,7 +2923,8 @@ export interface components {
              */
             disabled?: boolean | null;
             /**
-             * @description The event types that the endpoint gets. Without a list it gets all types.
+             * @description The event types that the endpoint gets. Without a list it gets all types. The endpoint of a message's `url` has an
+             *     empty list and gets only messages with that URL; elsewhere an empty list means all types.
              * @example [
              *       "invoice.paid"
              *     ]
@@ -3077,9 +3080,7 @@ export interface components {
         EnvironmentIn: {
             /**
              * @description Must be absent or empty: Everhook has no connectors.
-             * @example [
-             *       {}
-             *     ]
+             * @example []
              */
             connectors?: Record<string, unknown>[] | null;
             /**
@@ -4309,35 +4310,15 @@ export interface components {
              * @description The messages, in the order of acceptance. The whole request may have 1 MiB.
              * @example [
              *       {
-             *         "application": {
-             *           "metadata": {
-             *             "key": "text"
-             *           },
-             *           "name": "Acme",
-             *           "throttleRate": 1,
-             *           "uid": "acme"
-             *         },
-             *         "channels": [
-             *           "audit"
-             *         ],
-             *         "deliverAt": "2026-01-31T12:00:00.000000Z",
-             *         "eventId": "invoice-42-paid",
              *         "eventType": "user.signup",
-             *         "once": {
-             *           "key": "pipeline-42",
-             *           "phase": 1
-             *         },
-             *         "payload": {},
-             *         "payloadRetentionHours": 1,
-             *         "payloadRetentionPeriod": 5,
-             *         "tags": [
-             *           "eu"
-             *         ],
-             *         "transformationsParams": {
-             *           "headers": {
-             *             "key": "text"
-             *           },
-             *           "rawPayload": "text"
+             *         "payload": {
+             *           "user": 1
+             *         }
+             *       },
+             *       {
+             *         "eventType": "user.signup",
+             *         "payload": {
+             *           "user": 2
              *         }
              *       }
              *     ]
@@ -4481,6 +4462,12 @@ export interface components {
              *     }
              */
             transformationsParams?: components["schemas"]["TransformationsParams"] | null;
+            /**
+             * Format: uri
+             * @description The URL to deliver this message to, in the place of the endpoints that subscribe to it.
+             * @example https://example.com/webhooks
+             */
+            url?: string | null;
         };
         /** @description A message. */
         MessageOut: {
@@ -9783,35 +9770,15 @@ export interface operations {
                  * @example {
                  *       "messages": [
                  *         {
-                 *           "application": {
-                 *             "metadata": {
-                 *               "key": "text"
-                 *             },
-                 *             "name": "Acme",
-                 *             "throttleRate": 1,
-                 *             "uid": "acme"
-                 *           },
-                 *           "channels": [
-                 *             "audit"
-                 *           ],
-                 *           "deliverAt": "2026-01-31T12:00:00.000000Z",
-                 *           "eventId": "invoice-42-paid",
                  *           "eventType": "user.signup",
-                 *           "once": {
-                 *             "key": "pipeline-42",
-                 *             "phase": 1
-                 *           },
-                 *           "payload": {},
-                 *           "payloadRetentionHours": 1,
-                 *           "payloadRetentionPeriod": 5,
-                 *           "tags": [
-                 *             "eu"
-                 *           ],
-                 *           "transformationsParams": {
-                 *             "headers": {
-                 *               "key": "text"
-                 *             },
-                 *             "rawPayload": "text"
+                 *           "payload": {
+                 *             "user": 1
+                 *           }
+                 *         },
+                 *         {
+                 *           "eventType": "user.signup",
+                 *           "payload": {
+                 *             "user": 2
                  *           }
                  *         }
                  *       ]

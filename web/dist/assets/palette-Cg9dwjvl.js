@@ -1,1 +1,0 @@
-function e({onClose:e}){return null}export{e as default};

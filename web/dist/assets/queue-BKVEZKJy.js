@@ -1,1 +1,0 @@
-export{default}from"./missing-CHPkr9EU.js";
