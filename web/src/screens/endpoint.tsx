@@ -74,7 +74,7 @@ export default function EndpointScreen() {
               {tab === 'deliveries' && <EndpointDeliveries app={app} endpoint={endpoint} />}
               {tab === 'recover' && <Recover app={app} endpoint={endpoint} />}
               {tab === 'policy' && offers.policy && <Policy app={app} endpoint={endpoint} />}
-              {tab === 'settings' && <EndpointSettings key={endpoint.updatedAt} app={app} endpoint={endpoint} />}
+              {tab === 'settings' && <EndpointSettings app={app} endpoint={endpoint} />}
               {tab === 'secret' && <Secret app={app} endpoint={endpoint} />}
               {tab === 'test' && <Test app={app} endpoint={endpoint} />}
             </div>

@@ -3,7 +3,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { ChevronRight } from 'lucide-react';
-import { useMemo } from 'react';
+import { useEffect, useMemo } from 'react';
 import { appsQuery, overviewQuery, usePoll } from '../api/queries';
 import { ApiFailure } from '../api/client';
 import type { Overview } from '../api/types';
@@ -25,7 +25,14 @@ export default function OverviewScreen() {
   const poll = usePoll();
   const query = useQuery({ ...overviewQuery(range, url.app), refetchInterval: poll });
   const apps = useQuery({ ...appsQuery({ limit: 1 }), refetchInterval: poll });
-  const isNew = apps.data?.data.length === 0;
+  const isEmpty = apps.data?.data.length === 0;
+  // The first start goes on after its first step created an application; it ends by itself with the first message.
+  const isNew = isEmpty || url.start === '1';
+  useEffect(() => {
+    if (isEmpty && url.start !== '1') setUrl({ start: '1' }, { replace: true });
+    // Only the first look at an empty environment starts it.
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+  }, [isEmpty, url.start]);
   const tools = isNew ? (
     <ZoneButton />
   ) : (
@@ -37,7 +44,7 @@ export default function OverviewScreen() {
   );
   return (
     <Page title="Overview" tools={tools} heading={!isNew && <AppPicker app={url.app ?? ''} all onChange={(app) => setUrl({ app })} />}>
-      {isNew || url.start ? <FirstStart /> : <Content query={query} range={range} />}
+      {isNew ? <FirstStart /> : <Content query={query} range={range} />}
     </Page>
   );
 }
@@ -238,7 +245,7 @@ function Failing({ data, range }: { data: Overview; range: Range }) {
                 <td className="two">
                   <b>
                     <Link to="/apps/$app/endpoints/$ep/$tab" params={{ app: row.appId, ep: row.endpointId, tab: 'health' }}>
-                      <Url url={row.url} />
+                      <Url url={row.url || row.endpointId} />
                     </Link>
                   </b>
                   <small>

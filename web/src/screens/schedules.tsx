@@ -151,8 +151,9 @@ const overlaps = { allow: 'Start anyway', skip: 'Skip a run while the one before
 const misses = { skip: 'Skip', runOnce: 'Run once', catchUp: 'Catch up' } as Record<string, string>;
 const runs: Record<string, Shown> = {
   fired: { look: 'delivered', word: 'Started' },
+  manual: { look: 'delivered', word: 'Started by hand' },
+  overlap: { look: 'skipped', word: 'Skipped: the run before was open' },
   missed: { look: 'retrying', word: 'Missed' },
-  skipped: { look: 'skipped', word: 'Skipped' },
 };
 
 function SchedulePanel({ name, onEdit, onClose, onStep }: { name: string; onEdit: (schedule: Schedule) => void; onClose: () => void; onStep: (step: 1 | -1) => void }) {

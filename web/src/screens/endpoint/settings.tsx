@@ -2,7 +2,7 @@
 
 import { useQuery } from '@tanstack/react-query';
 import { Plus, X } from 'lucide-react';
-import { useState } from 'react';
+import { useEffect, useState } from 'react';
 import { api, messageOf, ok } from '../../api/client';
 import { useChange } from '../../api/queries';
 import type { Endpoint } from '../../api/types';
@@ -17,9 +17,22 @@ const labels: Record<keyof EndpointForm, string> = { url: 'URL', description: 'D
 
 export function EndpointSettings({ app, endpoint }: { app: string; endpoint: Endpoint }) {
   const may = useMayChange();
-  const [start] = useState(() => formOf(endpoint));
+  const [start, setStart] = useState(() => formOf(endpoint));
   const [form, setForm] = useState(start);
   const changed = (Object.keys(labels) as (keyof EndpointForm)[]).filter((name) => form[name] !== start[name]);
+  const latest = JSON.stringify(formOf(endpoint));
+  const isOld = latest !== JSON.stringify(start);
+  const reset = () => {
+    setStart(JSON.parse(latest) as EndpointForm);
+    setForm(JSON.parse(latest) as EndpointForm);
+  };
+  useEffect(() => {
+    // Stored values replace the form, unless someone is typing.
+    if (isOld && changed.length === 0) {
+      setStart(JSON.parse(latest) as EndpointForm);
+      setForm(JSON.parse(latest) as EndpointForm);
+    }
+  }, [isOld, latest, changed.length]);
   const save = useChange(
     () => {
       const all = bodyOf(form);
@@ -27,10 +40,19 @@ export function EndpointSettings({ app, endpoint }: { app: string; endpoint: End
       return ok(api.PATCH('/api/v1/app/{app_id}/endpoint/{endpoint_id}', { params: { path: { app_id: app, endpoint_id: endpoint.id } }, body }));
     },
     ['endpoints'],
-    () => toast('Endpoint saved'),
+    (saved) => {
+      toast('Endpoint saved');
+      setStart(formOf(saved as Endpoint));
+      setForm(formOf(saved as Endpoint));
+    },
   );
   return (
     <>
+      {isOld && changed.length > 0 && (
+        <Callout look="retrying" title="The endpoint was changed elsewhere meanwhile." action={<Button size="sm" onClick={reset}>Load the new values</Button>}>
+          Saving overwrites only the fields that you changed here.
+        </Callout>
+      )}
       <Card title="Settings">
         <div className="in stack">
           <EndpointFields form={form} set={(patch) => setForm({ ...form, ...patch })} error={save.error} touched readOnly={!may} />
@@ -46,7 +68,7 @@ export function EndpointSettings({ app, endpoint }: { app: string; endpoint: End
             </b>{' '}
             <span className="t2">{changed.map((name) => labels[name]).join(' · ')}</span>
           </span>
-          <Button kind="ghost" onClick={() => setForm(start)}>
+          <Button kind="ghost" onClick={reset}>
             Discard
           </Button>
           <Button kind="primary" busy={save.isPending} disabled={checkUrl(form.url) !== null} onClick={() => save.mutate(undefined)}>

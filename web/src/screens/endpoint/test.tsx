@@ -40,7 +40,7 @@ export function TestFor({ app, endpoint, may }: { app: string; endpoint: Pick<En
     <div className="grid cols two-cards">
       <Card title="Test" sub="only this endpoint gets it">
         <div className="in stack">
-          <TextField label="Event type" value={type} onChange={setType} placeholder={name} mono list="test-types" hint="Its example is the payload" />
+          <TextField label="Event type" value={type} onChange={setType} placeholder={name} mono list="test-types" hint={types.data?.data.length === 0 ? 'No event type is described yet. Describe one first: a test sends its example' : 'One of the described event types'} />
           <datalist id="test-types">
             {types.data?.data.map((one) => (
               <option key={one.name} value={one.name} />

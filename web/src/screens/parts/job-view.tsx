@@ -138,7 +138,9 @@ function holder(job: Job): string {
 
 export function JobAttempts({ job }: { job: Job }) {
   const attempts = job.attempts ?? [];
-  const [open, setOpen] = useState<string | null>(attempts[0]?.log.length ? (attempts[0]?.id ?? null) : null);
+  // The log of the newest attempt is open, until the person chooses another.
+  const [chosen, setOpen] = useState<string | null | undefined>(undefined);
+  const open = chosen === undefined ? attempts[0]?.id : chosen;
   if (attempts.length === 0) return <p className="t3 quiet">No attempt yet.</p>;
   return attempts.map((attempt, index) => {
     const good = attempt.class === 'success' || attempt.state === 'succeeded';
@@ -161,7 +163,7 @@ export function JobAttempts({ job }: { job: Job }) {
             )}
           </span>
         </div>
-        {open === attempt.id && <Snippet text={attempt.log.join('\n')} label="Log" />}
+        {open === attempt.id && attempt.log.length > 0 && <Snippet text={attempt.log.join('\n')} label="Log" />}
       </div>
     );
   });
