@@ -19,6 +19,7 @@ mod debian;
 mod mutants;
 mod node;
 mod openapi;
+mod package;
 mod packages;
 mod pgbouncer;
 mod postgres;
@@ -28,6 +29,7 @@ mod sql;
 mod test;
 mod tidy;
 mod upgrade;
+mod web;
 mod workspace;
 
 /// Development tasks of the Everhook repository.
@@ -48,6 +50,9 @@ enum Task {
     /// Check rules that the compiler cannot: boundaries, SQL files, links, words.
     Tidy,
     Openapi(openapi::Arguments),
+    /// Build the dashboard: web/dist, which the binary contains.
+    Web,
+    Package(package::Arguments),
     /// Run all checks of a change: formatting, clippy, dependencies, then `test`.
     Ci,
     Pg(postgres::Arguments),
@@ -73,6 +78,8 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::Mutants(arguments) => mutants::run(&arguments),
         Task::Tidy => tidy::run(),
         Task::Openapi(arguments) => openapi::run(&arguments),
+        Task::Web => web::run(),
+        Task::Package(arguments) => package::run(&arguments),
         Task::Ci => ci::run(),
         Task::Pg(arguments) => postgres::run(&arguments),
         Task::Sql(arguments) => sql::run(&arguments),

@@ -28,6 +28,9 @@ pub(crate) struct ReadyOut {
     /// The role of this node: `all`, `api` or `worker`.
     #[schema(value_type = String)]
     role: &'static str,
+    /// `open`, or `paused` while the server accepts messages and sends nothing.
+    #[schema(value_type = String)]
+    egress: &'static str,
     /// The reason if the server is not ready.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
@@ -96,5 +99,6 @@ fn readiness(node: &Node, version: &'static str) -> (StatusCode, Json<ReadyOut>)
         Ok(()) => (StatusCode::OK, None),
         Err(reason) => (StatusCode::SERVICE_UNAVAILABLE, Some(reason)),
     };
-    (status, Json(ReadyOut { ready: reason.is_none(), version, role: node.role().as_str(), reason }))
+    let egress = if node.egress_pause().is_some() { "paused" } else { "open" };
+    (status, Json(ReadyOut { ready: reason.is_none(), version, role: node.role().as_str(), egress, reason }))
 }

@@ -114,14 +114,21 @@ impl Node {
         let (is_queue, enables) = match &changed.resource {
             Resource::Queue(_) => (true, false),
             Resource::Endpoint(endpoint) => (false, endpoint.state == EndpointState::Enabled),
-            Resource::Application(_) | Resource::EventType(_) | Resource::Schedule(_) | Resource::Integration(_) => {
-                (false, false)
-            }
+            Resource::Application(_)
+            | Resource::EventType(_)
+            | Resource::Schedule(_)
+            | Resource::Integration(_)
+            | Resource::EnvironmentPolicy(_) => (false, false),
         };
+        let is_policy = matches!(changed.resource, Resource::EnvironmentPolicy(_));
         let replaced = self.counted(self.store.replace_resource(scope, changed).await?).map(of_kind);
         let is_done = matches!(replaced, Replaced::Done(_));
         if is_done && is_queue {
             self.queue_changed();
+        }
+        if is_done && is_policy {
+            // Other nodes read the change at their next interval.
+            self.policies.read(&*self.store).await;
         }
         if is_done && enables {
             self.wakeups.hint_deliveries();

@@ -4,13 +4,16 @@
 //! reports an event also executes the resulting commands itself, so that no task waits until the dispatcher loop is
 //! scheduled. The loop only leases, and hands back tasks that have waited too long for a slot.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use everhook_core::dispatch::health::Sign;
 use everhook_core::dispatch::{Command, Dispatch, Event, LeaseCommand, Ticket};
+use everhook_core::fair::GroupedLane;
 use everhook_core::id::{EnvironmentId, LaneId};
+use everhook_core::lane::LanePosition;
 use everhook_core::share::Tenants;
 use everhook_store::capacity::{Capacity, Slot};
 use everhook_store::error::StoreError;
@@ -31,6 +34,8 @@ const IDLE_STEPS_MAX: u32 = 5;
 pub(crate) struct NodeCapacity<T> {
     machine: Mutex<Machine<T>>,
     wake: Notify,
+    /// No task of an append begins while this is true, because egress is paused.
+    is_closed: AtomicBool,
     /// The number of slots released since the start.
     released: AtomicU64,
 }
@@ -44,7 +49,17 @@ struct Machine<T> {
 impl<T> NodeCapacity<T> {
     pub(crate) fn new(dispatch: Dispatch<T>) -> NodeCapacity<T> {
         let machine = Machine { dispatch, sleeps_until: Duration::ZERO };
-        NodeCapacity { machine: Mutex::new(machine), wake: Notify::new(), released: AtomicU64::new(0) }
+        NodeCapacity {
+            machine: Mutex::new(machine),
+            wake: Notify::new(),
+            is_closed: AtomicBool::new(false),
+            released: AtomicU64::new(0),
+        }
+    }
+
+    /// Closes the fast path, or opens it again.
+    pub(crate) fn close(&self, is_closed: bool) {
+        self.is_closed.store(is_closed, Ordering::Release);
     }
 
     /// Reports that new tasks may exist.
@@ -106,6 +121,27 @@ impl<T> NodeCapacity<T> {
         })
     }
 
+    /// Passes the end of an attempt to the machine. `rest` says that the receiver asks for a delay. Returns how long the
+    /// lane has to rest by the decision of the machine, and its first command.
+    pub(crate) fn ended(
+        &self,
+        lane: LaneId,
+        sign: Sign,
+        rest: bool,
+        now: Duration,
+    ) -> (Option<Duration>, Option<Command<T>>) {
+        self.update(|dispatch| {
+            // The machine must know that the endpoint backs off before it sees the free slot. It would otherwise start
+            // the next delivery of the same lane.
+            let rests = dispatch.learn(lane, sign, now);
+            if rest {
+                dispatch.handle(Event::Rest(lane), now);
+            }
+            dispatch.handle(Event::Ended(lane), now);
+            (rests, dispatch.poll(now))
+        })
+    }
+
     pub(crate) fn poll(&self, now: Duration) -> Option<Command<T>> {
         self.update(|dispatch| dispatch.poll(now))
     }
@@ -150,8 +186,12 @@ impl<T: Send + 'static> NodeCapacity<T> {
 }
 
 impl<T: Send> Capacity for NodeCapacity<T> {
-    fn reserve(&self, lane: LaneId) -> bool {
-        self.lock().dispatch.reserve(lane)
+    fn reserve(&self, lane: GroupedLane) -> bool {
+        !self.is_closed.load(Ordering::Acquire) && self.lock().dispatch.reserve(lane)
+    }
+
+    fn plan_lease(&self, lanes: &[GroupedLane], most: usize) -> Vec<usize> {
+        self.lock().dispatch.plan_lease(lanes, most)
     }
 
     fn release(&self, lane: LaneId) {
@@ -196,10 +236,19 @@ pub(crate) struct WorkGrant<T> {
     pub(crate) tickets: Vec<Ticket<T>>,
     /// The time until more tasks may be due.
     pub(crate) next_ready: Option<Duration>,
+    /// The position at which the next lease goes on.
+    pub(crate) resume: Option<LanePosition>,
     /// True if due tasks may have been left because their slots are promised to other environments.
     pub(crate) held_back: bool,
     /// The error that ended the lease. The tickets leased before the error are valid.
     pub(crate) failed: Option<StoreError>,
+}
+
+impl<T> Default for WorkGrant<T> {
+    /// The grant of a lease that brought nothing.
+    fn default() -> WorkGrant<T> {
+        WorkGrant { tickets: Vec::new(), next_ready: None, resume: None, held_back: false, failed: None }
+    }
 }
 
 /// Leases tasks for one machine.
@@ -275,9 +324,9 @@ fn begin<'a, S: Source>(
 }
 
 fn finish<R: Run>(node: &Node, runner: &R, session: &Arc<Session>, grant: WorkGrant<R::Task>) {
-    let WorkGrant { tickets, next_ready, held_back, failed } = grant;
+    let WorkGrant { tickets, next_ready, resume, held_back, failed } = grant;
     let leased = match failed {
-        None => Event::Leased { tickets, next_ready },
+        None => Event::Leased { tickets, next_ready, resume },
         Some(error) => {
             warn!(error = &error as &dyn std::error::Error, "could not lease tasks");
             if error.is_in_doubt() {

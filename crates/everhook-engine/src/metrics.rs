@@ -80,6 +80,7 @@ pub(crate) struct Metrics {
     held: Gauge,
     pending: Gauge,
     dead: Gauge,
+    egress_paused: Gauge,
     due_seconds: Gauge<f64, AtomicU64>,
     pool_max: Gauge,
     pool_busy: Gauge,
@@ -117,6 +118,7 @@ impl Metrics {
             held: Gauge::default(),
             pending: Gauge::default(),
             dead: Gauge::default(),
+            egress_paused: Gauge::default(),
             due_seconds: Gauge::default(),
             pool_max: Gauge::default(),
             pool_busy: Gauge::default(),
@@ -180,6 +182,8 @@ impl Metrics {
         registry.register("tasks_dead", capped("Tasks that wait for an operator"), self.dead.clone());
         let oldest = "How long the oldest delivery that is due has waited, looked at every 15 s";
         registry.register_with_unit("oldest_due", oldest, Unit::Seconds, self.due_seconds.clone());
+        let paused = "1 while egress is paused: work is accepted and nothing is sent";
+        registry.register("egress_paused", paused, self.egress_paused.clone());
         registry.register("pool_connections_max", "Store connections there may be", self.pool_max.clone());
         registry.register("pool_connections_busy", "Store connections in use", self.pool_busy.clone());
         registry.register("pool_waiting", "Callers that wait for a store connection", self.pool_waiting.clone());
@@ -216,6 +220,10 @@ impl Metrics {
         self.pending.set(gauge(backlog.pending));
         self.dead.set(gauge(backlog.dead));
         self.due_seconds.set(backlog.due_for.as_secs_f64());
+    }
+
+    pub(crate) fn egress(&self, is_paused: bool) {
+        self.egress_paused.set(i64::from(is_paused));
     }
 
     /// Counts committed messages and jobs, whether a request, an outbox, a schedule or a batch created them.

@@ -16,6 +16,7 @@ use everhook_core::dispatch::{Dispatch, DispatchConfig};
 use everhook_core::id::{EnvironmentId, Id, SERVER_ENVIRONMENT};
 use everhook_core::limits::SETTLE_STALL_MAX;
 use everhook_core::outcome::{Class, Reply, SendFailure};
+use everhook_core::retry::RetryPolicy;
 use everhook_core::role::Role;
 use everhook_core::time::Timestamp;
 use everhook_core::traffic::Traffic;
@@ -35,12 +36,14 @@ use crate::clock::Clock;
 use crate::config::{JobsConfig, NodeConfig};
 use crate::counts::EndedCounts;
 use crate::dispatcher::{self, NodeCapacity};
+use crate::egress::EgressGate;
 use crate::entropy::Entropy;
 use crate::intake::accept::{MessageBatches, Messages};
 use crate::intake::coalescer::Coalescer;
 use crate::intake::enqueue::Jobs;
 use crate::metrics::{Metrics, Now};
 use crate::outbox::{Relay, RelaySource};
+use crate::policies::Policies;
 use crate::remote::Asking;
 use crate::retention::{self, Ages, MAINTENANCE_QUEUE, PRUNE_KIND, Pruner, name};
 use crate::run::delivery::{Deliverer, Delivery};
@@ -86,9 +89,11 @@ pub struct Node {
     pub(crate) batching: Coalescer<MessageBatches>,
     pub(crate) enqueueing: Coalescer<Jobs>,
     pub(crate) settler: Settler,
+    pub(crate) policies: Policies,
     /// Jobs that handlers of this process are running.
     pub(crate) handled: Handled,
     pub(crate) push_queues: PushQueues,
+    pub(crate) egress: EgressGate,
     /// Remote workers with a lease call in progress on this node.
     pub(crate) asking: Asking,
     /// Tracks running deliveries and jobs.
@@ -120,6 +125,10 @@ impl Node {
         let clock = Arc::new(Clock::new(store.now().await?));
         let config = with_own_handlers(config, transport.is_some(), &store, &clock);
         let node = Arc::new(Node::new(store, transport, ids, entropy, clock, config));
+        if node.is_server {
+            // Before the first lease: a restored copy must not send anything.
+            node.look_at_egress().await?;
+        }
         node.sessions.step().await;
         node.spawn_loops();
         Ok(node)
@@ -137,7 +146,8 @@ impl Node {
         let poll_interval = with_jitter(config.dispatch.poll_interval, &entropy);
         let deliveries = Dispatch::new(DispatchConfig { poll_interval, ..config.dispatch })
             .leasing_ahead(DELIVERIES_AHEAD_MAX)
-            .in_steps(DELIVERIES_AHEAD_STEP);
+            .in_steps(DELIVERIES_AHEAD_STEP)
+            .with_fairness();
         let deliveries = Arc::new(NodeCapacity::new(deliveries));
         let jobs = config
             .jobs
@@ -169,8 +179,10 @@ impl Node {
             batching: Coalescer::new(MessageBatches),
             enqueueing: Coalescer::new(Jobs),
             settler: Settler::default(),
+            policies: Policies::default(),
             handled: Handled::default(),
             push_queues: PushQueues::default(),
+            egress: EgressGate::default(),
             asking: Asking::default(),
             running: TaskTracker::new(),
             intake: TaskTracker::new(),
@@ -197,6 +209,7 @@ impl Node {
         self.spawn_loop(&self.stop, |node| async move { node.metrics.watch(&*node.store).await });
         self.spawn_loop(&self.stop, |node| async move { node.wakeups.broadcast_loop().await });
         if self.is_server {
+            self.spawn_loop(&self.stop, |node| async move { node.watch_egress().await });
             self.spawn(|node| async move { node.traffic.run(&node, node.halt.clone()).await });
         }
         // Other nodes need no wake-ups: they neither deliver nor have waiting workers.
@@ -208,6 +221,7 @@ impl Node {
             self.spawn_intake(|node| async move { node.batching.run(&node).await });
         }
         if self.delivers {
+            self.spawn_loop(&self.halt, |node| async move { node.policies.run(&*node.store).await });
             self.spawn_intake(|node| async move { dispatcher::run(&node, Deliverer::new(&node)).await });
         }
         if self.config.role.delivers() {
@@ -336,6 +350,11 @@ impl Node {
 impl Node {
     pub fn role(&self) -> Role {
         self.config.role
+    }
+
+    /// The retry policy of deliveries without settings.
+    pub fn retry_policy(&self) -> &RetryPolicy {
+        &self.config.retry
     }
 
     /// The store's time, as estimated by this node.

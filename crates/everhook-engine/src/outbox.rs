@@ -106,6 +106,10 @@ impl Relay {
 
     /// Takes a batch if one exists, and relays it.
     async fn relay_next(&self) -> Result<PollResult, StoreError> {
+        if self.node.egress.is_closed() {
+            // The rows of a copied outbox may have been relayed by the original.
+            return Ok(PollResult::Nothing);
+        }
         let (name, outbox) = (&self.source.name, &self.source.outbox);
         let asked = self.node.clock.elapsed();
         let (claim, batch) = match outbox.take().await? {

@@ -1,9 +1,9 @@
--- Find messages without their payloads, and their history at an endpoint. Indexes: the primary keys. `offset 0` and the
+-- Find messages with the beginnings of their payloads, and their history at an endpoint. Indexes: the primary keys. `offset 0` and the
 -- order of the key keep the planner from the indexes of the endpoint, which may have millions of rows where the message
 -- has a few.
 -- Differs: many messages at once.
 select
-    {message: Message; payload = substr(message.payload, 1, 0)},
+    {message: Message; payload = substr(message.payload, 1, :payload_bytes)},
     coalesce(open.is_open, false), coalesce(open.is_dead, false), coalesce(tried.has_succeeded, false),
     tried.end_state, tried.class, tried.status, tried.started_at
 from unnest(:wanted)

@@ -13,9 +13,11 @@ mod connection;
 mod dedup;
 mod deliveries;
 mod directory;
+mod egress;
 mod endpoints;
 mod environment;
 mod error;
+mod examine;
 mod failure;
 mod feed;
 mod history;
@@ -49,6 +51,7 @@ mod svix;
 mod tls;
 mod token;
 mod traffic;
+mod transfer;
 mod tx;
 mod url;
 mod value;
@@ -58,11 +61,13 @@ mod worker;
 use everhook_store::sql::statement::Dialect;
 
 pub use crate::error::PostgresOpenError;
+pub use crate::examine::{PostgresFacts, examine};
 pub use crate::migrate::{PostgresMigrationReport, migrate};
 pub use crate::outbox::PostgresOutbox;
 pub use crate::sql::{StoreStatement, statements};
 pub use crate::store::{PostgresConfig, PostgresStore};
 pub use crate::svix::{SvixApplication, SvixDatabase, SvixEndpoint, SvixEventType, SvixOrganization};
+pub use crate::transfer::{PostgresTransfer, TransferError, TransferWeeks, TransferWriter};
 pub use crate::url::{check_url, shown_url};
 
 /// The dialect for query files.

@@ -27,8 +27,10 @@ const MIGRATIONS: &[Migration] = &[
     Migration { name: "tokens", compatible_from: 4, sql: include_str!("../migrations/0006_tokens.sql") },
     Migration { name: "background", compatible_from: 4, sql: include_str!("../migrations/0007_background.sql") },
     Migration { name: "answers", compatible_from: 4, sql: include_str!("../migrations/0008_answers.sql") },
+    Migration { name: "egress", compatible_from: 4, sql: include_str!("../migrations/0009_egress.sql") },
     Migration { name: "traffic", compatible_from: 4, sql: include_str!("../migrations/0010_traffic.sql") },
     Migration { name: "failure marks", compatible_from: 4, sql: include_str!("../migrations/0011_failure_marks.sql") },
+    Migration { name: "lane order", compatible_from: 4, sql: include_str!("../migrations/0012_lane_order.sql") },
 ];
 
 /// The version that this binary knows and needs.
@@ -102,7 +104,7 @@ pub(crate) fn check(address: &str, found: &SchemaVersion) -> Result<(), Postgres
 }
 
 /// Refuses a schema that is too new, or that has other steps than this binary.
-fn check_known(address: &str, found: &SchemaVersion) -> Result<(), PostgresOpenError> {
+pub(crate) fn check_known(address: &str, found: &SchemaVersion) -> Result<(), PostgresOpenError> {
     if let Some(step) = &found.foreign_step {
         return Err(PostgresOpenError::ForeignSchema { address: address.to_owned(), step: step.clone() });
     }

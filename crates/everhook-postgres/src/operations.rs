@@ -240,6 +240,10 @@ impl Store for PostgresStore {
         self.run_plain(Op::ChangeKey, || self.revoke_key_once(id)).await
     }
 
+    async fn set_egress_pause(&self, reason: Option<String>) -> Result<(), StoreError> {
+        self.run_plain(Op::SetEgressPause, || self.set_egress_pause_once(reason.as_deref())).await
+    }
+
     async fn put_token_key(&self, key: NewTokenKey, change: TokenKeyChange) -> Result<(), StoreError> {
         self.run_plain(Op::PutTokenKey, || self.put_token_key_once(&key, change)).await
     }

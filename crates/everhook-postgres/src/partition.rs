@@ -22,7 +22,7 @@ statement! {
     ) { parent: String } -> Vec<String>;
 }
 
-const WEEK_SECS: u32 = 7 * 24 * 3600;
+pub(crate) const WEEK_SECS: u32 = 7 * 24 * 3600;
 /// Weeks that are created ahead.
 const WEEKS_AHEAD: u32 = 2;
 /// The most time that a drop waits for its lock. All other transactions wait behind it.

@@ -28,8 +28,13 @@ impl PostgresStore {
     async fn answer_once(&self, query: &Query) -> Result<Answer, Fault> {
         Ok(answers!(query;
             Environments(_) => self.list_environments_once().await?,
+            FindEnvironmentPolicy(q) => {
+                self.find_resource_once(q.scope.environment, ResourcePlace::environment_policy()).await?
+            },
+            EnvironmentPolicies(_) => self.list_environment_policies_once().await?,
             Keys(_) => self.list_keys_once().await?,
             FindKey(q) => self.find_key_once(&q.hash).await?,
+            FindEgressPause(_) => self.find_egress_pause_once().await?,
             TokenKeys(_) => self.list_token_keys_once().await?,
             FindTokenEnd(q) => self.find_token_end_once(q.scope, &q.mark).await?,
             FindApplication(q) => {

@@ -11,9 +11,9 @@ use everhook_store::sql::statement::{Text, Width};
 use crate::job::{batch as job_batch, enqueue, output, query, steer};
 use crate::schedule::fire;
 use crate::{
-    append, background, backlog, batch, dedup, deliveries, directory, endpoints, environment, failure, feed, history,
-    lease, once, operational, optimistic_append, outbox, partition, poll, queue, redrive, renew, request, resource,
-    retention, schedule, session, settle, token, traffic, tx, worker,
+    append, background, backlog, batch, dedup, deliveries, directory, egress, endpoints, environment, failure, feed,
+    history, lease, once, operational, optimistic_append, outbox, partition, poll, queue, redrive, renew, request,
+    resource, retention, schedule, session, settle, token, traffic, tx, worker,
 };
 
 /// The statements of every module.
@@ -24,6 +24,7 @@ const ALL: &[&[fn() -> &'static Text]] = &[
     batch::STATEMENTS,
     deliveries::STATEMENTS,
     deliveries::steer::STATEMENTS,
+    egress::STATEMENTS,
     directory::STATEMENTS,
     steer::STATEMENTS,
     optimistic_append::STATEMENTS,

@@ -1,7 +1,7 @@
--- Find a message without its payload, and its history at an endpoint. Indexes: the primary keys.
+-- Find a message with the beginning of its payload, and its history at an endpoint. Indexes: the primary keys.
 -- Differs: one message at a time.
 select
-    {message: Message; payload = substr(message.payload, 1, 0)},
+    {message: Message; payload = substr(message.payload, 1, :payload_bytes)},
     exists (
         select 1
         from task

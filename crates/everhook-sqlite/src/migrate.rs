@@ -38,6 +38,7 @@ const MIGRATIONS: &[Migration] = migrations! {
     6 "0006_tokens" compatible from 3;
     7 "0007_background" compatible from 3;
     8 "0008_answers" compatible from 3;
+    9 "0009_egress" compatible from 3;
     10 "0010_traffic" compatible from 3;
     11 "0011_failure_marks" compatible from 3;
 };
@@ -73,7 +74,7 @@ pub fn migrate(folder: &Path) -> Result<SqliteMigrationReport, SqliteOpenError> 
 }
 
 /// The newest version that this binary knows.
-const fn known() -> i64 {
+pub(crate) const fn known() -> i64 {
     MIGRATIONS[MIGRATIONS.len() - 1].version
 }
 

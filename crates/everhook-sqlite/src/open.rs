@@ -19,7 +19,7 @@ const USED_FILE: &str = "everhook.used";
 const USED_TEXT: &str = "This folder holds an Everhook store. If everhook.db is missing or empty, Everhook refuses to start rather \
                          than begin an empty store: restore everhook.db from a backup. To start over, delete this file.\n";
 /// Locked by the process that serves the folder; contains its process id for operators.
-const LOCK_FILE: &str = "everhook.lock";
+pub(crate) const LOCK_FILE: &str = "everhook.lock";
 /// Earlier versions of SQLite can lose committed pages when the log starts again (fixed in 3.51.3).
 const SQLITE_VERSION_MIN: i32 = 3_051_003;
 /// The most time to wait for a command that writes beside the server.
@@ -163,19 +163,30 @@ pub(crate) enum ConnectionRole {
 
 /// Creates the folder and an empty file in it if they do not exist, for this user alone; returns the file.
 pub(crate) fn ensure_file(folder: &Path) -> Result<PathBuf, SqliteOpenError> {
-    if !folder.is_dir() {
-        create_private(folder).map_err(|error| Cause::Io(error).at(folder))?;
-    }
-    let file = folder.join(FILE);
+    ensure_folder(folder)?;
+    let file = database_file(folder);
     check_not_lost(folder, &file)?;
     // SQLite would make the file readable by everyone. Its log and index get the mode of the file.
     open_private(&file).map_err(|error| Cause::Io(error).at(&file))?;
     Ok(file)
 }
 
+/// Creates the folder if it does not exist, for this user alone.
+pub(crate) fn ensure_folder(folder: &Path) -> Result<(), SqliteOpenError> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    create_private(folder).map_err(|error| Cause::Io(error).at(folder))
+}
+
+/// The path of the database in a folder.
+pub(crate) fn database_file(folder: &Path) -> PathBuf {
+    folder.join(FILE)
+}
+
 /// Returns the file in the folder, which must exist.
 pub(crate) fn existing_file(folder: &Path) -> Result<PathBuf, SqliteOpenError> {
-    let file = folder.join(FILE);
+    let file = database_file(folder);
     check_not_lost(folder, &file)?;
     match std::fs::metadata(&file) {
         Ok(metadata) if metadata.len() > 0 => Ok(file),
@@ -240,7 +251,7 @@ pub(crate) fn mark_used(folder: &Path) {
     }
 }
 
-fn create_private(folder: &Path) -> std::io::Result<()> {
+pub(crate) fn create_private(folder: &Path) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

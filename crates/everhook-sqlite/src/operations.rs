@@ -47,8 +47,8 @@ use crate::queue::stats;
 use crate::schedule::fire;
 use crate::writer::{Tx, WriteAsk, WriteClass};
 use crate::{
-    append, background, batch, deliveries, environment, failure, lease, once, poll, reads, request, resource, session,
-    settle, token, traffic, worker,
+    append, background, batch, deliveries, egress, environment, failure, lease, once, poll, reads, request, resource,
+    session, settle, token, traffic, worker,
 };
 
 #[async_trait]
@@ -248,6 +248,10 @@ impl Store for SqliteStore {
     async fn change_key(&self, id: KeyId, change: KeyChange) -> Result<bool, StoreError> {
         let KeyChange::Revoke = change;
         self.change(Op::ChangeKey, move |tx| environment::revoke_key(tx, id)).await
+    }
+
+    async fn set_egress_pause(&self, reason: Option<String>) -> Result<(), StoreError> {
+        self.change(Op::SetEgressPause, move |tx| egress::set(tx, reason.as_deref())).await
     }
 
     async fn put_token_key(&self, key: NewTokenKey, change: TokenKeyChange) -> Result<(), StoreError> {

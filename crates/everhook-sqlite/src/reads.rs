@@ -13,16 +13,21 @@ use crate::history::{self, attempt, delivery};
 use crate::job::query as job;
 use crate::queue::{self, stats};
 use crate::{
-    append, background, backlog, batch, deliveries, directory, environment, failure, once, resource, schedule, session,
-    token, traffic, worker,
+    append, background, backlog, batch, deliveries, directory, egress, environment, failure, once, resource, schedule,
+    session, token, traffic, worker,
 };
 
 /// Answers a query. The caller applies the deadline and the share.
 pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<Answer, Fault> {
     Ok(answers!(query;
         Environments(_) => environment::list(conn)?,
+        FindEnvironmentPolicy(q) => {
+            resource::find(conn, q.scope.environment, &ResourcePlace::environment_policy())?
+        },
+        EnvironmentPolicies(_) => environment::list_policies(conn)?,
         Keys(_) => environment::list_keys(conn)?,
         FindKey(q) => environment::find_key(conn, &q.hash)?,
+        FindEgressPause(_) => egress::find(conn)?,
         TokenKeys(_) => token::list_keys(conn)?,
         FindTokenEnd(q) => token::find_end(conn, q.scope, &q.mark)?,
         FindApplication(q) => resource::find(conn, q.scope.environment, &ResourcePlace::application(&q.locator))?,

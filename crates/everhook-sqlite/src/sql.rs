@@ -12,8 +12,8 @@ use rusqlite::{Connection, Row, ToSql, params_from_iter};
 use crate::error::Fault;
 use crate::rows::Reader;
 use crate::{
-    append, background, backlog, deliveries, directory, environment, failure, feed, history, operational, poll, queue,
-    request, resource, schedule, settle, token, traffic,
+    append, background, backlog, deliveries, directory, egress, environment, failure, feed, history, operational, poll,
+    queue, request, resource, schedule, settle, token, traffic,
 };
 
 pub(crate) fn run<S: Statement>(conn: &Connection, statement: S) -> Result<S::Answer, Fault> {
@@ -151,6 +151,7 @@ const ALL: &[&[fn() -> &'static Text]] = &[
     backlog::STATEMENTS,
     deliveries::STATEMENTS,
     deliveries::steer::STATEMENTS,
+    egress::STATEMENTS,
     directory::STATEMENTS,
     environment::STATEMENTS,
     history::delivery::STATEMENTS,

@@ -38,5 +38,6 @@ pub mod shares;
 pub mod sql;
 pub mod steer;
 pub mod store;
+pub mod transfer;
 pub mod uids;
 pub mod worker;

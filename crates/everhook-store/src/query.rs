@@ -10,8 +10,9 @@
 use std::time::Duration;
 
 use everhook_core::api_key::{ApiKeyHash, KeyRecord, KeyScope};
-use everhook_core::application::{Application, Environment};
+use everhook_core::application::{Application, Environment, EnvironmentPolicy};
 use everhook_core::delivery::DeliveryKey;
+use everhook_core::egress::EgressPause;
 use everhook_core::endpoint::{Endpoint, EndpointKey};
 use everhook_core::event_type::EventType;
 use everhook_core::id::{
@@ -155,6 +156,9 @@ macro_rules! answers {
 queries! {
     /// Every environment, oldest first.
     lookup Environments {} -> Vec<Environment>;
+    lookup FindEnvironmentPolicy { scope: Scope } -> Option<EnvironmentPolicy>;
+    /// The delivery policies of all environments that have one.
+    lookup EnvironmentPolicies {} -> Vec<(EnvironmentId, EnvironmentPolicy)>;
     /// Every API key, even a revoked one, oldest first.
     lookup Keys {} -> Vec<KeyRecord>;
     /// The permissions of an API key; none if it is unknown or revoked.
@@ -263,6 +267,8 @@ queries! {
     /// The number of waiting tasks. The cost does not grow with the backlog; callers still ask at most every few
     /// seconds.
     lookup CountBacklog {} -> Backlog;
+    /// The pause of egress; none while requests are sent.
+    lookup FindEgressPause {} -> Option<EgressPause>;
     /// The open tasks of an environment, counted up to a bound.
     search CountOpen { scope: Scope } -> OpenCounts;
     /// The counts of traffic in the spans of one length since a time, newest first; at most `TRAFFIC_ROWS_MAX`.

@@ -261,6 +261,9 @@ store! {
             scope: Scope, key: DedupKey, holder: Id, answer: Option<RequestAnswer>
         ) -> ();
 
+        /// Pauses egress with this reason on every node, or ends the pause. Repeatable.
+        [SetEgressPause] fn set_egress_pause(reason: Option<String>) -> ();
+
         /// Prunes old rows and returns how many. A number below `limit` means that no older rows are left.
         [Prune] fn prune(prune: Prune) -> usize;
         /// Adds to the number of attempts that ended this minute.

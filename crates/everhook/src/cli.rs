@@ -11,10 +11,13 @@ use everhook_core::traffic::overview::Range;
 use crate::app::AppCommand;
 use crate::attempt::AttemptCommand;
 use crate::batch::BatchCommand;
-use crate::config::{Config, Flags, Settings};
+use crate::config::{Config, Flags, Settings, reference_page};
 use crate::confirm::Consent;
 use crate::context::ContextCommand;
+use crate::copy::CopyArgs;
 use crate::dead::DeadCommand;
+use crate::doctor::DoctorArgs;
+use crate::egress::EgressCommand;
 use crate::endpoint::EndpointCommand;
 use crate::event_type::EventTypeCommand;
 use crate::import::ImportCommand;
@@ -36,7 +39,7 @@ use crate::task::TaskCommand;
 use crate::trigger::TriggerArgs;
 use crate::verify::VerifyArgs;
 use crate::worker::WorkerCommand;
-use crate::{exit, keys, logging, serve, status, store};
+use crate::{backup, exit, keys, logging, serve, status, store};
 
 /// Delivers webhooks and runs jobs durably: accepted work ends as delivered, dead or cancelled, visibly.
 ///
@@ -93,6 +96,49 @@ enum Command {
         #[command(flatten)]
         settings: SettingsArgs,
     },
+    /// Check the configuration and the machine, and say what to do about each problem.
+    ///
+    /// Checks the settings, the store with its schema and durability, the clock, the disk, the egress rules, the keys,
+    /// the limit of open files and the ports. Changes nothing, and may run beside a server.
+    #[command(after_help = "The exit code is 0 if no check failed, also with warnings, and 1 if one failed.")]
+    Doctor(DoctorArgs),
+    /// Copy the embedded database to a new file, also while a server runs.
+    #[command(after_help = "Example:
+  everhook backup --data /var/lib/everhook /backup/everhook-$(date +%F).db
+
+A restored copy sends nothing until `everhook egress resume`. For PostgreSQL, use pg_dump or pg_basebackup.")]
+    Backup {
+        #[command(flatten)]
+        settings: SettingsArgs,
+        /// Name of the new file.
+        file: PathBuf,
+    },
+    /// Put a backup into the data folder. No server may use the folder.
+    #[command(after_help = "Example:
+  everhook restore --data /var/lib/everhook /backup/everhook-2026-05-04.db
+
+The restored store accepts messages and sends nothing until `everhook egress resume`.")]
+    Restore {
+        #[command(flatten)]
+        settings: SettingsArgs,
+        /// File that `everhook backup` has written.
+        file: PathBuf,
+        /// Move a store that is in the folder to a subfolder, instead of refusing to restore.
+        #[arg(long)]
+        replace: bool,
+        #[command(flatten)]
+        consent: Consent,
+    },
+    /// Copy everything from the embedded store to PostgreSQL. No server may run meanwhile.
+    #[command(after_help = "Example:
+  everhook copy --from sqlite:///var/lib/everhook --to postgres://everhook:password@db/everhook
+
+The target must be empty. All rows are copied in one transaction and counted. Afterwards the egress of the source is
+paused, so that a server that is started on it by mistake sends nothing.")]
+    Copy(CopyArgs),
+    /// Pause and resume all deliveries, pushes and outboxes, on every replica.
+    #[command(subcommand)]
+    Egress(EgressCommand),
     /// Create, list and revoke API keys, also while a server runs.
     #[command(subcommand)]
     Key(KeyCommand),
@@ -277,6 +323,9 @@ enum TokenCommand {
 enum ConfigCommand {
     /// Print a template with every setting and its default.
     Init,
+    /// Print the reference of all settings as Markdown.
+    #[command(hide = true)]
+    Reference,
     /// Check whether the configuration is valid.
     Check {
         #[command(flatten)]
@@ -301,6 +350,17 @@ impl Cli {
                 let (config, _logs) = settings.start(Flags::default())?;
                 runtime()?.block_on(store::migrate(&config))
             }
+            Command::Doctor(doctor) => runtime()?.block_on(doctor.run()),
+            Command::Backup { settings, file } => {
+                let (config, _logs) = settings.start(Flags::default())?;
+                backup::back_up(&config, &file)
+            }
+            Command::Restore { settings, file, replace, consent } => {
+                let (config, _logs) = settings.start(Flags::default())?;
+                backup::restore(&config, &file, replace, consent)
+            }
+            Command::Copy(copy) => runtime()?.block_on(copy.run())?.print(copy.format.format()),
+            Command::Egress(command) => command.run(),
             Command::Key(command) => command.run(),
             Command::Token(command) => command.run(),
             Command::Import(ImportCommand::Svix(mut import)) => {
@@ -407,7 +467,10 @@ impl KeyCommand {
 }
 
 /// Runs a task on the store, beside a server that may use it.
-fn beside<T>(settings: SettingsArgs, task: impl AsyncFnOnce(&store::Opened) -> anyhow::Result<T>) -> anyhow::Result<T> {
+pub(crate) fn beside<T>(
+    settings: SettingsArgs,
+    task: impl AsyncFnOnce(&store::Opened) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
     let (config, _logs) = settings.start(Flags::default())?;
     let done = runtime()?.block_on(async {
         let opened = store::open_beside(&config).await?;
@@ -423,6 +486,7 @@ impl ConfigCommand {
     fn run(self) -> anyhow::Result<()> {
         match self {
             ConfigCommand::Init => print(Settings::TEMPLATE),
+            ConfigCommand::Reference => print(&reference_page()),
             ConfigCommand::Check { settings } => {
                 settings.start(Flags::default())?;
                 print("configuration is valid\n")

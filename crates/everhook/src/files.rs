@@ -23,6 +23,11 @@ pub(crate) struct Files {
 }
 
 impl Files {
+    fn wanted(config: &Config) -> Files {
+        let kept = SenderConfig::default().idle_total;
+        Files { deliveries: config.dispatch.slots, jobs: config.jobs.slots, kept, clients: CONNECTIONS_MAX }
+    }
+
     fn total(self) -> usize {
         SET_ASIDE + self.deliveries + self.jobs + self.kept + self.clients
     }
@@ -42,11 +47,24 @@ impl Files {
     }
 }
 
+/// A limit that is too low for the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shortage {
+    pub(crate) limit: usize,
+    pub(crate) needed: usize,
+}
+
+/// Returns the limit that a server would raise its limit to, if it is too low. Changes nothing.
+pub(crate) fn shortage(config: &Config) -> Option<Shortage> {
+    let limit = usize::try_from(rlimit::Resource::NOFILE.get_hard().ok()?).unwrap_or(usize::MAX);
+    let needed = Files::wanted(config).total();
+    (limit < needed).then_some(Shortage { limit, needed })
+}
+
 /// Raises the limit of open files, and lowers the configured numbers to fit it.
 pub(crate) fn fit(config: &mut Config) -> Files {
+    let wanted = Files::wanted(config);
     let (dispatch, jobs) = (&mut config.dispatch, &mut config.jobs);
-    let kept = SenderConfig::default().idle_total;
-    let wanted = Files { deliveries: dispatch.slots, jobs: jobs.slots, kept, clients: CONNECTIONS_MAX };
     let Some(limit) = raise_limit() else { return wanted };
     let files = wanted.within(limit);
     if files != wanted {

@@ -4,13 +4,17 @@
 
 mod app;
 mod attempt;
+mod backup;
 mod batch;
 mod cli;
 mod config;
 mod confirm;
 mod context;
+mod copy;
 mod dead;
 mod demo;
+mod doctor;
+mod egress;
 mod endpoint;
 mod environment;
 mod event_type;
@@ -33,6 +37,7 @@ mod outboxes;
 mod output;
 mod plain;
 mod private;
+mod progress;
 mod queue;
 mod remote;
 mod schedule;

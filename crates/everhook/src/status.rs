@@ -17,11 +17,18 @@ pub(crate) async fn ask(remote: &Remote, range: Range) -> anyhow::Result<Answer>
     let queues = remote.get_all("/queue", PAGE_MAX).await?;
     let nodes = if_allowed(remote.get_data("/node").await)?;
     let outboxes = if_allowed(remote.get_data("/outbox").await)?;
+    let is_paused = ready["egress"] == "paused";
     // A server that is not ready answers 503, which is an error with its reason.
-    let facts =
-        vec![("state", "ready".to_owned()), ("version", cell(&ready, "version")), ("role", cell(&ready, "role"))];
+    let egress =
+        if is_paused { "paused: nothing is sent until `everhook egress resume`".to_owned() } else { String::new() };
+    let facts = [
+        ("state", "ready".to_owned()),
+        ("version", cell(&ready, "version")),
+        ("role", cell(&ready, "role")),
+        ("egress", egress),
+    ];
     let parts = vec![
-        Part::Facts(facts),
+        Part::Facts(facts.to_vec()),
         Part::Facts(traffic(&overview["totals"])),
         Part::Table(Table::new(["FAILED AS", "ATTEMPTS"], items(&overview, "failures"), |failure| {
             cells(failure, ["class", "count"])

@@ -16,7 +16,7 @@ const POSTGRES: &str = "everhook-postgres";
 /// Modules that one database needs and the other does not: files and threads, connections and plans, and the reader of
 /// another product's database. Store operations are never plumbing.
 const PLUMBING: [(&str, &[&str]); 2] = [
-    (SQLITE, &["checkpoint", "clock", "identity", "open", "readers", "writer"]),
+    (SQLITE, &["backup", "checkpoint", "clock", "identity", "open", "readers", "writer"]),
     (
         POSTGRES,
         &[

@@ -6,9 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::background::BackgroundKind;
 use crate::endpoint::Endpoint;
-use crate::fanout;
+use crate::filter::{self, Facts};
 use crate::id::{ApplicationId, EndpointId};
 use crate::lifecycle::EndState;
+use crate::limits::BODY_BYTES_MAX;
 use crate::message::Message;
 use crate::name::Name;
 use crate::outcome::Class;
@@ -78,7 +79,7 @@ impl Pick {
 /// A message, and its history at the endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// The message. Only the presence of its payload matters, not the bytes.
+    /// The message, with the first [`Replay::payload_bytes`] of its payload.
     pub message: Message,
     /// A delivery waits or is being sent.
     pub is_open: bool,
@@ -104,6 +105,11 @@ impl Candidate {
 }
 
 impl Replay {
+    /// The number of payload bytes that [`Replay::wants`] needs of each candidate.
+    pub fn payload_bytes(&self, endpoint: &Endpoint) -> usize {
+        if self.pick == Pick::Missing && endpoint.filter.is_some() { BODY_BYTES_MAX } else { 0 }
+    }
+
     /// Whether the endpoint gets the message once more. A message without payload cannot be sent. A delivery that is
     /// open is left alone: a second one beside it would be a duplicate.
     pub fn wants(&self, endpoint: &Endpoint, candidate: &Candidate, now: Timestamp) -> bool {
@@ -118,9 +124,7 @@ impl Replay {
                 .failed(|last| in_window(last.started_at) && FailureClass::of(last.class, last.status) == Some(*class)),
             Pick::Missing => {
                 let is_missing = !candidate.is_dead && candidate.last.is_none();
-                is_missing
-                    && in_window(message.created_at)
-                    && fanout::listens(endpoint, &message.event_type, &message.channels)
+                is_missing && in_window(message.created_at) && filter::passes(endpoint, &Facts::of(message))
             }
             Pick::Attempted(filter) => {
                 in_window(message.created_at) && candidate.last.is_some_and(|last| filter.wants(message, last))

@@ -45,6 +45,7 @@ pub(crate) async fn push(
     let duration = node.clock.elapsed().saturating_sub(begun);
     match sent {
         Sent::SessionClosed => None,
+        Sent::Paused => Some(AttemptEnd::HandedBack),
         Sent::Exhausted(failure) => {
             node.jobs.pause(&failure.detail, node.clock.elapsed());
             Some(AttemptEnd::HandedBack)
@@ -115,6 +116,7 @@ fn answered(
         duration,
         result: None,
         holder: None,
+        rest: None,
     }
 }
 

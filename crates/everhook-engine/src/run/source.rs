@@ -121,7 +121,7 @@ impl Source for JobSource {
     }
 
     async fn lease(&self, session: &Arc<Session>, ask: LeaseCommand) -> WorkGrant<Work> {
-        let mut grant = WorkGrant { tickets: Vec::new(), next_ready: None, held_back: false, failed: None };
+        let mut grant = WorkGrant::default();
         if let Err(error) = self.lease_all(session, &ask, &mut grant).await {
             grant.failed = Some(error);
         }
@@ -148,7 +148,8 @@ impl JobSource {
         ask: &LeaseCommand,
         grant: &mut WorkGrant<Work>,
     ) -> Result<(), StoreError> {
-        let targets = if self.node.is_server { self.node.push_queues.find(&self.node).await? } else { Queues::new() };
+        let may_push = self.node.is_server && !self.node.egress.is_closed();
+        let targets = if may_push { self.node.push_queues.find(&self.node).await? } else { Queues::new() };
         let lanes = targets.iter().chain(&self.handled).map(|((environment, _), lane)| (*environment, *lane));
         let mut tenants = self.node.jobs.share_between(lanes);
         if self.node.is_server {

@@ -2,9 +2,10 @@
 
 use bytes::Bytes;
 use everhook_core::api_key::{KeyRecord, KeyScope};
-use everhook_core::application::Environment;
+use everhook_core::application::{Environment, EnvironmentPolicy};
 use everhook_core::background::replay::{AttemptEnding, Candidate};
 use everhook_core::batch::{Announcement, Batch, BatchCounts, Intake};
+use everhook_core::egress::EgressPause;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{ApplicationId, BatchId, EnvironmentId, Id, JobId, SessionId};
 use everhook_core::job::report::{KeptResult, Progress};
@@ -38,6 +39,8 @@ use crate::worker::{Takes, WorkerRecord};
 
 row! { Environment in "environment" { id, org, name } }
 
+row! { EgressPause in "egress_pause" { since, reason } }
+
 row! { TokenKey in "token_key" { id, secret, created_at, superseded_at } }
 
 row! { KeyRecord in "api_key" { id, scope = environment, hint, created_at, revoked_at } }
@@ -61,6 +64,8 @@ row! {
 }
 
 row! { Endpoint from ResourceRow else "spec": |row| encoding::endpoint(&row).ok() }
+
+row! { EnvironmentPolicy from ResourceRow else "spec": |row| encoding::environment_policy(&row).ok() }
 
 row! { Queue from ResourceRow else "spec": |row| encoding::queue(&row).ok() }
 

@@ -14,6 +14,7 @@ macro_rules! conformance_lease {
             a_retry_that_is_due_does_not_keep_new_deliveries_waiting
             new_deliveries_wait_until_those_before_them_are_leased
             a_new_delivery_waits_while_its_lane_is_held
+            an_expression_decides_with_the_payload
             only_endpoints_that_want_a_message_get_it
             an_endpoint_counts_from_the_moment_it_is_changed
             a_message_of_an_unknown_application_is_refused_and_forgotten
@@ -75,6 +76,9 @@ macro_rules! conformance_lease {
             what_waits_is_counted
             what_is_due_later_is_remembered_when_the_rest_of_its_lane_goes
             what_was_due_first_goes_first
+            a_lease_takes_only_the_slots_that_its_node_gives
+            a_group_at_its_share_is_passed_over
+            a_lease_goes_on_behind_lanes_that_its_node_refused
             a_lane_gives_no_more_than_it_has_room_for
             a_lane_without_room_is_not_looked_at
             a_lease_gives_no_more_than_it_was_asked_for
@@ -361,6 +365,10 @@ macro_rules! conformance_resources {
             an_application_has_no_more_integrations_than_it_may
             integrations_are_listed_piece_by_piece_and_end_with_their_application
         }
+        $crate::conformance_cases! { $backend, policy:
+            a_delivery_has_the_policies_of_its_endpoint_and_application
+            an_environment_has_one_policy
+        }
     };
 }
 
@@ -375,6 +383,9 @@ macro_rules! conformance_full {
         $crate::conformance_cases! { $backend, keys:
             an_environment_is_made_once
             a_key_works_until_it_is_revoked
+        }
+        $crate::conformance_cases! { $backend, egress:
+            a_pause_of_egress_lasts_until_it_is_ended
         }
         $crate::conformance_cases! { $backend, tokens:
             a_signing_key_is_superseded_or_replaced

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use everhook_core::application::Environment;
+use everhook_core::egress::EgressPause;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::failure_group::{GroupKey, GroupState};
 use everhook_core::id::{BatchId, EnvironmentId, Id, JobId, KeyId, OrgId, SessionId};
@@ -225,6 +226,13 @@ impl Store for MemStore {
         Err(refused(Op::ChangeKey))
     }
 
+    async fn set_egress_pause(&self, reason: Option<String>) -> Result<(), StoreError> {
+        let (mut tables, now) = self.lock();
+        let since = tables.egress_pause.as_ref().map_or(now, |pause| pause.since);
+        tables.egress_pause = reason.map(|reason| EgressPause { since, reason });
+        Ok(())
+    }
+
     async fn put_token_key(&self, _: NewTokenKey, _: TokenKeyChange) -> Result<(), StoreError> {
         Err(refused(Op::PutTokenKey))
     }
@@ -280,6 +288,11 @@ impl Store for MemStore {
     async fn answer(&self, query: Query) -> Result<Answer, StoreError> {
         let op = Op::Read(query.name());
         Ok(answers!(query;
+            FindEnvironmentPolicy(q) => {
+                self.find_resource(q.scope.environment, &ResourcePlace::environment_policy())
+            },
+            EnvironmentPolicies(_) => self.list_environment_policies(),
+            FindEgressPause(_) => self.lock().0.egress_pause.clone(),
             FindApplication(q) => {
                 self.find_resource(q.scope.environment, &ResourcePlace::application(&q.locator))
             },

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use everhook_core::egress::EgressPause;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::failure_group::{FailureMark, GroupKey};
 use everhook_core::id::{
@@ -46,6 +47,7 @@ pub struct Tables {
     pub sessions: BTreeMap<SessionId, SessionRow>,
     /// The attempt log, with one entry for each task and epoch.
     pub attempts: BTreeMap<(TaskKey, u32), AttemptRow>,
+    pub egress_pause: Option<EgressPause>,
     pub once: BTreeMap<(EnvironmentId, ApplicationId, Name), OnceRow>,
     pub jobs: BTreeMap<(EnvironmentId, JobId), JobRow>,
     /// The queues of the lanes of jobs.

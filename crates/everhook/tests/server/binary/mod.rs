@@ -5,14 +5,17 @@
 //! prepares their environment.
 
 mod background;
+mod backup;
 mod beside;
 mod checker;
 mod cli;
 mod client;
 mod commands;
 mod contract;
+mod copy;
 mod crash;
 mod delivery;
+mod doctor;
 mod egress;
 mod endpoint_state;
 pub(crate) mod environment;
@@ -26,6 +29,7 @@ mod job_replicas;
 mod jobs;
 mod logs;
 mod lost_file;
+mod monitoring;
 mod once;
 mod operator;
 mod outage;

@@ -1,0 +1,32 @@
+//! The pause of egress.
+
+use everhook_core::egress::EgressPause;
+use everhook_core::time::Timestamp;
+use everhook_store::statement;
+use rusqlite::Connection;
+
+use crate::error::Fault;
+use crate::sql::run;
+use crate::writer::Tx;
+
+statement! {
+    FindEgressPause = "find_egress_pause" {} -> Option<EgressPause>;
+    StartEgressPause<'a> = "start_egress_pause" { reason: &'a str, now: Timestamp };
+    EndEgressPause = "end_egress_pause" {};
+}
+
+pub(crate) fn find(conn: &Connection) -> Result<Option<EgressPause>, Fault> {
+    run(conn, FindEgressPause {})
+}
+
+/// Starts a pause with this reason, or ends it.
+pub(crate) fn set(tx: &Tx<'_>, reason: Option<&str>) -> Result<(), Fault> {
+    match reason {
+        Some(reason) => start(tx.conn, reason, tx.now),
+        None => run(tx.conn, EndEgressPause {}).map(drop),
+    }
+}
+
+pub(crate) fn start(conn: &Connection, reason: &str, now: Timestamp) -> Result<(), Fault> {
+    run(conn, StartEgressPause { reason, now }).map(drop)
+}
