@@ -79,6 +79,7 @@ pub(crate) struct Metrics {
     job_attempt_seconds: Histogram,
     settle_size: Histogram,
     settle_seconds: Histogram,
+    schedule_lateness: Histogram,
     lost: Counter,
     reclaimed: Counter,
     leased: Counter,
@@ -120,6 +121,7 @@ impl Metrics {
             job_attempt_seconds: seconds(),
             settle_size: sizes(),
             settle_seconds: seconds(),
+            schedule_lateness: seconds(),
             lost: Counter::default(),
             reclaimed: Counter::default(),
             leased: Counter::default(),
@@ -177,6 +179,8 @@ impl Metrics {
         registry.register("settle_size", "Attempts in one settle transaction", self.settle_size.clone());
         seconds(registry, "settle", "Time of one settle transaction", &self.settle_seconds);
         registry.register("settlements_lost", "Results that came after the task was taken over", self.lost.clone());
+        let late = "Time from the due time of a schedule until its run was started";
+        seconds(registry, "schedule_lateness", late, &self.schedule_lateness);
         let reclaimed = "Tasks taken over from crashed or late holders";
         registry.register("tasks_reclaimed", reclaimed, self.reclaimed.clone());
         registry.register("tasks_leased", "Tasks that leases brought", self.leased.clone());
@@ -301,6 +305,11 @@ impl Metrics {
         if let Some(took) = took {
             self.delivery_seconds.observe(took.as_secs_f64());
         }
+    }
+
+    /// Observes how late schedules were.
+    pub(crate) fn fired(&self, lateness: &[Duration]) {
+        lateness.iter().for_each(|late| self.schedule_lateness.observe(late.as_secs_f64()));
     }
 
     pub(crate) fn reclaimed(&self, tasks: usize) {
