@@ -38,6 +38,7 @@ mod outbox;
 mod outbox_aside;
 mod outbox_elsewhere;
 mod outbox_examples;
+mod overview;
 mod postgres;
 mod replicas;
 mod retry;
