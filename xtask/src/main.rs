@@ -29,6 +29,7 @@ mod sql;
 mod test;
 mod tidy;
 mod upgrade;
+mod web;
 mod workspace;
 
 /// Development tasks of the Everhook repository.
@@ -49,6 +50,8 @@ enum Task {
     /// Check rules that the compiler cannot: boundaries, SQL files, links, words.
     Tidy,
     Openapi(openapi::Arguments),
+    /// Build the dashboard: web/dist, which the binary contains.
+    Web,
     Package(package::Arguments),
     /// Run all checks of a change: formatting, clippy, dependencies, then `test`.
     Ci,
@@ -75,6 +78,7 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::Mutants(arguments) => mutants::run(&arguments),
         Task::Tidy => tidy::run(),
         Task::Openapi(arguments) => openapi::run(&arguments),
+        Task::Web => web::run(),
         Task::Package(arguments) => package::run(&arguments),
         Task::Ci => ci::run(),
         Task::Pg(arguments) => postgres::run(&arguments),

@@ -31,9 +31,7 @@ pub(crate) fn prepare(workspace: &Workspace) -> Result<PathBuf> {
         return Ok(folder.join("node_modules"));
     }
     println!("==> preparing Node with the packages of the contract tests");
-    if !npm_exists() {
-        debian::install(&NPM)?;
-    }
+    ensure_npm()?;
     fs::create_dir_all(&folder).context("could not create a folder for Node's packages")?;
     fs::copy(&packages.list, folder.join("package.json")).context("could not copy the list of Node's packages")?;
     let installed = Command::new("npm")
@@ -47,6 +45,11 @@ pub(crate) fn prepare(workspace: &Workspace) -> Result<PathBuf> {
     }
     packages.mark_installed()?;
     Ok(folder.join("node_modules"))
+}
+
+/// Installs npm if it is missing.
+pub(crate) fn ensure_npm() -> Result<()> {
+    if npm_exists() { Ok(()) } else { debian::install(&NPM) }
 }
 
 fn npm_exists() -> bool {

@@ -49,8 +49,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     fill(&workspace, &root, &binary)?;
     control(&workspace, &root, &Control { version, architecture })?;
     let package = output.join(format!("{name}.deb"));
-    let mut built = Command::new("dpkg-deb");
-    check(built.args(["--root-owner-group", "--build"]).arg(&root).arg(&package).stdout(Stdio::null()))?;
+    let mut build = Command::new("dpkg-deb");
+    build.args(["--root-owner-group", "--build"]).arg(&root).arg(&package);
+    check(build.stdout(Stdio::null()))?;
     fs::remove_dir_all(&root).context("could not delete the staging folder")?;
     println!("{}", package.display());
     Ok(ExitCode::SUCCESS)
@@ -82,10 +83,11 @@ fn fill(workspace: &Workspace, root: &Path, binary: &Path) -> Result<()> {
     let manual = root.join("usr/share/man/man1");
     fs::create_dir_all(&manual)?;
     check(Command::new(binary).args(["man", "--folder"]).arg(&manual))?;
-    check(Command::new("sh").args(["-c", "gzip --best --no-name \"$1\"/*.1 \"$2\"", "sh"]).args([
-        &manual,
-        &root.join("usr/share/doc/everhook/changelog"),
-    ]))?;
+    check(
+        Command::new("sh")
+            .args(["-c", "gzip --best --no-name \"$1\"/*.1 \"$2\"", "sh"])
+            .args([&manual, &root.join("usr/share/doc/everhook/changelog")]),
+    )?;
     for (shell, place) in COMPLETIONS {
         let script = Command::new(binary).args(["completions", shell]).output().context("could not run the binary")?;
         write(&root.join(place), &script.stdout, 0o644)?;

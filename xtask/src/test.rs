@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 use crate::count::{self, Counts};
 use crate::postgres::Cluster;
 use crate::workspace::Workspace;
-use crate::{mutants, node, pgbouncer, python, rust_client, tidy, upgrade};
+use crate::{mutants, node, pgbouncer, python, rust_client, tidy, upgrade, web};
 
 /// Parts of test names that mark slow tests, or tests that need more than a database; `--fast` skips them. `cargo test`
 /// cannot filter by crate, so without nextest a few more tests are skipped.
@@ -72,6 +72,10 @@ fn run_steps(workspace: &Workspace, arguments: &Arguments, set_up: &SetUp) -> Re
             let mut command = workspace.cargo();
             command.args(["test", "--workspace", "--doc", "--no-fail-fast"]);
             steps.push(("doc tests", count::cargo_test(command.envs(set_up.variables()))?));
+        }
+        if !arguments.fast {
+            println!("==> checking the dashboard");
+            steps.push(("dashboard", web::check(workspace)?));
         }
         println!("==> checking that the tree is tidy");
         steps.push(("tidy", tidy::check(workspace)?));
@@ -141,6 +145,11 @@ impl SetUp {
         }
         if !arguments.fast && env::var_os(rust_client::VARIABLE).is_none() {
             variables.push((rust_client::VARIABLE, rust_client::prepare(workspace)?.into()));
+        }
+        if !arguments.fast && env::var_os(web::CHROMIUM_VARIABLE).is_none() {
+            variables.push((web::CHROMIUM_VARIABLE, web::chromium()?.into()));
+            // The tests in the browser are programs of the dashboard's folder.
+            web::prepare(workspace)?;
         }
         if env::var_os(pgbouncer::VARIABLE).is_none() {
             match pgbouncer::prepare() {

@@ -32,6 +32,8 @@ const NEEDS: &[(&str, &str, Capability)] = &[
     ("POST", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/recover", CreateAttempts),
     ("POST", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/redrive", CreateAttempts),
     ("POST", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/replay-missing", CreateAttempts),
+    ("GET", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/policy", ViewBase),
+    ("POST", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/filter/test", ViewBase),
     ("GET", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/secret", ViewEndpointSecret),
     ("POST", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/secret/rotate", ManageEndpointSecret),
     ("POST", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/send-example", CreateAttempts),

@@ -8,6 +8,7 @@ use everhook_core::application::Application;
 use everhook_core::id::{ApplicationId, EnvironmentId};
 use everhook_core::limits::TITLE_CHARS_MAX;
 use everhook_core::name::{Metadata, Name};
+use everhook_core::policy::Settings;
 use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
 use everhook_core::violation::Violation;
@@ -23,6 +24,7 @@ use crate::error::ApiError;
 use crate::input::{self, Input};
 use crate::merge::{Form, Members};
 use crate::page::{Cursor, OrderParams, Page, PageParams};
+use crate::policy;
 use crate::query::Query;
 use crate::resource::{self, Creation};
 use crate::routes::Routes;
@@ -49,6 +51,11 @@ pub(crate) struct ApplicationIn {
     /// Your own data. Everhook does not interpret it.
     #[schema(value_type = Option<BTreeMap<String, String>>)]
     metadata: Option<Metadata>,
+    /// The delivery policy of its endpoints. Absent: an existing application keeps its policy. Null: its endpoints
+    /// inherit every setting from the environment.
+    #[serde(default, deserialize_with = "input::present")]
+    #[schema(value_type = Option<policy::PolicySchema>)]
+    policy: Option<Option<serde_json::Value>>,
 }
 
 /// An application.
@@ -72,6 +79,10 @@ pub(crate) struct ApplicationOut {
     created_at: Timestamp,
     #[schema(value_type = String, format = DateTime)]
     updated_at: Timestamp,
+    /// The delivery policy of its endpoints.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<policy::PolicySchema>)]
+    policy: Option<Settings>,
 }
 
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -277,6 +288,7 @@ impl Form for ApplicationIn {
             throttle_rate: application.throttle_rate,
             rate_limit: None,
             metadata: Some(application.metadata.clone()),
+            policy: None,
         }
     }
 }
@@ -288,11 +300,13 @@ impl ApplicationIn {
         let name = input::some_text("name", self.name, TITLE_CHARS_MAX)?;
         let throttle_rate = input::throttle_rate(self.throttle_rate.or(self.rate_limit))?;
         let metadata = input::metadata(self.metadata.unwrap_or_default())?;
+        let policy = policy::changed(self.policy, old.as_ref().and_then(|old| old.policy.clone()))?;
         if let Some(old) = old {
-            return Ok(Application { uid, name, throttle_rate, metadata, ..old });
+            return Ok(Application { uid, name, throttle_rate, policy, metadata, ..old });
         }
         let (id, now) = (ApplicationId(api.new_id()), api.now());
-        Ok(Application { id, uid, name, throttle_rate, metadata, created_at: now, updated_at: now, revision: 0 })
+        let (created_at, updated_at, revision) = (now, now, 0);
+        Ok(Application { id, uid, name, throttle_rate, policy, metadata, created_at, updated_at, revision })
     }
 }
 
@@ -307,6 +321,7 @@ impl From<Application> for ApplicationOut {
             metadata: application.metadata,
             created_at: application.created_at,
             updated_at: application.updated_at,
+            policy: application.policy.map(Arc::unwrap_or_clone),
         }
     }
 }

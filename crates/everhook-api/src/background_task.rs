@@ -200,14 +200,17 @@ async fn find(api: &Api, caller: &Caller, path: &TaskPath) -> Result<JobRecord, 
     let absent = || no_task(&path.task_id);
     let id: BackgroundTaskId = path.task_id.parse().map_err(|_| absent())?;
     let found = api.read(query::FindJob { scope: Scope::of(SERVER_ENVIRONMENT), id: JobId(id.0) }).await?;
-    let (owner, tag) = (owner_key(caller.environment), tag_of(&caller.rights));
+    let tag = tag_of(&caller.rights);
     let is_visible = |record: &JobRecord| {
-        // Other jobs of the server have no kind of a background task.
-        record.job.kind.as_str().parse::<BackgroundKind>().is_ok()
-            && record.job.concurrency_key.as_ref() == Some(&owner)
-            && tag.as_ref().is_none_or(|tag| record.job.tags.contains(tag))
+        is_task_of(record, caller.environment) && tag.as_ref().is_none_or(|tag| record.job.tags.contains(tag))
     };
     found.filter(is_visible).ok_or_else(absent)
+}
+
+/// Whether a job of the server is a background task of this environment. Its other jobs have no kind of one.
+pub(crate) fn is_task_of(record: &JobRecord, environment: EnvironmentId) -> bool {
+    record.job.kind.as_str().parse::<BackgroundKind>().is_ok()
+        && record.job.concurrency_key == Some(owner_key(environment))
 }
 
 /// The tag of the background tasks that a caller may see; none if it may see all of its environment.

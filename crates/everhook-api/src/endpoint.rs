@@ -6,12 +6,14 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use everhook_core::endpoint::{Endpoint, EndpointState};
+use everhook_core::filter::TypePattern;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId};
 use everhook_core::limits::{
     DESCRIPTION_CHARS_MAX, ENDPOINT_CHANNELS_MAX, ENDPOINT_EVENT_TYPES_BYTES_MAX, ENDPOINT_EVENT_TYPES_MAX,
 };
 use everhook_core::name::{Metadata, Name};
 use everhook_core::operational::OperationalEvent;
+use everhook_core::policy::Settings;
 use everhook_core::poll::POLL_URL;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::signing::{SigningKey, SigningKeys};
@@ -28,17 +30,19 @@ use utoipa::ToSchema;
 use crate::endpoint_headers;
 use crate::endpoint_secret;
 use crate::error::ApiError;
+use crate::filter;
 use crate::input::{self, Input};
 use crate::merge::{Form, Members};
 use crate::page::{Cursor, OrderParams, Page, PageParams};
+use crate::policy;
 use crate::query::Query;
 use crate::resource;
 use crate::routes::Routes;
 use crate::scope::{self, ApplicationPath, AtEndpoint, EndpointPath, InApplication, PathParams};
 use crate::state::Api;
 
-/// An endpoint to create, or the new content of an existing endpoint. An existing endpoint keeps its headers if they
-/// are absent. Its secret cannot be changed here: use the route that rotates it.
+/// An endpoint to create, or the new content of an existing endpoint. An existing endpoint keeps its headers,
+/// its policy and its filter if they are absent. Its secret cannot be changed here: use the route that rotates it.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct EndpointIn {
@@ -79,6 +83,15 @@ pub(crate) struct EndpointIn {
     pub(crate) headers: Option<BTreeMap<String, String>>,
     /// Your own version number. Everhook does not interpret it.
     pub(crate) version: Option<u16>,
+    /// The delivery policy. Absent: an existing endpoint keeps its policy. Null: the endpoint inherits every setting.
+    #[serde(default, deserialize_with = "input::present")]
+    #[schema(value_type = Option<policy::PolicySchema>)]
+    pub(crate) policy: Option<Option<serde_json::Value>>,
+    /// An expression (a subset of CEL) over the message, such as `payload.amount > 100`. Messages for which it is not
+    /// true are not delivered to the endpoint. Absent: an existing endpoint keeps it. Null: removes it.
+    #[serde(default, deserialize_with = "input::present")]
+    #[schema(value_type = Option<String>, max_length = 1024, example = "payload.amount > 100")]
+    pub(crate) filter: Option<Option<String>>,
 }
 
 /// An endpoint. Separate routes return its secret and its headers.
@@ -89,6 +102,13 @@ pub(crate) struct EndpointOut {
     common: EndpointCommonOut,
     #[schema(value_type = BTreeMap<String, String>)]
     metadata: Metadata,
+    /// The endpoint's own delivery policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<policy::PolicySchema>)]
+    policy: Option<Settings>,
+    /// The expression that messages for the endpoint satisfy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    filter: Option<String>,
 }
 
 /// The members that every representation of an endpoint has.
@@ -107,9 +127,9 @@ pub(crate) struct EndpointCommonOut {
     #[schema(deprecated)]
     rate_limit: Option<u16>,
     #[schema(value_type = Option<Vec<String>>)]
-    event_types: Option<Vec<Name>>,
+    event_types: Option<Vec<TypePattern>>,
     #[schema(value_type = Option<Vec<String>>, deprecated)]
-    filter_types: Option<Vec<Name>>,
+    filter_types: Option<Vec<TypePattern>>,
     #[schema(value_type = Option<Vec<String>>)]
     channels: Option<Vec<Name>>,
     version: u16,
@@ -265,7 +285,7 @@ impl Checks<'_> {
         environment: EnvironmentId,
         wanted: &EndpointIn,
     ) -> Result<Checks<'a>, ApiError> {
-        let names = check_names(wanted.wanted_types())?.unwrap_or_default();
+        let names = exact_names(wanted)?;
         if names.is_empty() {
             return Ok(Checks::none(api));
         }
@@ -275,7 +295,7 @@ impl Checks<'_> {
 
     /// Compares the event types of an operational endpoint with the operational events.
     pub(crate) fn of_operational<'a>(api: &'a Api, wanted: &EndpointIn) -> Result<Checks<'a>, ApiError> {
-        let names = check_names(wanted.wanted_types())?.unwrap_or_default();
+        let names = exact_names(wanted)?;
         let unknown = names.into_iter().filter(|name| OperationalEvent::find(name).is_none()).collect();
         Ok(Checks { api, unknown })
     }
@@ -294,6 +314,9 @@ impl Checks<'_> {
             channels: None,
             headers: BTreeMap::new(),
             throttle_rate: None,
+            policy: None,
+            inherited: None,
+            filter: None,
             metadata: Metadata::new(),
             version: 1,
             keys: SigningKeys::new(secret.unwrap_or_else(|| endpoint_secret::random(self.api.default_signature))),
@@ -315,13 +338,19 @@ impl Checks<'_> {
     }
 
     /// Accepts event types that exist and are not archived, and all types that the endpoint already has.
-    fn event_types(&self, types: Option<&[String]>, old: Option<&Endpoint>) -> Result<Option<Vec<Name>>, Violation> {
+    fn event_types(
+        &self,
+        types: Option<&[String]>,
+        old: Option<&Endpoint>,
+    ) -> Result<Option<Vec<TypePattern>>, Violation> {
         if types.is_some_and(<[String]>::is_empty) && old.is_some_and(Endpoint::is_direct) {
             return Ok(Some(Vec::new()));
         }
         let types = check_names(types)?;
         let had = old.and_then(|old| old.event_types.as_deref()).unwrap_or_default();
-        let is_unknown = |name: &&Name| self.unknown.contains(name) && !had.contains(name);
+        let is_unknown = |pattern: &&TypePattern| {
+            pattern.exact().is_some_and(|name| self.unknown.contains(name)) && !had.contains(pattern)
+        };
         match types.iter().flatten().find(is_unknown) {
             None => Ok(types),
             Some(name) => Err(violation::at("eventTypes").breaks(format!("no event type {:?} exists", name.as_str()))),
@@ -330,14 +359,24 @@ impl Checks<'_> {
 }
 
 /// Some clients send an empty list for all types.
-fn check_names(types: Option<&[String]>) -> Result<Option<Vec<Name>>, Violation> {
+fn check_names(types: Option<&[String]>) -> Result<Option<Vec<TypePattern>>, Violation> {
     let Some(types) = types.filter(|types| !types.is_empty()) else { return Ok(None) };
-    let types = input::names("eventTypes", types.to_vec(), ENDPOINT_EVENT_TYPES_MAX)?;
+    if types.len() > ENDPOINT_EVENT_TYPES_MAX {
+        return Err(violation::at("eventTypes").breaks(format!("must have at most {ENDPOINT_EVENT_TYPES_MAX} entries")));
+    }
+    let pattern = |(index, text): (usize, &String)| violation::at("eventTypes").index(index).check(text.parse());
+    let types = types.iter().enumerate().map(pattern).collect::<Result<Vec<TypePattern>, Violation>>()?;
     if types.iter().map(|name| name.as_str().len()).sum::<usize>() > ENDPOINT_EVENT_TYPES_BYTES_MAX {
         let rule = format!("must have at most {ENDPOINT_EVENT_TYPES_BYTES_MAX} characters in all its names");
         return Err(violation::at("eventTypes").breaks(rule));
     }
     Ok(Some(types))
+}
+
+/// Returns the event types of a request that have no wildcard.
+fn exact_names(wanted: &EndpointIn) -> Result<Vec<Name>, Violation> {
+    let patterns = check_names(wanted.wanted_types())?.unwrap_or_default();
+    Ok(patterns.iter().filter_map(TypePattern::exact).cloned().collect())
 }
 
 fn secret_is_rotated() -> Violation {
@@ -359,16 +398,17 @@ impl Form for EndpointIn {
     const ALIASES: &'static [(&'static str, &'static str)] =
         &[("filterTypes", "eventTypes"), ("rateLimit", "throttleRate")];
 
-    /// Leaves out the secret and the headers, which a change without them keeps.
+    /// Leaves out the secret, the headers, the policy and the filter, which a change without them keeps.
     fn of(endpoint: &Endpoint) -> EndpointIn {
-        let texts = |names: &Option<Vec<Name>>| names.as_ref().map(|names| names.iter().map(Name::to_string).collect());
+        let types = endpoint.event_types.as_ref();
+        let channels = endpoint.channels.as_ref();
         EndpointIn {
             url: endpoint.url.clone(),
             description: Some(endpoint.description.clone()),
             disabled: Some(endpoint.state != EndpointState::Enabled),
-            event_types: texts(&endpoint.event_types),
+            event_types: types.map(|types| types.iter().map(TypePattern::to_string).collect()),
             filter_types: None,
-            channels: texts(&endpoint.channels),
+            channels: channels.map(|channels| channels.iter().map(Name::to_string).collect()),
             secret: None,
             uid: Some(endpoint.uid.as_ref().map(Name::to_string)),
             throttle_rate: endpoint.throttle_rate,
@@ -376,6 +416,8 @@ impl Form for EndpointIn {
             metadata: Some(endpoint.metadata.clone()),
             headers: None,
             version: Some(endpoint.version),
+            policy: None,
+            filter: None,
         }
     }
 }
@@ -405,6 +447,8 @@ impl EndpointIn {
             metadata: None,
             headers: None,
             version: None,
+            policy: None,
+            filter: None,
         }
     }
 
@@ -438,6 +482,8 @@ impl EndpointIn {
             throttle_rate: input::throttle_rate(self.throttle_rate.or(self.rate_limit))?,
             metadata: input::metadata(self.metadata.unwrap_or_default())?,
             version: self.version.unwrap_or(1),
+            policy: policy::changed(self.policy, old.policy)?,
+            filter: filter::changed(self.filter, old.filter)?,
             ..old
         })
     }
@@ -446,7 +492,9 @@ impl EndpointIn {
 impl From<Endpoint> for EndpointOut {
     fn from(mut endpoint: Endpoint) -> EndpointOut {
         let metadata = std::mem::take(&mut endpoint.metadata);
-        EndpointOut { common: endpoint.into(), metadata }
+        let policy = endpoint.policy.take().map(Arc::unwrap_or_clone);
+        let filter = endpoint.filter.take().map(|filter| filter.as_str().to_owned());
+        EndpointOut { common: endpoint.into(), metadata, policy, filter }
     }
 }
 

@@ -109,3 +109,8 @@ pub(crate) const ANSWER_WAIT: Duration = Duration::from_secs(3);
 
 /// The time between two looks for that answer.
 pub(crate) const ANSWER_POLL: Duration = Duration::from_millis(100);
+
+/// Failing endpoints that an overview shows.
+pub(crate) const OVERVIEW_ENDPOINTS_MAX: usize = 10;
+/// Queues that an overview shows.
+pub(crate) const OVERVIEW_QUEUES_MAX: usize = 20;

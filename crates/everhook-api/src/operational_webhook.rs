@@ -9,6 +9,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{FromRequestParts, State};
 use everhook_core::endpoint::{Endpoint, EndpointState};
+use everhook_core::filter::TypePattern;
 use everhook_core::id::EndpointId;
 use everhook_core::name::{Metadata, Name};
 use everhook_core::operational::OPERATIONAL_APPLICATION;
@@ -93,10 +94,10 @@ pub(crate) struct OperationalWebhookEndpointOut {
     rate_limit: Option<u16>,
     /// The wanted events; null means all events.
     #[schema(value_type = Option<Vec<String>>)]
-    event_types: Option<Vec<Name>>,
+    event_types: Option<Vec<TypePattern>>,
     /// The older name of `eventTypes`.
     #[schema(value_type = Option<Vec<String>>, deprecated)]
-    filter_types: Option<Vec<Name>>,
+    filter_types: Option<Vec<TypePattern>>,
     /// The user's own data.
     #[schema(value_type = BTreeMap<String, String>)]
     metadata: Metadata,
@@ -295,6 +296,8 @@ impl From<OperationalWebhookEndpointIn> for EndpointIn {
             metadata: wanted.metadata,
             headers: wanted.headers,
             version: None,
+            policy: None,
+            filter: None,
         }
     }
 }

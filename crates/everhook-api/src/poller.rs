@@ -9,6 +9,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use everhook_core::endpoint::Endpoint;
+use everhook_core::filter::TypePattern;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId};
 use everhook_core::limits::{PAGE_DEFAULT, PAGE_MAX, POLL_CONSUMERS_MAX};
 use everhook_core::name::Name;
@@ -143,7 +144,7 @@ pub(crate) struct DestinationOut {
     #[schema(value_type = Option<String>)]
     uid: Option<Name>,
     #[schema(value_type = Option<Vec<String>>)]
-    event_types: Option<Vec<Name>>,
+    event_types: Option<Vec<TypePattern>>,
     #[schema(value_type = Option<Vec<String>>)]
     channels: Option<Vec<Name>>,
     #[schema(value_type = String, format = DateTime)]

@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{FromRequestParts, State};
-use axum::response::{Html, IntoResponse};
 use everhook_core::capability::Capabilities;
 use everhook_core::limits::{FEATURE_FLAGS_MAX, TOKEN_LIFE_MAX};
 use everhook_core::violation::at;
-use http::header::{CONTENT_SECURITY_POLICY, HOST, REFERRER_POLICY};
+use http::header::HOST;
 use http::request::Parts;
 use http::uri::Authority;
 use serde::{Deserialize, Serialize};
@@ -63,21 +62,6 @@ pub(crate) struct AppPortalAccessOut {
     token: String,
 }
 
-/// The page of an application's portal. The token stays in the browser, because the page has no script.
-const PAGE: &str = r#"<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Everhook portal</title>
-<style>body { font: 16px/1.5 system-ui, sans-serif; max-width: 42rem; margin: 3rem auto; padding: 0 1rem }</style>
-<h1>Everhook portal</h1>
-<p>The address of this page ends with a token for one application, after <code>#token=</code>. The token works with the
-API. Send it as <code>Authorization: Bearer &lt;token&gt;</code>, for example to
-<code>/api/v1/app/{app_id}/endpoint</code>, with the application's id from the path of this page.</p>
-<p><a href="/docs">The API</a></p>
-</html>
-"#;
-
 #[expect(deprecated, reason = "old clients use the old path")]
 pub(crate) fn routes() -> Routes {
     Routes::default().add(create, __path_create).add(create_deprecated, __path_create_deprecated)
@@ -126,15 +110,6 @@ async fn create_deprecated(
     input: Input,
 ) -> Result<Json<AppPortalAccessOut>, ApiError> {
     create(state, caller, path, origin, input).await
-}
-
-/// The page is the same for every application, and for applications that do not exist.
-pub(crate) async fn page() -> impl IntoResponse {
-    let headers = [
-        (CONTENT_SECURITY_POLICY, "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"),
-        (REFERRER_POLICY, "no-referrer"),
-    ];
-    (headers, Html(PAGE))
 }
 
 /// The beginning of links to this server: the configured one, or `http` and the host of the request.

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use axum::Router;
 use axum::handler::Handler;
 use axum::middleware::from_fn_with_state;
-use axum::response::{IntoResponse, Redirect};
+use axum::response::IntoResponse;
 use axum::routing::{MethodFilter, get, on};
 use everhook_engine::node::Node;
+use http::StatusCode;
 use http::header::CONTENT_TYPE;
-use http::{StatusCode, Uri};
+use tower_http::compression::CompressionLayer;
 use tower_http::cors::{AllowHeaders, Any, CorsLayer};
 use utoipa::openapi::path::{HttpMethod, Operation, PathItem};
 use utoipa::openapi::schema::Schema;
@@ -24,11 +25,11 @@ use crate::idempotency::{self, Keyed};
 use crate::state::{Api, ApiConfig};
 use crate::strict::{self, Known, KnownByRoute};
 use crate::{
-    application, attempt, background_task, batch, bounds, delivery, delivery_steer, destination, document, endpoint,
-    endpoint_headers, endpoint_message, endpoint_replay, endpoint_secret, endpoint_stats, environment, event_type,
-    event_type_import, example, health, integration, job, job_end, message, message_batch, message_content, node, once,
-    operational_webhook, outbox, poller, portal, precheck, queue, redrive, schedule, session, statistics, token_end,
-    viewer, worker,
+    application, attempt, background_task, batch, bounds, dashboard, delivery, delivery_steer, destination, directory,
+    document, endpoint, endpoint_headers, endpoint_message, endpoint_replay, endpoint_secret, endpoint_stats,
+    environment, event_type, event_type_import, example, failure_group, filter, health, integration, job, job_end,
+    message, message_batch, message_content, node, once, operational_webhook, outbox, overview, policy, poller, portal,
+    precheck, queue, redrive, schedule, session, statistics, token_end, viewer, worker,
 };
 
 /// Time for which a browser may cache the answer to a preflight request.
@@ -53,14 +54,11 @@ pub fn router(node: Arc<Node>, config: ApiConfig) -> Router {
         .max_age(CORS_MAX_AGE);
     router
         .merge(own_router.layer(from_fn_with_state(Arc::clone(&api), strict::check)))
-        .route("/", get(|| async { Redirect::temporary("/docs") }))
         .route("/metrics", get(health::metrics))
-        .route("/portal/{app_id}", get(portal::page))
-        .route("/portal/{app_id}/", get(portal::page))
         .merge(viewer::routes())
         .merge(session::routes())
         .route("/api/v1/openapi.json", get(async || ([(CONTENT_TYPE, "application/json")], document)))
-        .fallback(not_found)
+        .fallback(dashboard::fallback.layer(CompressionLayer::new()))
         .method_not_allowed_fallback(method_not_allowed)
         .with_state(api)
         .layer(cors)
@@ -76,6 +74,8 @@ pub(crate) fn all() -> Routes {
         .merge(event_type::routes())
         .merge(event_type_import::routes())
         .merge(environment::routes())
+        .merge(policy::routes())
+        .merge(filter::routes())
         .merge(message::routes())
         .merge(message_batch::routes())
         .merge(precheck::routes())
@@ -97,6 +97,9 @@ pub(crate) fn all() -> Routes {
         .merge(token_end::routes())
         .merge(integration::routes())
         .merge(node::routes())
+        .merge(overview::routes())
+        .merge(directory::routes())
+        .merge(failure_group::routes())
         .merge(outbox::routes())
         .merge(job::routes())
         .merge(job_end::routes())
@@ -105,11 +108,6 @@ pub(crate) fn all() -> Routes {
         .merge(batch::routes())
         .merge(schedule::routes())
         .merge(health::routes())
-}
-
-async fn not_found(uri: Uri) -> impl IntoResponse {
-    let detail = format!("route {} not found", uri.path());
-    ApiError::new(StatusCode::NOT_FOUND, "not_found", detail)
 }
 
 async fn not_served_here() -> impl IntoResponse {

@@ -1,6 +1,7 @@
 //! The state that all handlers share: the node, the configuration and the caches.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use everhook_core::api_key::{ApiKeyHash, KeyScope};
 use everhook_core::id::Id;
@@ -27,6 +28,8 @@ pub struct ApiConfig {
     /// The beginning of links to this server, without a slash at the end. Without it links begin with the host of the
     /// request.
     pub public_url: Option<String>,
+    /// Origins of pages that may show the portal in a frame.
+    pub embed_origins: Vec<String>,
     /// The kind of signing key for endpoints that are created without a secret.
     pub default_signature: SignatureKind,
     /// The rules for the URLs of endpoints and targets.
@@ -41,6 +44,8 @@ pub struct ApiConfig {
     pub schedules: bool,
     /// Maximum number of endpoints of one application.
     pub endpoints_max: usize,
+    /// The time for a receiver to answer, unless a policy sets another one.
+    pub delivery_timeout: Duration,
 }
 
 pub(crate) struct Api {
@@ -50,6 +55,7 @@ pub(crate) struct Api {
     pub(crate) egress: Egress,
     pub(crate) version: &'static str,
     pub(crate) public_url: Option<String>,
+    pub(crate) embed_origins: Vec<String>,
     pub(crate) keys: Recent<ApiKeyHash, KeyScope>,
     pub(crate) integrations: Recent<ApiKeyHash, Arc<Integration>>,
     pub(crate) tokens: Tokens,
@@ -60,6 +66,7 @@ pub(crate) struct Api {
     pub(crate) has_jobs: bool,
     pub(crate) has_schedules: bool,
     pub(crate) endpoints_max: usize,
+    pub(crate) delivery_timeout: Duration,
 }
 
 impl Api {
@@ -70,6 +77,7 @@ impl Api {
             egress: config.egress,
             version: config.version,
             public_url: config.public_url,
+            embed_origins: config.embed_origins,
             keys: Recent::default(),
             integrations: Recent::default(),
             tokens: Tokens::new(config.jwt_secret),
@@ -80,6 +88,7 @@ impl Api {
             has_jobs: config.jobs,
             has_schedules: config.schedules,
             endpoints_max: config.endpoints_max,
+            delivery_timeout: config.delivery_timeout,
         }
     }
 

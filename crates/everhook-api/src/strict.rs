@@ -25,7 +25,20 @@ use crate::input;
 use crate::state::Api;
 
 /// The tags of Everhook's own routes.
-const OWN_TAGS: &[&str] = &["Batch", "Delivery", "Job", "Node", "Once", "Outbox", "Queue", "Schedule", "Worker"];
+const OWN_TAGS: &[&str] = &[
+    "Batch",
+    "Delivery",
+    "Failure Group",
+    "Job",
+    "Node",
+    "Once",
+    "Outbox",
+    "Overview",
+    "Policy",
+    "Queue",
+    "Schedule",
+    "Worker",
+];
 /// The suffixes of Everhook's own operations whose tag belongs to the compatible API.
 const OWN_OPERATIONS: &[&str] = &[".redrive", ".create-batch"];
 

@@ -1,7 +1,10 @@
 //! Environments and applications: the tenants of a server, and the customers of one tenant.
 
+use std::sync::Arc;
+
 use crate::id::{ApplicationId, EnvironmentId, OrgId};
 use crate::name::{Metadata, Name};
+use crate::policy::Settings;
 use crate::time::Timestamp;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,9 +25,20 @@ pub struct Application {
     pub name: String,
     /// Messages per second. Stored and shown, not enforced.
     pub throttle_rate: Option<u16>,
+    /// The delivery policy of its endpoints, where they have no setting of their own.
+    pub policy: Option<Arc<Settings>>,
     pub metadata: Metadata,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     /// Raised by every change of the application or of its endpoints. Caches compare it.
+    pub revision: i64,
+}
+
+/// The delivery policy of an environment, for all of its applications.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EnvironmentPolicy {
+    pub settings: Settings,
+    pub updated_at: Timestamp,
+    /// Raised by every change; 0 without settings.
     pub revision: i64,
 }

@@ -10,13 +10,17 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::dispatch::capacity::Capacity;
+use crate::dispatch::health::Sign;
 use crate::dispatch::lease::LeaseTimer;
 use crate::dispatch::pick::Turns;
 use crate::dispatch::waiting::Waiting;
+use crate::fair::{GroupId, GroupedLane};
 use crate::id::{EnvironmentId, LaneId};
+use crate::lane::LanePosition;
 use crate::share::Tenants;
 
 mod capacity;
+pub mod health;
 mod lease;
 mod pick;
 mod waiting;
@@ -67,6 +71,8 @@ pub enum Event<T> {
         tickets: Vec<Ticket<T>>,
         /// When the next lane becomes ready, if the store knows of one.
         next_ready: Option<Duration>,
+        /// Where the next lease goes on; none if this one looked at all ready lanes.
+        resume: Option<LanePosition>,
     },
     /// A lease failed, perhaps after it had brought some tasks.
     LeaseFailed {
@@ -108,6 +114,10 @@ pub struct LeaseCommand {
     pub free_by_lane: Vec<(LaneId, usize)>,
     /// Tasks at most of every other lane.
     pub per_lane: usize,
+    /// Groups at their share.
+    pub full_groups: Vec<GroupId>,
+    /// Where to begin to look.
+    pub after: Option<LanePosition>,
 }
 
 /// The machine's state.
@@ -166,26 +176,53 @@ impl<T> Dispatch<T> {
         self
     }
 
+    /// The same machine, whose lane groups share its places, and whose lanes have windows. Places for leased tasks are
+    /// taken by [`Dispatch::plan_lease`].
+    #[must_use]
+    pub fn with_fairness(mut self) -> Dispatch<T> {
+        self.capacity.be_fair();
+        self
+    }
+
     /// Replaces the environments that share the slots by those of `lanes`. Returns how they share the places for leased
     /// tasks now.
     pub fn share_between(&mut self, lanes: impl Iterator<Item = (EnvironmentId, LaneId)>) -> Tenants {
         self.capacity.share_between(lanes)
     }
 
-    /// Takes a place for a task of `lane` that is not committed yet, if the node and the lane have one.
-    pub fn reserve(&mut self, lane: LaneId) -> bool {
-        let may_reserve = !self.is_draining && !self.lease.is_paused() && self.capacity.has_place(lane);
-        if may_reserve {
-            self.capacity.take_place(lane, None);
+    /// Takes a place for a task of `lane` that is not committed yet, if the node, the group and the lane have one.
+    pub fn reserve(&mut self, lane: GroupedLane) -> bool {
+        !self.is_draining && !self.lease.is_paused() && self.capacity.reserve(lane)
+    }
+
+    /// Takes places for tasks that a lease is about to bring: `most` in all, from ready lanes in the order of their turns.
+    /// Returns the places of each lane.
+    pub fn plan_lease(&mut self, lanes: &[GroupedLane], most: usize) -> Vec<usize> {
+        let rooms = self.capacity.pick(lanes, most);
+        if rooms.iter().sum::<usize>() < most {
+            for (lane, _) in lanes.iter().zip(&rooms).filter(|(_, room)| **room == 0) {
+                self.lease.refused(lane.group, &self.capacity);
+            }
         }
-        may_reserve
+        rooms
     }
 
     /// Frees the place of a task: it is settled, or was not committed.
     pub fn release(&mut self, lane: LaneId) {
         let was_full = self.capacity.is_full();
+        let group = self.capacity.grouped(lane).group;
         self.capacity.free_place(lane);
-        self.lease.freed(lane, was_full, &self.capacity);
+        self.lease.freed(lane, group, was_full, &self.capacity);
+    }
+
+    /// Learns from an attempt before its end is handled. Returns how long the lane has to rest, if it has to: its waiting
+    /// tasks are handed back.
+    pub fn learn(&mut self, lane: LaneId, sign: Sign, now: Duration) -> Option<Duration> {
+        let rest = self.capacity.learn(lane, sign, now);
+        if rest.is_some() {
+            self.hand_back(lane);
+        }
+        rest
     }
 
     /// Applies what happened. Commands may follow from it.
@@ -195,9 +232,10 @@ impl<T> Dispatch<T> {
             Event::DueIn(span) => self.lease.due_at(now.saturating_add(span)),
             Event::HeldBack => self.lease.held_back(),
             Event::Exhausted => self.lease.exhausted(now),
-            Event::Leased { tickets, next_ready } => {
+            Event::Leased { tickets, next_ready, resume } => {
                 let count = tickets.len();
                 self.take(tickets, now);
+                self.lease.set_resume(resume);
                 self.lease.ended(count, next_ready, &self.capacity, now);
             }
             Event::LeaseFailed { tickets } => {
@@ -232,7 +270,8 @@ impl<T> Dispatch<T> {
             return None;
         }
         if self.capacity.node_has_slot()
-            && let Some(lane) = self.turns.next(|lane| self.capacity.environment_has_slot(lane))
+            && let Some(lane) =
+                self.turns.next(|group| self.capacity.places_of(group), |lane| self.capacity.environment_has_slot(lane))
         {
             let ticket = self.waiting.pop(lane).expect("a lane that is ready has a ticket");
             self.start(&ticket);
@@ -251,10 +290,11 @@ impl<T> Dispatch<T> {
             return None;
         }
         self.capacity.look_ahead(now);
-        let free_by_lane = self.capacity.free_by_lane();
-        self.lease.begin(&free_by_lane, now);
+        let (free_by_lane, full_groups) = (self.capacity.free_by_lane(), self.capacity.full_groups());
+        self.lease.begin(&free_by_lane, &full_groups, now);
         let limit = self.capacity.free().min(self.capacity.lease_max());
-        Some(LeaseCommand { limit, free_by_lane, per_lane: self.config.slots_per_lane })
+        let (per_lane, after) = (self.config.slots_per_lane, self.lease.resume());
+        Some(LeaseCommand { limit, free_by_lane, per_lane, full_groups, after })
     }
 
     /// When to poll again, if nothing happens until then.
@@ -285,7 +325,9 @@ impl<T> Dispatch<T> {
     /// Takes over the tasks that a lease brought; it was asked for with their places in mind.
     fn take(&mut self, tickets: Vec<Ticket<T>>, now: Duration) {
         for ticket in tickets {
-            self.capacity.take_place(ticket.lane, Some(ticket.environment));
+            if !self.capacity.is_fair() {
+                self.capacity.take_place(ticket.lane, Some(ticket.environment));
+            }
             if self.is_draining {
                 self.commands.push_back(Command::HandBack(ticket));
             } else {
@@ -315,7 +357,7 @@ impl<T> Dispatch<T> {
 
     fn start(&mut self, ticket: &Ticket<T>) {
         self.capacity.take_slot(ticket.lane);
-        self.turns.pass(ticket.lane);
+        self.turns.pass(self.capacity.grouped(ticket.lane));
         if ticket.order == StartOrder::AsLeased {
             self.capacity.set_starting(ticket.lane, true);
         }
@@ -324,20 +366,20 @@ impl<T> Dispatch<T> {
     /// Hands back all waiting tasks of a lane.
     fn hand_back(&mut self, lane: LaneId) {
         while let Some(ticket) = self.waiting.pop(lane) {
+            self.turns.set_ready(self.capacity.grouped(lane), false);
             self.commands.push_back(Command::HandBack(ticket));
         }
-        self.turns.set_ready(lane, false);
     }
 
     /// Notes whether a lane could start its next waiting task now.
     fn update(&mut self, lane: LaneId) {
         if self.waiting.is_empty() {
-            return self.turns.set_ready(lane, false);
+            return self.turns.set_ready(self.capacity.grouped(lane), false);
         }
         let next = self.waiting.first(lane).map(|next| next.order);
         let is_behind = next == Some(StartOrder::AsLeased) && self.capacity.is_starting(lane);
         let is_ready = next.is_some() && !is_behind && self.capacity.lane_has_slot(lane);
-        self.turns.set_ready(lane, is_ready);
+        self.turns.set_ready(self.capacity.grouped(lane), is_ready);
     }
 }
 

@@ -1,9 +1,16 @@
 //! Endpoints: a URL with its filters, secret and policy.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
 
-use crate::id::{ApplicationId, EndpointId, Id};
+use crate::filter::TypePattern;
+use crate::filter::expression::Expression;
+use crate::id::{ApplicationId, BadId, EndpointId, Id};
 use crate::name::{Metadata, Name};
+use crate::policy::Settings;
+use crate::policy::effective::Levels;
 use crate::poll::POLL_URL;
 use crate::signing::SigningKeys;
 use crate::task::stored_as;
@@ -20,6 +27,28 @@ pub enum EndpointState {
 
 stored_as!(EndpointState { Enabled = 0, Disabled = 1, Gone = 2 });
 
+/// The key of an endpoint in lists of all applications.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EndpointKey {
+    pub application: ApplicationId,
+    pub endpoint: EndpointId,
+}
+
+impl fmt::Display for EndpointKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.application, self.endpoint)
+    }
+}
+
+impl FromStr for EndpointKey {
+    type Err = BadId;
+
+    fn from_str(text: &str) -> Result<EndpointKey, BadId> {
+        let (application, endpoint) = text.split_once('.').ok_or(BadId)?;
+        Ok(EndpointKey { application: application.parse()?, endpoint: endpoint.parse()? })
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     /// Also the id of its lane.
@@ -31,13 +60,19 @@ pub struct Endpoint {
     pub description: String,
     pub state: EndpointState,
     /// Wanted event types; `None` means all, an empty list none.
-    pub event_types: Option<Vec<Name>>,
+    pub event_types: Option<Vec<TypePattern>>,
     /// Channels the endpoint listens to; `None` means all.
     pub channels: Option<Vec<Name>>,
+    /// An expression that messages must satisfy.
+    pub filter: Option<Expression>,
     /// Extra headers of every delivery.
     pub headers: BTreeMap<String, String>,
     /// Deliveries per second. Stored and shown, not enforced.
     pub throttle_rate: Option<u16>,
+    /// The endpoint's own delivery policy.
+    pub policy: Option<Arc<Settings>>,
+    /// The policy of its application. Only endpoints that are read for deliveries have it.
+    pub inherited: Option<Arc<Settings>>,
     pub metadata: Metadata,
     /// A number for the user's own purposes. Stored and shown.
     pub version: u16,
@@ -52,6 +87,11 @@ impl Endpoint {
     /// Whether the endpoint subscribes to nothing and gets only messages that name its URL.
     pub fn is_direct(&self) -> bool {
         self.event_types.as_ref().is_some_and(Vec::is_empty)
+    }
+
+    /// The settings that apply to the endpoint, with those of its environment.
+    pub fn levels<'a>(&'a self, environment: Option<&'a Settings>) -> Levels<'a> {
+        Levels { endpoint: self.policy.as_deref(), application: self.inherited.as_deref(), environment }
     }
 
     /// Whether readers fetch the messages, so that no requests are sent.

@@ -3,6 +3,7 @@
 //! Pure. The stores call it inside the transaction that appends the message, with the endpoints as of that transaction.
 
 use crate::endpoint::{Endpoint, EndpointState};
+use crate::filter::{self, Facts};
 use crate::id::EndpointId;
 use crate::name::Name;
 
@@ -17,8 +18,16 @@ pub enum Audience {
 }
 
 impl Audience {
-    /// Whether `endpoint` gets a message of this type on these channels.
-    pub fn includes(self, endpoint: &Endpoint, event_type: &Name, channels: &[Name]) -> bool {
+    /// Whether `endpoint` gets the message.
+    pub fn includes(self, endpoint: &Endpoint, facts: &Facts<'_>) -> bool {
+        match self {
+            Audience::Subscribers => endpoint.state == EndpointState::Enabled && filter::passes(endpoint, facts),
+            Audience::Only(id) => endpoint.id == id && endpoint.state == EndpointState::Enabled,
+        }
+    }
+
+    /// Whether `endpoint` may get a message of this type on these channels. Its expression decides with the message.
+    pub fn may_include(self, endpoint: &Endpoint, event_type: &Name, channels: &[Name]) -> bool {
         match self {
             Audience::Subscribers => wants(endpoint, event_type, channels),
             Audience::Only(id) => endpoint.id == id && endpoint.state == EndpointState::Enabled,
@@ -26,21 +35,17 @@ impl Audience {
     }
 }
 
-/// Whether `endpoint` gets a message of this type on these channels.
+/// Whether `endpoint` may get a message of this type on these channels.
 pub fn wants(endpoint: &Endpoint, event_type: &Name, channels: &[Name]) -> bool {
-    endpoint.state == EndpointState::Enabled && listens(endpoint, event_type, channels)
-}
-
-/// Whether a message passes the filters of an endpoint, in any state of the endpoint.
-pub fn listens(endpoint: &Endpoint, event_type: &Name, channels: &[Name]) -> bool {
-    endpoint.event_types.as_ref().is_none_or(|wanted| wanted.contains(event_type))
-        && endpoint.channels.as_ref().is_none_or(|wanted| channels.iter().any(|channel| wanted.contains(channel)))
+    endpoint.state == EndpointState::Enabled && filter::passes_plain(endpoint, event_type, channels)
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
-    use crate::id::{ApplicationId, EndpointId, Id};
+    use crate::filter::expression::Expression;
+    use crate::id::{ApplicationId, EndpointId, Id, MessageId};
+    use crate::message::{Message, Rest};
     use crate::signing::SigningKeys;
     use crate::time::Timestamp;
 
@@ -48,32 +53,53 @@ mod tests {
         list.split(',').filter(|name| !name.is_empty()).map(|name| name.parse().unwrap()).collect()
     }
 
-    fn some(list: &str) -> Option<Vec<Name>> {
-        (!list.is_empty()).then(|| names(list))
-    }
-
-    #[track_caller]
-    fn check(types: &str, endpoint_channels: &str, message_channels: &str, want: bool) {
-        let endpoint = Endpoint {
+    pub(crate) fn endpoint(types: Option<&str>, channels: Option<&str>, filter: Option<Expression>) -> Endpoint {
+        Endpoint {
             id: EndpointId(Id::MIN),
             application: ApplicationId(Id::MIN),
             uid: None,
             url: String::new(),
             description: String::new(),
             state: EndpointState::Enabled,
-            event_types: some(types),
-            channels: some(endpoint_channels),
+            event_types: types.map(|list| list.split(',').map(|pattern| pattern.parse().unwrap()).collect()),
+            channels: channels.map(names),
+            filter,
             headers: Default::default(),
             throttle_rate: None,
+            policy: None,
+            inherited: None,
             metadata: Default::default(),
             version: 1,
             keys: SigningKeys::default(),
             created_at: Timestamp::default(),
             updated_at: Timestamp::default(),
             revision: 1,
-        };
+        }
+    }
+
+    pub(crate) fn message(event_type: &str, channels: &str, payload: &str) -> Message {
+        Message {
+            id: MessageId(Id::MIN),
+            application: ApplicationId(Id::MIN),
+            event_type: event_type.parse().unwrap(),
+            event_id: None,
+            channels: names(channels),
+            tags: Vec::new(),
+            payload: Some(payload.to_owned().into()),
+            created_at: Timestamp::default(),
+            rest: Rest::default(),
+        }
+    }
+
+    #[track_caller]
+    fn check(types: &str, endpoint_channels: &str, message_channels: &str, want: bool) {
+        let some = |list: &'static str| (!list.is_empty()).then_some(list);
+        let endpoint = endpoint(some(leak(types)), some(leak(endpoint_channels)), None);
+        let message = message("a.b", message_channels, "{}");
         let included = |audience: Audience, endpoint: &Endpoint| {
-            audience.includes(endpoint, &"a.b".parse().unwrap(), &names(message_channels))
+            let plain = audience.may_include(endpoint, &message.event_type, &message.channels);
+            assert_eq!(audience.includes(endpoint, &Facts::of(&message)), plain, "without an expression");
+            plain
         };
         let only = |byte| Audience::Only(EndpointId(Id::from_bytes([byte; crate::id::ID_BYTES])));
         assert_eq!(included(Audience::Subscribers, &endpoint), want);
@@ -81,6 +107,10 @@ mod tests {
         assert!(!included(only(1), &endpoint));
         let disabled = Endpoint { state: EndpointState::Disabled, ..endpoint };
         assert!(!included(Audience::Subscribers, &disabled) && !included(Audience::Only(disabled.id), &disabled));
+    }
+
+    fn leak(text: &str) -> &'static str {
+        text.to_owned().leak()
     }
 
     #[test]
@@ -93,6 +123,7 @@ mod tests {
     fn event_types_match_whole() {
         check("a.b,c", "", "", true);
         check("a", "", "", false);
+        check("c,a.*", "", "", true);
     }
 
     #[test]
@@ -100,5 +131,19 @@ mod tests {
         check("", "x,y", "y,z", true);
         check("", "x,y", "z", false);
         check("", "x,y", "", false);
+    }
+
+    #[test]
+    fn an_expression_decides_with_the_payload() {
+        let expression = Expression::compile("payload.amount > 100").unwrap();
+        let endpoint = endpoint(Some("a.*"), None, Some(expression));
+        let included = |event_type: &str, payload: &str| {
+            Audience::Subscribers.includes(&endpoint, &Facts::of(&message(event_type, "", payload)))
+        };
+        assert!(included("a.b", r#"{"amount": 101}"#));
+        assert!(!included("a.b", r#"{"amount": 100}"#));
+        assert!(!included("b.b", r#"{"amount": 101}"#));
+        assert!(!included("a.b", "{}"), "an error does not match");
+        assert!(Audience::Only(endpoint.id).includes(&endpoint, &Facts::of(&message("b", "", "{}"))));
     }
 }

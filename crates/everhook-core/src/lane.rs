@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::id::{EnvironmentId, ID_BYTES};
+use crate::id::{EnvironmentId, ID_BYTES, LaneId};
 use crate::limits::{LEASE_JOBS_MAX, LEASE_TASKS_MAX};
 use crate::name::Name;
 use crate::queue::{Queue, Rate, queue_id};
@@ -77,6 +77,14 @@ impl FeedKey {
     pub fn from_slice(bytes: &[u8]) -> Option<FeedKey> {
         matches!(bytes.len(), 1 | ID_BYTES).then(|| FeedKey(bytes.to_vec()))
     }
+}
+
+/// The place of a lane among the ready lanes of a feed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LanePosition {
+    pub ready_at: Timestamp,
+    pub environment: EnvironmentId,
+    pub lane: LaneId,
 }
 
 /// The limits of the lanes of one group, over all nodes.

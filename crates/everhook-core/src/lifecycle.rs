@@ -24,6 +24,8 @@ pub enum DeathCause {
     EndpointGone,
     /// The receiver wants no further attempt of this delivery.
     Aborted,
+    /// The policy allows no further attempt after this status.
+    Rejected,
     /// Too many holders crashed while running the task.
     Poison,
 }
@@ -92,6 +94,7 @@ pub fn decide(task: &Task, outcome: Outcome, policy: &RetryPolicy, jitter: Jitte
         | Outcome::LastSuccess
         | Outcome::Gone
         | Outcome::Aborted
+        | Outcome::Rejected
         | Outcome::Throttled { .. }
         | Outcome::Failure { .. } => task.tries + 1,
     };
@@ -101,6 +104,7 @@ pub fn decide(task: &Task, outcome: Outcome, policy: &RetryPolicy, jitter: Jitte
         Outcome::Cancelled => Verdict::Cancel,
         Outcome::Gone => Verdict::Die(DeathCause::EndpointGone),
         Outcome::Aborted => Verdict::Die(DeathCause::Aborted),
+        Outcome::Rejected => Verdict::Die(DeathCause::Rejected),
         // A cancel request outranks retries and poison, but not a result: finished work stays finished.
         _ if task.cancel => Verdict::Cancel,
         Outcome::Abandoned if crashes >= CRASHES_MAX => Verdict::Die(DeathCause::Poison),
@@ -156,6 +160,7 @@ fn end_state(verdict: Verdict) -> EndState {
 
 /// Holds the lane of an overloaded or hanging receiver, because its other tasks would fail, too. Without `Retry-After`
 /// the hold is capped: late in the schedule the task's own delay is a day, but other tasks may succeed sooner.
+/// Deliveries without `Retry-After` do not come here: their lanes slow down by a window (`dispatch::health`).
 fn hold(outcome: Outcome, verdict: Verdict) -> Option<Duration> {
     match (outcome, verdict) {
         (Outcome::Throttled { retry_after: None }, Verdict::RetryIn(delay)) => Some(delay.min(LANE_HOLD_MAX)),
@@ -170,6 +175,7 @@ impl fmt::Display for DeathCause {
             DeathCause::AttemptsExhausted => "attempts exhausted",
             DeathCause::EndpointGone => "endpoint gone",
             DeathCause::Aborted => "aborted by the receiver",
+            DeathCause::Rejected => "rejected by the receiver",
             DeathCause::Poison => "poison",
         })
     }

@@ -36,6 +36,18 @@ pub const METADATA_BYTES_MAX: usize = 4096;
 pub const ENDPOINT_EVENT_TYPES_MAX: usize = 500;
 /// Total length of an endpoint's event type names: every fan-out of its application holds them in memory.
 pub const ENDPOINT_EVENT_TYPES_BYTES_MAX: usize = 8 * 1024;
+/// Longest filter expression of an endpoint.
+pub const FILTER_BYTES_MAX: usize = 1024;
+/// Parts of a filter expression.
+pub const FILTER_NODES_MAX: usize = 200;
+/// Deepest nesting of a filter expression.
+pub const FILTER_DEPTH_MAX: usize = 24;
+/// Memory of a compiled pattern in a filter expression.
+pub const FILTER_PATTERN_BYTES_MAX: usize = 64 * 1024;
+/// Steps of one evaluation of a filter expression.
+pub const FILTER_STEPS_MAX: usize = 20_000;
+/// Steps of all filter expressions for one message.
+pub const FILTER_MESSAGE_STEPS_MAX: usize = 1_000_000;
 /// Channels an endpoint may listen to.
 pub const ENDPOINT_CHANNELS_MAX: usize = 10;
 /// Channels one message may name.
@@ -82,6 +94,34 @@ pub const RETRY_DELAY_MAX: Duration = Duration::from_secs(24 * 3600);
 pub const LANE_HOLD_MAX: Duration = Duration::from_secs(60);
 /// Entries of a retry schedule.
 pub const RETRY_DELAYS_MAX: usize = 100;
+/// Largest random share of a retry delay.
+pub const JITTER_PERCENT_MAX: u8 = 100;
+/// Statuses and classes in a list of final statuses.
+pub const FINAL_STATUSES_MAX: usize = 32;
+/// Longest time for a receiver to answer a delivery, which occupies a slot until then.
+pub const SEND_TIMEOUT_MAX: Duration = Duration::from_secs(120);
+/// Event types with settings of their own, in one policy.
+pub const POLICY_TYPES_MAX: usize = 32;
+/// Deliveries in one period of a rate limit.
+pub const RATE_COUNT_MAX: u32 = 100_000;
+/// Longest period of a rate limit.
+pub const RATE_SECONDS_MAX: u32 = 86_400;
+/// Largest concurrency limit of an endpoint.
+pub const CONCURRENCY_MAX: u32 = 10_000;
+/// Attempts that a circuit breaker may wait for.
+pub const BREAKER_ATTEMPTS_MAX: u32 = 10_000;
+/// Longest window and longest open time of a circuit breaker.
+pub const BREAKER_TIME_MAX: Duration = Duration::from_secs(3600);
+/// Shortest time of failures after which an endpoint is disabled.
+pub const DISABLE_AFTER_MIN: Duration = Duration::from_secs(3600);
+/// Longest time of failures after which an endpoint is disabled.
+pub const DISABLE_AFTER_MAX: Duration = Duration::from_secs(90 * 24 * 3600);
+/// Default time of failures after which an endpoint is disabled.
+pub const DISABLE_AFTER_DEFAULT: Duration = Duration::from_secs(5 * 24 * 3600);
+/// Longest JSON pointer of an ordering key.
+pub const ORDERING_KEY_BYTES_MAX: usize = 256;
+/// Longest template of a legacy signature.
+pub const LEGACY_TEMPLATE_BYTES_MAX: usize = 256;
 /// Longest snooze of a job.
 pub const SNOOZE_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Crashes of holders after which a task dies as poison.
@@ -108,6 +148,8 @@ pub const SETTLE_QUEUE_MAX: usize = 4096;
 pub const SETTLE_STALL_MAX: Duration = Duration::from_secs(30);
 /// Lanes that one lease visits.
 pub const LEASE_LANES_MAX: usize = 256;
+/// Ready lanes that one lease of deliveries passes over to find them, because their groups are at their share.
+pub const LEASE_SCAN_MAX: usize = 1024;
 /// Tasks that one lease returns.
 pub const LEASE_TASKS_MAX: usize = 500;
 /// Jobs that one lease returns. Larger than for tasks: job records are smaller than messages, and all jobs may be in
@@ -121,6 +163,30 @@ pub const SESSIONS_LISTED_MAX: usize = 1000;
 pub const BACKLOG_COUNTED_MAX: usize = 100_000;
 /// Lanes whose oldest due task is sampled for metrics: the lanes that have waited longest.
 pub const BACKLOG_LANES_MAX: usize = 64;
+/// Endpoints with the most failures that one span of traffic lists.
+pub const TRAFFIC_ENDPOINTS_MAX: usize = 20;
+/// Time after which counts of traffic that could not be written are dropped.
+pub const TRAFFIC_UNWRITTEN_MAX: Duration = Duration::from_secs(3600);
+/// Time for which counts of traffic are kept by minute and by quarter of an hour.
+pub const TRAFFIC_MINUTES_KEPT: Duration = Duration::from_secs(2 * 24 * 3600);
+/// Time for which counts of traffic are kept by hour.
+pub const TRAFFIC_HOURS_KEPT: Duration = Duration::from_secs(90 * 24 * 3600);
+/// Rows of traffic that one read returns, newest first: a day of quarters or a week of hours of 100 nodes.
+pub const TRAFFIC_ROWS_MAX: usize = 20_000;
+/// Rows of traffic that one statement writes.
+pub const TRAFFIC_ROWS_WRITTEN_MAX: usize = 500;
+/// Applications among which a message is looked up by its id alone, newest first.
+pub const LOOKUP_APPLICATIONS_MAX: usize = 10_000;
+/// Endpoints whose failure groups one page lists.
+pub const FAILURE_ENDPOINTS_MAX: usize = 50;
+/// Dead deliveries of an endpoint that a list of failure groups counts, newest first.
+pub const FAILURES_LISTED_MAX: usize = 1000;
+/// Dead deliveries of an endpoint that one failure group counts, newest first.
+pub const FAILURES_COUNTED_MAX: usize = 10_000;
+/// Longest note of an operator about a failure group.
+pub const NOTE_CHARS_MAX: usize = 1000;
+/// Open tasks of an environment that one overview counts, of each state.
+pub const OVERVIEW_TASKS_MAX: usize = 10_000;
 /// Attempts that one request for the statistics of an endpoint reads, newest first.
 pub const STATS_ROWS_MAX: usize = 100_000;
 /// Dead tasks that one transaction redrives.

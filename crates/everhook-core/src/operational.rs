@@ -7,9 +7,10 @@
 use std::fmt;
 
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::endpoint::{Endpoint, EndpointState};
-use crate::id::{ApplicationId, AttemptId, EndpointId, Id, MessageId};
+use crate::id::{ApplicationId, AttemptId, BackgroundTaskId, EndpointId, Id, MessageId};
 use crate::name::Name;
 use crate::time::Timestamp;
 
@@ -50,6 +51,7 @@ events! {
     AttemptFailing = "message.attempt.failing",
     AttemptExhausted = "message.attempt.exhausted",
     AttemptRecovered = "message.attempt.recovered",
+    BackgroundTaskFinished = "background_task.finished",
 }
 
 impl OperationalEvent {
@@ -114,17 +116,31 @@ pub struct ReportedAttempt {
     pub timestamp: Timestamp,
 }
 
+/// The data of an event about a background task.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BackgroundNews {
+    pub task_id: BackgroundTaskId,
+    pub task: &'static str,
+    pub status: &'static str,
+    /// The result of the task.
+    pub data: Value,
+}
+
 /// An event with its data.
 #[derive(Clone, Debug)]
 pub enum News {
     Endpoint(OperationalEvent, EndpointNews),
     Attempt(OperationalEvent, AttemptNews),
+    /// A background task has finished.
+    Background(BackgroundNews),
 }
 
 impl News {
     pub fn event(&self) -> OperationalEvent {
         match self {
             News::Endpoint(event, _) | News::Attempt(event, _) => *event,
+            News::Background(_) => OperationalEvent::BackgroundTaskFinished,
         }
     }
 
@@ -139,6 +155,7 @@ impl News {
         let text = match self {
             News::Endpoint(_, data) => serde_json::to_string(&Body { r#type, data }),
             News::Attempt(_, data) => serde_json::to_string(&Body { r#type, data }),
+            News::Background(data) => serde_json::to_string(&Body { r#type, data }),
         };
         text.expect("ids, names and times are always JSON")
     }
@@ -185,6 +202,9 @@ mod tests {
             channels: None,
             headers: BTreeMap::new(),
             throttle_rate: None,
+            policy: None,
+            inherited: None,
+            filter: None,
             metadata: Default::default(),
             version: 1,
             keys: SigningKeys::default(),

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use crate::dispatch::health::Sign;
 use crate::limits::RETRY_DELAY_MAX;
+use crate::policy::statuses::FinalStatuses;
 use crate::task::stored_as;
 use crate::time::Timestamp;
 
@@ -181,6 +183,8 @@ pub enum Outcome {
     },
     /// Failed; the receiver wants no further attempt.
     Aborted,
+    /// Failed with a status after which the policy allows no further attempt.
+    Rejected,
     /// Postponed by the handler, without using a try.
     Snoozed {
         wait: Duration,
@@ -194,14 +198,36 @@ pub enum Outcome {
     Cancelled,
 }
 
+/// Returns the meaning of an outcome for the speed of its lane.
+pub fn sign(class: Class, outcome: Outcome) -> Sign {
+    match (outcome, class) {
+        (Outcome::Success | Outcome::LastSuccess, _) => Sign::Well,
+        (_, Class::Timeout | Class::Throttled) => Sign::Overloaded,
+        (_, Class::Dns | Class::Connect | Class::Tls) => Sign::Unreachable,
+        _ => Sign::Neutral,
+    }
+}
+
 /// Classifies the result of a delivery's request. `now` resolves a `Retry-After` date.
-pub fn classify(sent: &Result<Reply, SendFailure>, now: Timestamp) -> (Class, Outcome) {
+pub fn classify(sent: &Result<Reply, SendFailure>, now: Timestamp, finals: &FinalStatuses) -> (Class, Outcome) {
     let (class, outcome) = classify_status(sent, now);
+    let outcome = match outcome {
+        // The lane of an endpoint slows down by its window, see `sign`. A single timeout does not hold it.
+        Outcome::Throttled { retry_after: None } => Outcome::Failure { retry_after: None },
+        // A receiver that asks for a delay means all requests.
+        Outcome::Failure { retry_after: Some(wait) } => Outcome::Throttled { retry_after: Some(wait) },
+        outcome => outcome,
+    };
     let wish = sent.as_ref().ok().and_then(|reply| reply.wish);
     match (wish, outcome) {
         (Some(Wish::Disable), Outcome::Success) => (class, Outcome::LastSuccess),
         (Some(Wish::Disable), _) => (Class::Gone, Outcome::Gone),
         (Some(Wish::AbortMessage), Outcome::Throttled { .. } | Outcome::Failure { .. }) => (class, Outcome::Aborted),
+        (_, Outcome::Throttled { .. } | Outcome::Failure { .. })
+            if sent.as_ref().is_ok_and(|reply| finals.contains(reply.status)) =>
+        {
+            (class, Outcome::Rejected)
+        }
         (Some(Wish::AbortMessage) | None, outcome) => (class, outcome),
     }
 }
@@ -209,8 +235,7 @@ pub fn classify(sent: &Result<Reply, SendFailure>, now: Timestamp) -> (Class, Ou
 fn classify_status(sent: &Result<Reply, SendFailure>, now: Timestamp) -> (Class, Outcome) {
     let reply = match sent {
         Ok(reply) => reply,
-        // A hanging receiver probably hangs for its other tasks, too, and each would block a slot until its timeout.
-        // The lane backs off, as after 429.
+        // A hanging receiver is probably overloaded, as after 429.
         Err(failure) if failure.class == Class::Timeout => {
             return (Class::Timeout, Outcome::Throttled { retry_after: None });
         }
@@ -258,7 +283,7 @@ mod tests {
         let retry_after = (!retry_after.is_empty()).then(|| retry_after.to_owned());
         let reply = Reply { status, retry_after, wish: None, body: Bytes::new() };
         // 1994-11-15 08:12:00 UTC
-        let (class, outcome) = classify(&Ok(reply), Timestamp::from_millis(784_887_120_000));
+        let (class, outcome) = classify(&Ok(reply), Timestamp::from_millis(784_887_120_000), &FinalStatuses::default());
         assert_eq!(format!("{class} {outcome:?}"), want);
     }
 
@@ -283,9 +308,9 @@ mod tests {
     #[test]
     fn gone_and_throttled_are_their_own_outcomes() {
         check(410, "", "gone Gone");
-        check(429, "", "throttled Throttled { retry_after: None }");
+        check(429, "", "throttled Failure { retry_after: None }");
         check(502, "7", "throttled Throttled { retry_after: Some(7s) }");
-        check(504, "", "throttled Throttled { retry_after: None }");
+        check(504, "", "throttled Failure { retry_after: None }");
     }
 
     #[test]
@@ -303,7 +328,7 @@ mod tests {
     fn a_receiver_can_disable_its_endpoint_and_abort_a_message() {
         let with = |status, header: &str| {
             let reply = Reply { status, retry_after: None, wish: Wish::parse(header), body: Bytes::new() };
-            classify(&Ok(reply), Timestamp::default())
+            classify(&Ok(reply), Timestamp::default(), &FinalStatuses::default())
         };
         assert_eq!(with(204, "disable"), (Class::Success, Outcome::LastSuccess));
         assert_eq!(with(500, " Disable "), (Class::Gone, Outcome::Gone));
@@ -316,18 +341,35 @@ mod tests {
 
     #[test]
     fn retry_after_is_read_as_seconds_or_date_and_capped() {
-        check(503, "120", "status Failure { retry_after: Some(120s) }");
-        check(503, "Tue, 15 Nov 1994 08:12:31 GMT", "status Failure { retry_after: Some(31s) }");
-        check(503, "Tue, 15 Nov 1994 08:00:00 GMT", "status Failure { retry_after: Some(0ns) }");
-        check(503, "99999999", "status Failure { retry_after: Some(86400s) }");
+        check(503, "120", "status Throttled { retry_after: Some(120s) }");
+        check(503, "Tue, 15 Nov 1994 08:12:31 GMT", "status Throttled { retry_after: Some(31s) }");
+        check(503, "Tue, 15 Nov 1994 08:00:00 GMT", "status Throttled { retry_after: Some(0ns) }");
+        check(503, "99999999", "status Throttled { retry_after: Some(86400s) }");
         check(503, "-1", "status Failure { retry_after: None }");
         check(503, "soon", "status Failure { retry_after: None }");
     }
 
     #[test]
+    fn a_final_status_ends_the_retries() {
+        let finals: FinalStatuses = serde_json::from_str(r#"["4xx", 502]"#).unwrap();
+        let with = |status, retry_after: Option<&str>| {
+            let retry_after = retry_after.map(str::to_owned);
+            let reply = Reply { status, retry_after, wish: None, body: Bytes::new() };
+            classify(&Ok(reply), Timestamp::default(), &finals)
+        };
+        assert_eq!(with(404, Some("60")), (Class::Status, Outcome::Rejected));
+        assert_eq!(with(502, None), (Class::Throttled, Outcome::Rejected));
+        assert_eq!(with(410, None), (Class::Gone, Outcome::Gone));
+        assert_eq!(with(429, None), (Class::Throttled, Outcome::Failure { retry_after: None }));
+        assert_eq!(with(500, None), (Class::Status, Outcome::Failure { retry_after: None }));
+        assert_eq!(with(204, None), (Class::Success, Outcome::Success));
+    }
+
+    #[test]
     fn a_timeout_holds_the_lane_and_a_refused_connection_does_not() {
-        let fail = |class| classify(&Err(SendFailure::new(class, "")), Timestamp::default()).1;
-        assert_eq!(fail(Class::Timeout), Outcome::Throttled { retry_after: None });
+        let fail =
+            |class| classify(&Err(SendFailure::new(class, "")), Timestamp::default(), &FinalStatuses::default()).1;
+        assert_eq!(fail(Class::Timeout), Outcome::Failure { retry_after: None });
         assert_eq!(fail(Class::Connect), Outcome::Failure { retry_after: None });
         assert_eq!(fail(Class::Blocked), Outcome::Failure { retry_after: None });
     }

@@ -12,14 +12,29 @@ pub enum ResourceKind {
     Queue,
     Schedule,
     Integration,
+    /// The delivery policy of the environment, at most one.
+    EnvironmentPolicy,
 }
 
-stored_as!(ResourceKind { Application = 0, Endpoint = 1, EventType = 2, Queue = 3, Schedule = 4, Integration = 5 });
+stored_as!(ResourceKind {
+    Application = 0,
+    Endpoint = 1,
+    EventType = 2,
+    Queue = 3,
+    Schedule = 4,
+    Integration = 5,
+    EnvironmentPolicy = 6,
+});
 
 impl ResourceKind {
     /// Whether the id follows from the name, so that resources of the same name are one resource.
     pub const fn is_named(self) -> bool {
-        matches!(self, ResourceKind::EventType | ResourceKind::Queue)
+        matches!(self, ResourceKind::EventType | ResourceKind::Queue | ResourceKind::EnvironmentPolicy)
+    }
+
+    /// Whether the resource exists before its first change, with defaults and revision 0.
+    pub const fn exists_by_default(self) -> bool {
+        matches!(self, ResourceKind::Queue | ResourceKind::EnvironmentPolicy)
     }
 
     /// Whether a deleted resource keeps its row. Old messages show deleted endpoints, and a repeated request returns
@@ -32,4 +47,9 @@ impl ResourceKind {
 /// The id of an event type, the same in every environment.
 pub fn event_type_id(name: &Name) -> Id {
     Id::derived(&[b"event type", name.as_str().as_bytes()])
+}
+
+/// The id of the delivery policy of an environment, the same in every environment.
+pub fn environment_policy_id() -> Id {
+    Id::derived(&[b"environment policy"])
 }

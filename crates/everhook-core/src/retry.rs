@@ -9,7 +9,7 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::limits::{RETRY_DELAY_MAX, RETRY_DELAYS_MAX};
+use crate::limits::{JOB_ATTEMPTS_DEFAULT, RETRY_DELAY_MAX, RETRY_DELAYS_MAX};
 
 /// A random number in 0..1, drawn by the caller, so that decisions stay deterministic.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,7 +36,11 @@ impl Jitter {
 pub struct RetryPolicy {
     backoff: Backoff,
     attempts_max: u32,
+    jitter_percent: u8,
 }
+
+/// The random share of a delay, unless a policy sets another one.
+pub const JITTER_PERCENT_DEFAULT: u8 = 20;
 
 /// The delay after each failed attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,25 +75,40 @@ impl RetryPolicy {
 
     /// A policy with up to `attempts_max` attempts, including the first.
     pub fn with(backoff: Backoff, attempts_max: u32) -> Result<RetryPolicy, BadRetryPolicy> {
-        match &backoff {
-            Backoff::List(delays) if delays.len() > RETRY_DELAYS_MAX => return Err(BadRetryPolicy::TooMany),
-            Backoff::List(delays) if delays.is_empty() && attempts_max > 1 => return Err(BadRetryPolicy::Empty),
-            Backoff::List(delays) if delays.iter().any(|delay| *delay > RETRY_DELAY_MAX) => {
-                return Err(BadRetryPolicy::TooLong);
-            }
-            Backoff::Exponential { cap, .. } if *cap > RETRY_DELAY_MAX => return Err(BadRetryPolicy::TooLong),
-            Backoff::Exponential { base, cap } if cap < base => return Err(BadRetryPolicy::CapBelowBase),
-            Backoff::List(_) | Backoff::Exponential { .. } => {}
+        match backoff.check() {
+            // A single attempt needs no delay.
+            Err(BadRetryPolicy::Empty) if attempts_max == 1 => {}
+            checked => checked?,
         }
-        if !(1..=RETRY_DELAYS_MAX + 1).contains(&usize::try_from(attempts_max).unwrap_or(usize::MAX)) {
-            return Err(BadRetryPolicy::Attempts);
-        }
-        Ok(RetryPolicy { backoff, attempts_max })
+        RetryPolicy::check_attempts(attempts_max)?;
+        Ok(RetryPolicy { backoff, attempts_max, jitter_percent: JITTER_PERCENT_DEFAULT })
+    }
+
+    /// Replaces the random share of delays, ±20 % without this call.
+    #[must_use]
+    pub fn with_jitter(self, jitter_percent: u8) -> RetryPolicy {
+        RetryPolicy { jitter_percent: jitter_percent.min(100), ..self }
+    }
+
+    /// Allows at most `attempts_max` attempts, and at least one.
+    #[must_use]
+    pub fn limited_to(self, attempts_max: u32) -> RetryPolicy {
+        RetryPolicy { attempts_max: self.attempts_max.min(attempts_max).max(1), ..self }
+    }
+
+    pub fn check_attempts(attempts_max: u32) -> Result<(), BadRetryPolicy> {
+        let is_valid = usize::try_from(attempts_max).is_ok_and(|max| (1..=RETRY_DELAYS_MAX + 1).contains(&max));
+        if is_valid { Ok(()) } else { Err(BadRetryPolicy::Attempts) }
     }
 
     /// Number of attempts, including the first.
     pub fn attempts_max(&self) -> u32 {
         self.attempts_max
+    }
+
+    /// The random share of delays.
+    pub fn jitter_percent(&self) -> u8 {
+        self.jitter_percent
     }
 
     /// The delays, without jitter.
@@ -99,18 +118,40 @@ impl RetryPolicy {
 
     /// Returns the delay after the attempt number `tries`, or `None` if no attempts are left.
     ///
-    /// Jitter is ±20 %. Near the cap it is drawn from the range below the cap: clipping would put half of all retries
-    /// at the same instant.
+    /// Near the cap, jitter is drawn from the range below the cap: clipping would put half of all retries at the same
+    /// instant.
     pub fn delay(&self, tries: u32, jitter: Jitter) -> Option<Duration> {
         let failures = tries.checked_sub(1).filter(|_| tries < self.attempts_max)?;
         let (delay, cap) = self.backoff.delay(failures)?;
-        let low = delay.mul_f64(0.8);
-        let high = delay.mul_f64(1.2).min(cap);
+        let share = f64::from(self.jitter_percent) / 100.0;
+        let low = delay.mul_f64(1.0 - share);
+        let high = delay.mul_f64(1.0 + share).min(cap);
         Some(low + jitter.share_of(high - low))
     }
 }
 
 impl Backoff {
+    pub fn check(&self) -> Result<(), BadRetryPolicy> {
+        match self {
+            Backoff::List(delays) if delays.len() > RETRY_DELAYS_MAX => Err(BadRetryPolicy::TooMany),
+            Backoff::List(delays) if delays.is_empty() => Err(BadRetryPolicy::Empty),
+            Backoff::List(delays) if delays.iter().any(|delay| *delay > RETRY_DELAY_MAX) => {
+                Err(BadRetryPolicy::TooLong)
+            }
+            Backoff::Exponential { cap, .. } if *cap > RETRY_DELAY_MAX => Err(BadRetryPolicy::TooLong),
+            Backoff::Exponential { base, cap } if cap < base => Err(BadRetryPolicy::CapBelowBase),
+            Backoff::List(_) | Backoff::Exponential { .. } => Ok(()),
+        }
+    }
+
+    /// The number of attempts that follows from the back-off alone: one more than a list has delays.
+    pub fn attempts(&self) -> u32 {
+        match self {
+            Backoff::List(delays) => u32::try_from(delays.len()).map_or(u32::MAX, |delays| delays.saturating_add(1)),
+            Backoff::Exponential { .. } => JOB_ATTEMPTS_DEFAULT,
+        }
+    }
+
     /// Returns the delay without jitter after `failures` earlier failures, and its cap.
     fn delay(&self, failures: u32) -> Option<(Duration, Duration)> {
         match self {
@@ -192,7 +233,7 @@ impl Default for RetryPolicy {
         const HOUR: u64 = 3600;
         let secs = [5, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, 24 * HOUR];
         let delays = secs.map(Duration::from_secs).to_vec();
-        RetryPolicy { attempts_max: 10, backoff: Backoff::List(delays) }
+        RetryPolicy { attempts_max: 10, backoff: Backoff::List(delays), jitter_percent: JITTER_PERCENT_DEFAULT }
     }
 }
 

@@ -12,18 +12,20 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use everhook_core::application::Application;
 use everhook_core::background::{ApplicationUsage, BACKGROUND_QUEUE, BackgroundKind, BackgroundTask, Position};
-use everhook_core::id::{ApplicationId, EnvironmentId, JobId, SERVER_ENVIRONMENT};
+use everhook_core::id::{ApplicationId, BackgroundTaskId, EnvironmentId, JobId, MessageId, SERVER_ENVIRONMENT};
 use everhook_core::job::report::Report;
 use everhook_core::job::{Job, RunAt};
 use everhook_core::limits::{OWN_RESULT_BYTES_MAX, PAGE_MAX};
+use everhook_core::operational::{BackgroundNews, News, OPERATIONAL_APPLICATION};
 use everhook_core::scope::{AppScope, Scope};
 use everhook_store::background::{Advance, BulkWork, owner_key};
 use everhook_store::catalog::{Having, Locator, Order, Slice};
 use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
 use everhook_store::job::NewJob;
-use everhook_store::query;
+use everhook_store::lease::{Append, NewMessage};
 use everhook_store::store::{Reads, Store};
+use everhook_store::{operational, query};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tracing::info;
@@ -91,7 +93,13 @@ impl Handler for BackgroundWorker {
             BackgroundTask::ApplicationUsage(usage) => self.application_usage(&context, environment, &usage).await,
             BackgroundTask::EventTypeUsage => self.event_type_usage(&context, environment).await,
         };
-        finish.unwrap_or_else(|error| Finish::other(Report::Failed { retry_after: None }, error.to_string()))
+        let told = match finish {
+            Ok(finish) if finish.report == Report::Completed => {
+                self.tell_finished(&context, environment, kind, &finish).await.map(|()| finish)
+            }
+            finish => finish,
+        };
+        told.unwrap_or_else(|error| Finish::other(Report::Failed { retry_after: None }, error.to_string()))
     }
 }
 
@@ -136,6 +144,27 @@ impl BackgroundWorker {
             }
             tokio::time::sleep(pause(now.saturating_sub(slice_began))).await;
         }
+    }
+
+    /// Tells the operator of the environment that a background task has finished. A crash before the end of the job
+    /// repeats this; the key makes it one event.
+    async fn tell_finished(
+        &self,
+        context: &Context,
+        environment: EnvironmentId,
+        kind: BackgroundKind,
+        finish: &Finish,
+    ) -> Result<(), StoreError> {
+        let task_id = BackgroundTaskId(context.job().id.0);
+        let data = finish.result.as_deref().and_then(|json| serde_json::from_slice(json).ok()).unwrap_or(Value::Null);
+        let news = News::Background(BackgroundNews { task_id, task: kind.as_str(), status: "finished", data });
+        let message = operational::message(environment, &news, MessageId(context.new_id()));
+        let key = DedupKey::event_id(OPERATIONAL_APPLICATION, &name(&task_id.to_string()));
+        let new = NewMessage { keys: vec![key], ..message };
+        // Without an operational endpoint there is no application to append to, and nobody to tell.
+        self.store.append(Append { fast: None, messages: vec![new] }).await?;
+        context.wake_deliveries();
+        Ok(())
     }
 
     async fn application_usage(

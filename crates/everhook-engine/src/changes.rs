@@ -7,12 +7,14 @@ use everhook_core::application::Environment;
 use everhook_core::batch::Resolution;
 use everhook_core::delivery::DeliveryAction;
 use everhook_core::endpoint::EndpointState;
+use everhook_core::failure_group::{GroupKey, GroupState};
 use everhook_core::id::{BatchId, Id, JobId, OrgId};
 use everhook_core::job::report::Progress;
 use everhook_core::job::{JobAction, LeaseLost, LeaseProof};
 use everhook_core::name::Name;
 use everhook_core::poll::PollMark;
 use everhook_core::scope::{AppScope, Scope};
+use everhook_core::time::Timestamp;
 use everhook_core::token::{TokenEnd, TokenKeyChange};
 use everhook_store::batch::{BatchRecord, NewBatch, Resolve, Resolved};
 use everhook_store::catalog::{Created, NewTokenKey, Replaced};
@@ -112,14 +114,21 @@ impl Node {
         let (is_queue, enables) = match &changed.resource {
             Resource::Queue(_) => (true, false),
             Resource::Endpoint(endpoint) => (false, endpoint.state == EndpointState::Enabled),
-            Resource::Application(_) | Resource::EventType(_) | Resource::Schedule(_) | Resource::Integration(_) => {
-                (false, false)
-            }
+            Resource::Application(_)
+            | Resource::EventType(_)
+            | Resource::Schedule(_)
+            | Resource::Integration(_)
+            | Resource::EnvironmentPolicy(_) => (false, false),
         };
+        let is_policy = matches!(changed.resource, Resource::EnvironmentPolicy(_));
         let replaced = self.counted(self.store.replace_resource(scope, changed).await?).map(of_kind);
         let is_done = matches!(replaced, Replaced::Done(_));
         if is_done && is_queue {
             self.queue_changed();
+        }
+        if is_done && is_policy {
+            // Other nodes read the change at their next interval.
+            self.policies.read(&*self.store).await;
         }
         if is_done && enables {
             self.wakeups.hint_deliveries();
@@ -179,6 +188,17 @@ impl Node {
             self.wakeups.hint_jobs();
         }
         Ok(steered)
+    }
+
+    /// Notes the state of a failure group. Returns the time of the note.
+    pub async fn mark_failures(
+        &self,
+        scope: Scope,
+        key: GroupKey,
+        state: GroupState,
+        note: String,
+    ) -> Result<Timestamp, StoreError> {
+        self.store.mark_failures(scope, key, state, note).await
     }
 
     /// Removes the content of an object for good. Returns false if the object does not exist.

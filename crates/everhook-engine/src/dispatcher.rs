@@ -9,8 +9,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use everhook_core::dispatch::health::Sign;
 use everhook_core::dispatch::{Command, Dispatch, Event, LeaseCommand, Ticket};
+use everhook_core::fair::GroupedLane;
 use everhook_core::id::{EnvironmentId, LaneId};
+use everhook_core::lane::LanePosition;
 use everhook_core::share::Tenants;
 use everhook_store::capacity::{Capacity, Slot};
 use everhook_store::error::StoreError;
@@ -118,6 +121,27 @@ impl<T> NodeCapacity<T> {
         })
     }
 
+    /// Passes the end of an attempt to the machine. `rest` says that the receiver asks for a delay. Returns how long the
+    /// lane has to rest by the decision of the machine, and its first command.
+    pub(crate) fn ended(
+        &self,
+        lane: LaneId,
+        sign: Sign,
+        rest: bool,
+        now: Duration,
+    ) -> (Option<Duration>, Option<Command<T>>) {
+        self.update(|dispatch| {
+            // The machine must know that the endpoint backs off before it sees the free slot. It would otherwise start
+            // the next delivery of the same lane.
+            let rests = dispatch.learn(lane, sign, now);
+            if rest {
+                dispatch.handle(Event::Rest(lane), now);
+            }
+            dispatch.handle(Event::Ended(lane), now);
+            (rests, dispatch.poll(now))
+        })
+    }
+
     pub(crate) fn poll(&self, now: Duration) -> Option<Command<T>> {
         self.update(|dispatch| dispatch.poll(now))
     }
@@ -162,8 +186,12 @@ impl<T: Send + 'static> NodeCapacity<T> {
 }
 
 impl<T: Send> Capacity for NodeCapacity<T> {
-    fn reserve(&self, lane: LaneId) -> bool {
+    fn reserve(&self, lane: GroupedLane) -> bool {
         !self.is_closed.load(Ordering::Acquire) && self.lock().dispatch.reserve(lane)
+    }
+
+    fn plan_lease(&self, lanes: &[GroupedLane], most: usize) -> Vec<usize> {
+        self.lock().dispatch.plan_lease(lanes, most)
     }
 
     fn release(&self, lane: LaneId) {
@@ -208,6 +236,8 @@ pub(crate) struct WorkGrant<T> {
     pub(crate) tickets: Vec<Ticket<T>>,
     /// The time until more tasks may be due.
     pub(crate) next_ready: Option<Duration>,
+    /// The position at which the next lease goes on.
+    pub(crate) resume: Option<LanePosition>,
     /// True if due tasks may have been left because their slots are promised to other environments.
     pub(crate) held_back: bool,
     /// The error that ended the lease. The tickets leased before the error are valid.
@@ -217,7 +247,7 @@ pub(crate) struct WorkGrant<T> {
 impl<T> Default for WorkGrant<T> {
     /// The grant of a lease that brought nothing.
     fn default() -> WorkGrant<T> {
-        WorkGrant { tickets: Vec::new(), next_ready: None, held_back: false, failed: None }
+        WorkGrant { tickets: Vec::new(), next_ready: None, resume: None, held_back: false, failed: None }
     }
 }
 
@@ -294,9 +324,9 @@ fn begin<'a, S: Source>(
 }
 
 fn finish<R: Run>(node: &Node, runner: &R, session: &Arc<Session>, grant: WorkGrant<R::Task>) {
-    let WorkGrant { tickets, next_ready, held_back, failed } = grant;
+    let WorkGrant { tickets, next_ready, resume, held_back, failed } = grant;
     let leased = match failed {
-        None => Event::Leased { tickets, next_ready },
+        None => Event::Leased { tickets, next_ready, resume },
         Some(error) => {
             warn!(error = &error as &dyn std::error::Error, "could not lease tasks");
             if error.is_in_doubt() {

@@ -13,11 +13,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use everhook_core::background::{BACKGROUND_QUEUE, BackgroundKind};
 use everhook_core::dispatch::{Dispatch, DispatchConfig};
-use everhook_core::id::{Id, SERVER_ENVIRONMENT};
+use everhook_core::id::{EnvironmentId, Id, SERVER_ENVIRONMENT};
 use everhook_core::limits::SETTLE_STALL_MAX;
 use everhook_core::outcome::{Class, Reply, SendFailure};
+use everhook_core::retry::RetryPolicy;
 use everhook_core::role::Role;
 use everhook_core::time::Timestamp;
+use everhook_core::traffic::Traffic;
 use everhook_sender::Request;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
@@ -41,6 +43,7 @@ use crate::intake::coalescer::Coalescer;
 use crate::intake::enqueue::Jobs;
 use crate::metrics::{Metrics, Now};
 use crate::outbox::{Relay, RelaySource};
+use crate::policies::Policies;
 use crate::remote::Asking;
 use crate::retention::{self, Ages, MAINTENANCE_QUEUE, PRUNE_KIND, Pruner, name};
 use crate::run::delivery::{Deliverer, Delivery};
@@ -51,6 +54,7 @@ use crate::schedules;
 use crate::session::Sessions;
 use crate::settle::Settler;
 use crate::sweep::Sweeper;
+use crate::traffic::TrafficCounts;
 use crate::transport::Transport;
 use crate::wakeup::Wakeups;
 
@@ -77,6 +81,7 @@ pub struct Node {
     pub(crate) sessions: Sessions,
     pub(crate) metrics: Metrics,
     pub(crate) counts: EndedCounts,
+    pub(crate) traffic: TrafficCounts,
     pub(crate) wakeups: Wakeups,
     pub(crate) deliveries: Arc<NodeCapacity<Delivery>>,
     pub(crate) jobs: Arc<NodeCapacity<Work>>,
@@ -84,6 +89,7 @@ pub struct Node {
     pub(crate) batching: Coalescer<MessageBatches>,
     pub(crate) enqueueing: Coalescer<Jobs>,
     pub(crate) settler: Settler,
+    pub(crate) policies: Policies,
     /// Jobs that handlers of this process are running.
     pub(crate) handled: Handled,
     pub(crate) push_queues: PushQueues,
@@ -140,7 +146,8 @@ impl Node {
         let poll_interval = with_jitter(config.dispatch.poll_interval, &entropy);
         let deliveries = Dispatch::new(DispatchConfig { poll_interval, ..config.dispatch })
             .leasing_ahead(DELIVERIES_AHEAD_MAX)
-            .in_steps(DELIVERIES_AHEAD_STEP);
+            .in_steps(DELIVERIES_AHEAD_STEP)
+            .with_fairness();
         let deliveries = Arc::new(NodeCapacity::new(deliveries));
         let jobs = config
             .jobs
@@ -164,6 +171,7 @@ impl Node {
             ),
             metrics: Metrics::new(clock.clone()),
             counts: EndedCounts::default(),
+            traffic: TrafficCounts::default(),
             wakeups: Wakeups::new(deliveries.clone(), jobs.clone(), clock.clone(), hints),
             deliveries,
             jobs,
@@ -171,6 +179,7 @@ impl Node {
             batching: Coalescer::new(MessageBatches),
             enqueueing: Coalescer::new(Jobs),
             settler: Settler::default(),
+            policies: Policies::default(),
             handled: Handled::default(),
             push_queues: PushQueues::default(),
             egress: EgressGate::default(),
@@ -201,6 +210,7 @@ impl Node {
         self.spawn_loop(&self.stop, |node| async move { node.wakeups.broadcast_loop().await });
         if self.is_server {
             self.spawn_loop(&self.stop, |node| async move { node.watch_egress().await });
+            self.spawn(|node| async move { node.traffic.run(&node, node.halt.clone()).await });
         }
         // Other nodes need no wake-ups: they neither deliver nor have waiting workers.
         if self.config.role.delivers() || self.has_jobs() {
@@ -211,6 +221,7 @@ impl Node {
             self.spawn_intake(|node| async move { node.batching.run(&node).await });
         }
         if self.delivers {
+            self.spawn_loop(&self.halt, |node| async move { node.policies.run(&*node.store).await });
             self.spawn_intake(|node| async move { dispatcher::run(&node, Deliverer::new(&node)).await });
         }
         if self.config.role.delivers() {
@@ -341,6 +352,11 @@ impl Node {
         self.config.role
     }
 
+    /// The retry policy of deliveries without settings.
+    pub fn retry_policy(&self) -> &RetryPolicy {
+        &self.config.retry
+    }
+
     /// The store's time, as estimated by this node.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
@@ -348,6 +364,11 @@ impl Node {
 
     pub fn new_id(&self) -> Id {
         self.ids.next(self.clock.now())
+    }
+
+    /// The traffic of an environment on this node that is not yet written to the store.
+    pub fn fresh_traffic(&self, environment: EnvironmentId) -> Traffic {
+        self.traffic.fresh(environment)
     }
 
     /// The node's metrics in the text format of Prometheus.

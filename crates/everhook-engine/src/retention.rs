@@ -10,7 +10,7 @@ use bytes::Bytes;
 use everhook_core::id::{Id, JobId, SERVER_ENVIRONMENT, ScheduleId};
 use everhook_core::job::Job;
 use everhook_core::job::report::Report;
-use everhook_core::limits::{MESSAGES_KEPT, TOKEN_LIFE_MAX, TOKEN_MARGIN};
+use everhook_core::limits::{MESSAGES_KEPT, TOKEN_LIFE_MAX, TOKEN_MARGIN, TRAFFIC_HOURS_KEPT, TRAFFIC_MINUTES_KEPT};
 use everhook_core::name::Name;
 use everhook_core::schedule::fire::ScheduleState;
 use everhook_core::schedule::{Cadence, Overlap, Schedule};
@@ -98,6 +98,8 @@ impl Ages {
             Prunable::Runs => self.runs,
             // A token of a superseded key lives at most this long.
             Prunable::Tokens => TOKEN_LIFE_MAX + TOKEN_MARGIN,
+            Prunable::TrafficMinutes => TRAFFIC_MINUTES_KEPT,
+            Prunable::TrafficHours => TRAFFIC_HOURS_KEPT,
         }
     }
 }

@@ -15,8 +15,10 @@ use everhook_core::job::report::KeptResult;
 use everhook_core::lifecycle::{self, Decision, EndState, NextRow, Verdict};
 use everhook_core::limits::{SETTLE_BATCH_MAX, SETTLE_QUEUE_MAX};
 use everhook_core::outcome::{Class, Outcome};
+use everhook_core::retry::RetryPolicy;
 use everhook_core::task::{Task, TaskKind};
 use everhook_core::time::Timestamp;
+use everhook_core::traffic;
 use everhook_store::capacity::Slot;
 use everhook_store::error::StoreError;
 use everhook_store::lease::{NewAttempt, Settled, Settlement};
@@ -48,6 +50,8 @@ pub(crate) struct FinishedAttempt {
     pub(crate) task: Task,
     /// The job of a job task; it contains the retry policy.
     pub(crate) job: Option<Arc<Job>>,
+    /// The retry policy of a delivery, if it is not the server's.
+    pub(crate) retry: Option<RetryPolicy>,
     pub(crate) by: AttemptHolder,
     /// Dropping it after the write releases the slot.
     pub(crate) slot: SlotHold,
@@ -123,6 +127,8 @@ pub(crate) struct AttemptRecord {
     pub(crate) result: Option<KeptResult>,
     /// The session that made the attempt, if another one settles it.
     pub(crate) holder: Option<SessionId>,
+    /// How long the lane has to rest, by the experience of this node with its receiver.
+    pub(crate) rest: Option<Duration>,
 }
 
 /// Writes ended attempts to the store.
@@ -191,7 +197,7 @@ impl Settler {
     ) -> Option<SettleReply> {
         let (answer, answered) = oneshot::channel();
         let by = AttemptHolder::Worker { session, answer };
-        self.settle(FinishedAttempt { task, job, by, slot: SlotHold::Nothing, end }).await;
+        self.settle(FinishedAttempt { task, job, retry: None, by, slot: SlotHold::Nothing, end }).await;
         tokio::time::timeout(ANSWER_DEADLINE, answered).await.ok()?.ok()
     }
 
@@ -242,6 +248,7 @@ async fn write(node: &Node, batch: &mut Vec<FinishedAttempt>) {
     let begun = node.metrics.begin();
     let Some(settled) = write_until_answered(node, &settlements, batch).await else { return };
     node.metrics.settled(settlements.len(), begun);
+    node.traffic.attempted(batch.iter().zip(&decided).zip(&settled).filter_map(attempt_of_delivery));
     let mut jobs = false;
     for (((ended, settlement), decision), settled) in batch.drain(..).zip(&*settlements).zip(&decided).zip(settled) {
         log(&ended, decision.as_ref(), settled);
@@ -275,6 +282,17 @@ fn count(node: &Node, ended: &FinishedAttempt, settled: Settled) {
     }
 }
 
+/// Returns the end of an attempt for the counts of traffic, if a delivery was attempted and settled.
+fn attempt_of_delivery<'e>(
+    ((ended, decision), settled): ((&'e FinishedAttempt, &Option<Decision>), &Settled),
+) -> Option<(&'e Task, traffic::AttemptEnd)> {
+    let (AttemptEnd::Attempted(record), Some(decision)) = (&ended.end, decision) else { return None };
+    let is_counted = *settled == Settled::Done && ended.task.kind == TaskKind::Delivery;
+    let at = record.started_at.plus(record.duration);
+    let end = traffic::AttemptEnd { class: record.class, status: record.status, end: decision.end, at };
+    is_counted.then_some((&ended.task, end))
+}
+
 fn decide(node: &Node, ended: &FinishedAttempt) -> (Settlement, Option<Decision>) {
     let task = &ended.task;
     let settlement = Settlement {
@@ -293,7 +311,8 @@ fn decide(node: &Node, ended: &FinishedAttempt) -> (Settlement, Option<Decision>
         result: None,
     };
     let AttemptEnd::Attempted(record) = &ended.end else { return (settlement, None) };
-    let policy = ended.job.as_ref().map_or(&node.config.retry, |job| &job.retry);
+    let own = ended.job.as_ref().map(|job| &job.retry).or(ended.retry.as_ref());
+    let policy = own.unwrap_or(&node.config.retry);
     let decision = lifecycle::decide(task, record.outcome, policy, node.entropy.jitter());
     let attempt = NewAttempt {
         id: record.id.unwrap_or_else(|| AttemptId(node.new_id())),
@@ -312,7 +331,7 @@ fn decide(node: &Node, ended: &FinishedAttempt) -> (Settlement, Option<Decision>
         tries: decision.tries,
         crashes: decision.crashes,
         attempt: Some(attempt),
-        hold_lane: decision.hold_lane,
+        hold_lane: decision.hold_lane.max(record.rest),
         stop_lane: decision.stop_lane,
         result: record.result.clone(),
         ..settlement

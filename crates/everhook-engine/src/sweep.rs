@@ -138,7 +138,7 @@ impl Sweeper {
     ) {
         let by = AttemptHolder::Node(Arc::clone(session));
         let end = AttemptEnd::Attempted(record);
-        self.node.settler.settle(FinishedAttempt { task, job, by, slot: SlotHold::Nothing, end }).await;
+        self.node.settler.settle(FinishedAttempt { task, job, retry: None, by, slot: SlotHold::Nothing, end }).await;
     }
 
     /// The record of an attempt by `from` that ends now; its real end is unknown.
@@ -154,6 +154,7 @@ impl Sweeper {
             duration: self.node.clock.now().since(from.since),
             result: None,
             holder: Some(from.session),
+            rest: None,
         }
     }
 }

@@ -7,6 +7,7 @@ from unnest(:wanted, n)
         from everhook.lane
         where lane.feed = wanted.feed
             and lane.ready_at < 9223372036854775807
+            and lane.ready_at > :after
             and lane.id <> all (:full::bytea[]) -- lanes without tasks to lease now
         order by lane.ready_at
         limit 1

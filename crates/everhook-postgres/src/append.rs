@@ -7,6 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use everhook_core::endpoint::Endpoint;
+use everhook_core::fair::{GroupId, GroupedLane};
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, LaneId};
 use everhook_core::message::Message;
 use everhook_core::time::Timestamp;
@@ -219,9 +221,10 @@ impl Planner<'_> {
         let environment = new.environment;
         let message = Message { created_at: self.now, ..new.message.clone() };
         let (fast, free) = (self.fast, &mut self.free);
+        let group = GroupId { environment, id: message.application.0 };
         let take_slot = |lane| {
-            let fast = fast?;
-            let slot = free.contains(&(environment, lane)).then(|| Slot::reserve(&fast.slots, lane)).flatten();
+            let (fast, grouped) = (fast?, GroupedLane { group, lane });
+            let slot = free.contains(&(environment, lane)).then(|| Slot::reserve(&fast.slots, grouped)).flatten();
             if slot.is_none() {
                 // A later message must not overtake this one, which now waits.
                 free.remove(&(environment, lane));
@@ -252,7 +255,8 @@ fn wanted_lanes(
             continue;
         }
         let Some(set) = endpoints(&app_key(new)) else { continue };
-        let wanting = set.endpoints.iter().filter(|e| new.audience.includes(e, &message.event_type, &message.channels));
+        let may_want = |e: &&Arc<Endpoint>| new.audience.may_include(e, &message.event_type, &message.channels);
+        let wanting = set.endpoints.iter().filter(may_want);
         lanes.extend(wanting.map(|endpoint| (new.environment, endpoint.id.lane())));
     }
     lanes

@@ -31,6 +31,9 @@ use crate::resource::{self, FindResource};
 use crate::store::PostgresStore;
 use crate::tx::{Now, Tx};
 
+/// Candidates that one statement reads with their payloads.
+const PAYLOADS_AT_ONCE: usize = 16;
+
 statement! {
     LockTaskHeld = "lock_task_held" { environment: EnvironmentId, job: JobId } -> Option<TaskId>;
     ListMessageId<'a> = "list_message_id" {
@@ -38,7 +41,7 @@ statement! {
     } -> Vec<MessageId>;
     ListTaskDead = "list_task_dead" { environment: EnvironmentId, lane: EndpointId, after: Id, limit: usize }
         -> Vec<(MessageId, TaskId)>;
-    FindCandidate = "find_candidate" { wanted: MessageKeys, endpoint: EndpointId }
+    FindCandidate = "find_candidate" { wanted: MessageKeys, endpoint: EndpointId, payload_bytes: usize }
         -> Vec<(Message, CandidateRow)>;
     DeleteTaskDead = "delete_task_dead" { wanted: MessageKeys, lane: EndpointId };
     PurgeContent = "purge_content" { wanted: MessageKeys, until: Timestamp };
@@ -118,10 +121,17 @@ impl PostgresStore {
         // A message may have several dead deliveries, of which a resend made all but one.
         ids.sort_unstable();
         ids.dedup();
-        let found = tx.run(FindCandidate { wanted: keys(environment, application, &ids), endpoint: lane }).await?;
-        let candidates = found.into_iter().map(|(message, row)| row.of(message));
-        let chosen = candidates.filter(|candidate| wanted.wants(&endpoint, candidate, now));
-        let messages: Vec<MessageId> = chosen.map(|candidate| candidate.message.id).collect();
+        let payload_bytes = wanted.payload_bytes(&endpoint);
+        // Payloads are read a few at a time, because each may be large.
+        let at_once = if payload_bytes > 0 { PAYLOADS_AT_ONCE } else { ids.len().max(1) };
+        let mut messages = Vec::new();
+        for ids in ids.chunks(at_once) {
+            let wanted_keys = keys(environment, application, ids);
+            let found = tx.run(FindCandidate { wanted: wanted_keys, endpoint: lane, payload_bytes }).await?;
+            let candidates = found.into_iter().map(|(message, row)| row.of(message));
+            let chosen = candidates.filter(|candidate| wanted.wants(&endpoint, candidate, now));
+            messages.extend(chosen.map(|candidate| candidate.message.id));
+        }
         if !messages.is_empty() {
             let task = |message: &MessageId| {
                 let key = TaskKey { environment, subject: message.0, id: TaskId(self.ids.next(now)) };

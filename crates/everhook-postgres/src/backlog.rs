@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use everhook_core::limits::{BACKLOG_COUNTED_MAX, BACKLOG_LANES_MAX};
+use everhook_core::id::EnvironmentId;
+use everhook_core::limits::{BACKLOG_COUNTED_MAX, BACKLOG_LANES_MAX, OVERVIEW_TASKS_MAX};
 use everhook_core::task::PRIORITY_DEFAULT;
-use everhook_store::backlog::{Backlog, PoolUse};
+use everhook_store::backlog::{Backlog, OpenCounts, PoolUse};
 use everhook_store::statement;
 
 use crate::error::Fault;
@@ -13,6 +14,7 @@ use crate::store::PostgresStore;
 statement! {
     // Returns pending tasks, dead tasks, and the waiting time of the oldest due task in microseconds.
     CountBacklog = "count_backlog" { counted_max: usize, lanes_max: usize, priority: i16 } -> Option<(i64, i64, i64)>;
+    CountOpen = "count_open" { environment: EnvironmentId, counted_max: usize } -> Option<OpenCounts>;
 }
 
 impl PostgresStore {
@@ -26,6 +28,12 @@ impl PostgresStore {
             dead: dead.unsigned_abs(),
             due_for: Duration::from_micros(due_for.max(0).unsigned_abs()),
         })
+    }
+
+    /// Counts the open tasks of an environment, up to the bound.
+    pub(crate) async fn count_open_once(&self, environment: EnvironmentId) -> Result<OpenCounts, Fault> {
+        let counted = self.database.read(CountOpen { environment, counted_max: OVERVIEW_TASKS_MAX }).await?;
+        counted.ok_or(Fault::Contended("the count returned no row"))
     }
 
     /// Returns the use of the pool. A connection is in use if it is open and not idle.

@@ -7,8 +7,10 @@ use everhook_core::endpoint::Endpoint;
 use everhook_core::fanout;
 use everhook_core::id::{ApplicationId, EnvironmentId};
 use everhook_core::name::Name;
+use everhook_core::policy::Settings;
 use everhook_core::scope::AppScope;
 use everhook_store::cache::{EndpointCache, EndpointSet};
+use everhook_store::resource::encoding;
 use everhook_store::statement;
 
 use crate::columns::Keys;
@@ -19,7 +21,7 @@ use crate::tx::Tx;
 statement! {
     // An application without endpoints yields one row without an endpoint.
     ListEndpointApplication = "list_endpoint_application" { wanted: Keys }
-        -> Vec<(EnvironmentId, ApplicationId, i64, Option<Endpoint>)>;
+        -> Vec<(EnvironmentId, ApplicationId, i64, Option<Endpoint>, Option<String>)>;
 }
 
 pub(crate) type AppKey = (EnvironmentId, ApplicationId);
@@ -42,13 +44,15 @@ pub(crate) async fn load(
     }
     if !unknown.is_empty() {
         let wanted = Keys::of(unknown.iter().map(|(environment, application)| (*environment, application.0)));
-        let mut grouped: HashMap<AppKey, (i64, Vec<Endpoint>)> = HashMap::new();
-        for (environment, application, version, endpoint) in tx.run(ListEndpointApplication { wanted }).await? {
-            let (_, endpoints) = grouped.entry((environment, application)).or_insert_with(|| (version, Vec::new()));
+        let mut grouped: HashMap<AppKey, (i64, Option<Arc<Settings>>, Vec<Endpoint>)> = HashMap::new();
+        for (environment, application, version, endpoint, spec) in tx.run(ListEndpointApplication { wanted }).await? {
+            let (_, _, endpoints) = grouped
+                .entry((environment, application))
+                .or_insert_with(|| (version, spec.as_deref().and_then(encoding::inherited), Vec::new()));
             endpoints.extend(endpoint);
         }
-        for (key, (version, endpoints)) in grouped {
-            let set = EndpointSet::new(version, endpoints);
+        for (key, (version, inherited, endpoints)) in grouped {
+            let set = EndpointSet::new(version, inherited, endpoints);
             let set = Arc::new(set);
             cache.put(key.0, key.1, Arc::clone(&set));
             sets.insert(key, set);
@@ -67,7 +71,7 @@ impl PostgresStore {
     ) -> Result<bool, Fault> {
         let wanted = Keys::of([(scope.environment, scope.application.0)]);
         let rows = self.database.read(ListEndpointApplication { wanted }).await?;
-        let mut endpoints = rows.iter().filter_map(|(_, _, _, endpoint)| endpoint.as_ref());
+        let mut endpoints = rows.iter().filter_map(|(_, _, _, endpoint, _)| endpoint.as_ref());
         Ok(endpoints.any(|endpoint| fanout::wants(endpoint, event_type, channels)))
     }
 }

@@ -1,8 +1,9 @@
 //! Environments and API keys.
 
 use everhook_core::api_key::{ApiKeyHash, KeyRecord, KeyScope};
-use everhook_core::application::Environment;
-use everhook_core::id::{EnvironmentId, KeyId, OrgId};
+use everhook_core::application::{Environment, EnvironmentPolicy};
+use everhook_core::id::{EnvironmentId, Id, KeyId, OrgId};
+use everhook_core::resource::environment_policy_id;
 use everhook_store::catalog::NewKey;
 use everhook_store::statement;
 
@@ -13,6 +14,7 @@ statement! {
     CreateEnvironment<'a> = "create_environment" { org: OrgId, name: &'a str };
     FindEnvironment = "find_environment" { org: OrgId } -> Option<Environment>;
     ListEnvironment = "list_environment" {} -> Vec<Environment>;
+    ListEnvironmentPolicy = "list_environment_policy" { id: Id } -> Vec<(EnvironmentId, EnvironmentPolicy)>;
     CreateKey<'a> = "create_key" { id: KeyId, hash: &'a [u8], hint: &'a str, environment: Option<EnvironmentId> };
     FindKey<'a> = "find_key" { hash: &'a [u8] } -> Option<KeyScope>;
     ListKey = "list_key" {} -> Vec<KeyRecord>;
@@ -32,6 +34,12 @@ impl PostgresStore {
 
     pub(crate) async fn list_environments_once(&self) -> Result<Vec<Environment>, Fault> {
         self.database.read(ListEnvironment {}).await
+    }
+
+    pub(crate) async fn list_environment_policies_once(
+        &self,
+    ) -> Result<Vec<(EnvironmentId, EnvironmentPolicy)>, Fault> {
+        self.database.read(ListEnvironmentPolicy { id: environment_policy_id() }).await
     }
 
     pub(crate) async fn create_key_once(&self, key: &NewKey) -> Result<(), Fault> {

@@ -8,12 +8,14 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use everhook_core::fair::{GroupId, GroupedLane};
 use everhook_core::id::{ApplicationId, EnvironmentId, ID_BYTES, Id, LaneId};
-use everhook_core::lane::{Allowance, Feed, FeedKey, LaneState, Used, room};
-use everhook_core::limits::LEASE_LANES_MAX;
+use everhook_core::lane::{Allowance, Feed, FeedKey, LanePosition, LaneState, Used, room};
+use everhook_core::limits::{LEASE_LANES_MAX, LEASE_SCAN_MAX};
 use everhook_core::queue::{QueueState, Target, queue_id};
 use everhook_core::time::Timestamp;
 use everhook_store::cache::TargetCache;
+use everhook_store::capacity::{LeaseCapacity, PlannedSlots};
 use everhook_store::lease::{FeedAsk, LeaseAsk};
 use everhook_store::queue::LaneGroup;
 use everhook_store::{columns, row, statement};
@@ -38,6 +40,14 @@ row! {
     }
 }
 
+row! {
+    pub(crate) struct PositionRow in "lane" { ready_at: Timestamp, environment: EnvironmentId, id: LaneId }
+}
+
+/// The time, the time when the next lane becomes ready, the position to resume at, a locked lane, and the version of its
+/// group.
+type DeliveryLane = (Timestamp, Option<Timestamp>, Option<PositionRow>, Option<NextLaneRow>, Option<i64>);
+
 /// The number of an asked queue, the time, and its lane group if the queue is configured.
 type GroupRow = (usize, Timestamp, Option<LaneGroup>);
 
@@ -51,7 +61,12 @@ statement! {
     pub(crate) NextLane<'a> = "next_lane" { wanted: FeedNames<'a>, full: Vec<LaneId>, limit: usize, locked: bool }
         -> Vec<LaneOfFeed>;
     // Returns the number of a feed, and the microseconds until one of its lanes is ready; negative if one is ready now.
-    pub(crate) NextReady<'a> = "next_ready" { wanted: FeedNames<'a>, full: Vec<LaneId> } -> Vec<(usize, i64)>;
+    pub(crate) NextReady<'a> = "next_ready" { wanted: FeedNames<'a>, full: Vec<LaneId>, after: Timestamp }
+        -> Vec<(usize, i64)>;
+    NextDeliveryLane<'a> = "next_delivery_lane" {
+        full: Vec<LaneId>, full_groups: Vec<&'a [u8]>, after_at: Timestamp, after_environment: EnvironmentId,
+        after_lane: LaneId, scanned: usize, limit: usize,
+    } -> Vec<DeliveryLane>;
     // Returns the number of a range, and its leased tasks.
     CountLeased<'a> = "count_leased" { wanted: GateRanges<'a> } -> Vec<(usize, usize)>;
 }
@@ -143,6 +158,12 @@ impl ReadyLane {
         (self.row.environment, self.row.id)
     }
 
+    /// A lane of an endpoint always has an application.
+    fn grouped(&self) -> GroupedLane {
+        let id = self.row.application.map_or(self.row.id.0, |application| application.0);
+        GroupedLane { group: GroupId { environment: self.row.environment, id }, lane: self.row.id }
+    }
+
     pub(crate) fn is_closing(&self) -> bool {
         self.row.state == LaneState::Closing
     }
@@ -160,9 +181,67 @@ pub(crate) struct OpenFeeds<'a> {
     pub(crate) share: usize,
     /// The time until a lane of each feed was ready, before this lease took anything.
     pub(crate) ready: Vec<(usize, i64)>,
+    /// The slots that the asking node gives to lanes, if it decides.
+    pub(crate) planned: Option<PlannedSlots>,
+    /// The position at which the next lease goes on.
+    pub(crate) resume: Option<LanePosition>,
 }
 
+/// Before every lane.
+pub(crate) const AT_FIRST: Timestamp = Timestamp::from_micros(-1);
+
 impl<'a> OpenFeeds<'a> {
+    /// Begins and locks ready lanes of deliveries, for a node that decides how many tasks each of them gives.
+    pub(crate) async fn open_planned(
+        tx: &Tx<'_>,
+        slots: &LeaseCapacity,
+        ask: &LeaseAsk,
+        asked: &'a [AskedFeed<'a>],
+    ) -> Result<OpenFeeds<'a>, Fault> {
+        let full = ask.free_by_lane.iter().filter(|(_, capacity)| *capacity == 0).map(|(lane, _)| *lane).collect();
+        let first = LanePosition { ready_at: AT_FIRST, environment: EnvironmentId(-1), lane: LaneId(Id::MIN) };
+        let after = ask.after.unwrap_or(first);
+        let key = |group: &GroupId| [&group.environment.0.to_be_bytes()[..], group.id.as_bytes()].concat();
+        let full_groups: Vec<Vec<u8>> = ask.full_groups.iter().map(key).collect();
+        let found = tx
+            .begin(NextDeliveryLane {
+                full,
+                full_groups: full_groups.iter().map(Vec::as_slice).collect(),
+                after_at: after.ready_at,
+                after_environment: after.environment,
+                after_lane: after.lane,
+                scanned: LEASE_SCAN_MAX,
+                limit: LEASE_LANES_MAX,
+            })
+            .await?;
+        let (now, later, resume) =
+            found.first().map(|(now, later, resume, ..)| (*now, *later, resume.as_ref())).unwrap_or_default();
+        let ready = later.map(|at| (1, at.as_micros() - now.as_micros())).into_iter().collect();
+        let resume =
+            resume.map(|row| LanePosition { ready_at: row.ready_at, environment: row.environment, lane: row.id });
+        let feeds = asked.iter().map(|asked| {
+            let allowance = Allowance::new(LaneGroup::OPEN.limits(), Used::default(), asked.ask.capacity, now);
+            OpenFeed { allowance, ..OpenFeed::new(asked, LaneGroup::OPEN, false) }
+        });
+        let feeds: Vec<OpenFeed<'a>> = feeds.collect();
+        let mut lanes: Vec<ReadyLane> = Vec::with_capacity(found.len());
+        for (.., row, version) in found {
+            lanes.extend(row.map(|row| ReadyLane { feed: 0, row, version, room: 0, key_room: usize::MAX }));
+        }
+        lanes.sort_by_key(|lane| (lane.row.ready_at, lane.row.environment, lane.row.id));
+        let planned = slots.plan(lanes.iter().map(ReadyLane::grouped).collect(), ask.tasks_max());
+        for lane in &mut lanes {
+            lane.room = planned.room(lane.row.id).min(feeds[0].allowance.room()).min(ask.tasks_max());
+        }
+        let planned = Some(planned);
+        Ok(OpenFeeds { feeds, lanes, now, is_held: false, share: LEASE_LANES_MAX, ready, planned, resume })
+    }
+
+    /// Whether ready lanes are left for the next lease.
+    pub(crate) fn has_more(&self) -> bool {
+        self.resume.is_some() || self.planned.as_ref().is_some_and(|planned| planned.is_spent)
+    }
+
     /// Begins, reads the asked queues, and locks lanes of feeds without limits, in one round trip. Then locks limited
     /// queues, counts their leased tasks, and locks their lanes.
     pub(crate) async fn open(
@@ -179,7 +258,7 @@ impl<'a> OpenFeeds<'a> {
         let of_queues: Vec<usize> = (0..asked.len()).filter(|n| asked[*n].ask.feed != Feed::Deliveries).collect();
         let groups = Keys::of(asked.iter().filter_map(AskedFeed::group));
         let next_lane = NextLane { wanted: wanted(), full: full.clone(), limit: share, locked: false };
-        let next_ready = NextReady { wanted: wanted(), full: full.clone() };
+        let next_ready = NextReady { wanted: wanted(), full: full.clone(), after: AT_FIRST };
         let next_group = groups.nonempty().map(|wanted| NextGroup { wanted });
         // The lanes of limited queues are not locked here. Their group must be locked before their tasks are counted,
         // or two leases would count the same free capacity and exceed the limit together.
@@ -187,8 +266,16 @@ impl<'a> OpenFeeds<'a> {
         // If neither a queue nor a lane was found, nothing is leased and the time is not needed.
         let times = found.iter().map(|(_, now, ..)| *now).chain(lanes.first().map(|(.., now)| *now));
         let now = times.max().unwrap_or_default();
-        let mut open =
-            OpenFeeds { feeds: Vec::new(), lanes: Vec::new(), now, is_held: false, share, ready: Vec::new() };
+        let mut open = OpenFeeds {
+            feeds: Vec::new(),
+            lanes: Vec::new(),
+            now,
+            is_held: false,
+            share,
+            ready: Vec::new(),
+            planned: None,
+            resume: None,
+        };
         let mut places = open.open_queues(tx, asked, &of_queues, found).await?;
         open.load_targets(tx, targets, &mut places).await?;
         // The groups were read before the lanes, and a change may lie in between. `next_lane` returns no lanes of a

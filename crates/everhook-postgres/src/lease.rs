@@ -22,7 +22,7 @@ use everhook_store::{columns, statement};
 use crate::columns::{Keys, TaskKeys};
 use crate::endpoints::{self, EndpointSets};
 use crate::error::Fault;
-use crate::feed::{AskedFeed, FeedNames, NextReady, OpenFeed, OpenFeeds, ReadyLane, place};
+use crate::feed::{AT_FIRST, AskedFeed, FeedNames, NextReady, OpenFeed, OpenFeeds, ReadyLane, place};
 use crate::store::PostgresStore;
 use crate::tx::Tx;
 
@@ -94,12 +94,16 @@ impl PostgresStore {
     pub(crate) async fn lease_once(&self, ask: &LeaseAsk) -> Result<LeaseGrant, Fault> {
         let tx = self.database.tx().await?;
         let asked = AskedFeed::all(ask);
-        let open = OpenFeeds::open(&tx, &self.targets, ask, &asked).await?;
+        let open = match &ask.slots {
+            Some(slots) => OpenFeeds::open_planned(&tx, slots, ask, &asked).await?,
+            None => OpenFeeds::open(&tx, &self.targets, ask, &asked).await?,
+        };
         let held = open.is_held.then_some(HELD_BY_ANOTHER);
+        let more = open.has_more().then_some(Duration::ZERO);
         if open.lanes.is_empty() {
             tx.roll_back().await?;
-            let next_ready = open.next_ready(&open.ready)?.into_iter().chain(held).min();
-            return Ok(LeaseGrant { tasks: Vec::new(), next_ready });
+            let next_ready = open.next_ready(&open.ready)?.into_iter().chain(held).chain(more).min();
+            return Ok(LeaseGrant { next_ready, resume: open.resume, ..LeaseGrant::default() });
         }
         let mut lease = Lease { store: self, tx: &tx, ask, open };
         let (mut taken, jobs) = lease.take().await?;
@@ -108,7 +112,14 @@ impl PostgresStore {
         lease.remember(&taken, &told);
         // The lease is committed and must be returned, even if the time of the next one is unknown.
         let ready = lease.open.next_ready(&ready).unwrap_or_default();
-        Ok(LeaseGrant { tasks, next_ready: ready.into_iter().chain(told.next_stay).chain(held).min() })
+        let again = (lease.open.planned.is_some() && !told.back.is_empty()).then_some(Duration::ZERO);
+        let next_ready = ready.into_iter().chain(told.next_stay).chain(held).chain(more).chain(again).min();
+        let planned = lease.open.planned.as_mut();
+        // Lanes that are left because the lease is full are next.
+        let is_spent = planned.as_ref().is_some_and(|planned| planned.is_spent);
+        let resume = if is_spent { ask.after } else { lease.open.resume };
+        let slots = planned.map(|planned| planned.take(&tasks)).unwrap_or_default();
+        Ok(LeaseGrant { tasks, slots, resume, next_ready })
     }
 }
 
@@ -300,7 +311,9 @@ impl Lease<'_> {
         let full = self.ask.free_by_lane.iter().filter(|(_, capacity)| *capacity == 0).map(|(lane, _)| *lane);
         let full = full.chain(told.known.iter().copied()).collect();
         let wanted: FeedNames<'_> = self.open.feeds.iter().map(OpenFeed::name).collect();
-        let next_ready = NextReady { wanted, full };
+        // The node has refused lanes that are ready now, and knows when they have room.
+        let after = if self.open.planned.is_some() { self.open.now } else { AT_FIRST };
+        let next_ready = NextReady { wanted, full, after };
         if tasks.is_empty() && told.is_silent() {
             let ready = self.tx.run(next_ready).await?;
             self.tx.roll_back().await?;

@@ -28,6 +28,9 @@ const MIGRATIONS: &[Migration] = &[
     Migration { name: "background", compatible_from: 4, sql: include_str!("../migrations/0007_background.sql") },
     Migration { name: "answers", compatible_from: 4, sql: include_str!("../migrations/0008_answers.sql") },
     Migration { name: "egress", compatible_from: 4, sql: include_str!("../migrations/0009_egress.sql") },
+    Migration { name: "traffic", compatible_from: 4, sql: include_str!("../migrations/0010_traffic.sql") },
+    Migration { name: "failure marks", compatible_from: 4, sql: include_str!("../migrations/0011_failure_marks.sql") },
+    Migration { name: "lane order", compatible_from: 4, sql: include_str!("../migrations/0012_lane_order.sql") },
 ];
 
 /// The version that this binary knows and needs.

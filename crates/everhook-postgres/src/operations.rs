@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use everhook_core::application::Environment;
+use everhook_core::failure_group::{GroupKey, GroupState};
 use everhook_core::id::{BatchId, Id, JobId, KeyId, OrgId, SessionId};
 use everhook_core::job::report::Progress;
 use everhook_core::job::{LeaseLost, LeaseProof};
@@ -14,6 +15,7 @@ use everhook_core::poll::PollMark;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
 use everhook_core::token::{TokenEnd, TokenKeyChange};
+use everhook_core::traffic::TrafficRow;
 use everhook_store::background::{Advance, Advanced};
 use everhook_store::backlog::PoolUse;
 use everhook_store::batch::{BatchRecord, NewBatch, Resolve, Resolved};
@@ -150,6 +152,16 @@ impl Store for PostgresStore {
         }
     }
 
+    async fn mark_failures(
+        &self,
+        scope: Scope,
+        key: GroupKey,
+        state: GroupState,
+        note: String,
+    ) -> Result<Timestamp, StoreError> {
+        self.run_plain(Op::MarkFailures, || self.mark_failures_once(scope.environment, key, state, &note)).await
+    }
+
     async fn expunge(&self, scope: AppScope, what: Expunge) -> Result<bool, StoreError> {
         let AppScope { environment, application } = scope;
         let expunge = || async {
@@ -269,6 +281,10 @@ impl Store for PostgresStore {
 
     async fn add_counts(&self, counts: Vec<QueueCount>) -> Result<(), StoreError> {
         self.run_plain(Op::AddCounts, || self.count_ended_once(&counts)).await
+    }
+
+    async fn put_traffic(&self, rows: Vec<TrafficRow>) -> Result<(), StoreError> {
+        self.run_plain(Op::PutTraffic, || self.put_traffic_once(&rows)).await
     }
 
     async fn maintain(&self) -> Result<(), StoreError> {

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use everhook_core::fair::{GroupId, GroupedLane};
 use everhook_core::id::{ApplicationId, EnvironmentId, Id, LaneId, MessageId, SessionId, TaskId};
 use everhook_core::message::{Message, Rest};
 use everhook_core::task::{Task, TaskKind, TaskState, Trigger};
@@ -148,7 +149,8 @@ impl PostgresStore {
                 }
             }
             // The slots are reserved before the write. If the guess is wrong, dropping the speculation releases them.
-            let take_slot = |lane| Slot::reserve(&append.fast.as_ref()?.slots, lane);
+            let group = GroupId { environment: new.environment, id: new.message.application.0 };
+            let take_slot = |lane| Slot::reserve(&append.fast.as_ref()?.slots, GroupedLane { group, lane });
             let at = new.message.id.0.timestamp();
             let tasks = plan(new.environment, &new.message, &set, &self.ids, at, new.addressing(), take_slot);
             // A pending task must lower the due time of its lane under a lock, which a single statement cannot do

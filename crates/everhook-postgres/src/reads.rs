@@ -1,5 +1,6 @@
 //! The reads of the seam. Each gets its share and its deadline here.
 
+use everhook_core::limits::{FAILURE_ENDPOINTS_MAX, FAILURES_COUNTED_MAX, FAILURES_LISTED_MAX};
 use everhook_core::resource::ResourceKind;
 use everhook_store::answers;
 use everhook_store::error::StoreError;
@@ -27,6 +28,10 @@ impl PostgresStore {
     async fn answer_once(&self, query: &Query) -> Result<Answer, Fault> {
         Ok(answers!(query;
             Environments(_) => self.list_environments_once().await?,
+            FindEnvironmentPolicy(q) => {
+                self.find_resource_once(q.scope.environment, ResourcePlace::environment_policy()).await?
+            },
+            EnvironmentPolicies(_) => self.list_environment_policies_once().await?,
             Keys(_) => self.list_keys_once().await?,
             FindKey(q) => self.find_key_once(&q.hash).await?,
             FindEgressPause(_) => self.find_egress_pause_once().await?,
@@ -42,6 +47,8 @@ impl PostgresStore {
                 self.find_resource_once(q.scope.environment, place).await?
             },
             Endpoints(q) => self.list_children_once(q.scope, q.slice.ids()).await?,
+            FindEndpoints(q) => self.find_endpoints_once(q.scope.environment, &q.ids).await?,
+            AllEndpoints(q) => self.list_endpoints_once(q.scope.environment, &q.slice).await?,
             FindIntegration(q) => {
                 let place = ResourcePlace::integration(q.scope.application, q.id);
                 self.find_resource_once(q.scope.environment, place).await?
@@ -55,6 +62,9 @@ impl PostgresStore {
             EventTypes(q) => self.list_event_types_once(q.scope.environment, q.archived, &q.slice).await?,
             UnknownEventTypes(q) => self.unknown_event_types_once(q.scope.environment, &q.names).await?,
             FindMessage(q) => self.find_message_once(q.scope.environment, q.scope.application, &q.locator).await?,
+            FindMessageApplication(q) => {
+                self.find_message_application_once(q.scope.environment, q.message).await?
+            },
             Messages(q) => self.list_messages_once(q.scope.environment, q.scope.application, &q.filter).await?,
             FindAttempt(q) => self.find_attempt_once(q.scope.environment, q.message, q.id).await?,
             Attempts(q) => self.list_attempts_once(q.scope.environment, q.scope.application, &q.filter).await?,
@@ -62,6 +72,13 @@ impl PostgresStore {
                 self.list_destinations_once(q.scope.environment, q.scope.application, q.message).await?
             },
             Deliveries(q) => self.list_deliveries_once(q.scope.environment, &q.filter).await?,
+            ListFailures(q) => {
+                let bounds = (FAILURE_ENDPOINTS_MAX, FAILURES_LISTED_MAX);
+                self.list_failures_once(q.scope.environment, q.after, bounds).await?
+            },
+            FindFailures(q) => {
+                self.find_failures_once(q.scope.environment, q.endpoint, FAILURES_COUNTED_MAX).await?
+            },
             CountEndpoint(q) => self.count_endpoint_once(q.scope.environment, q.endpoint, q.period).await?,
             FindOnce(q) => self.find_slot(q.scope.environment, q.scope.application, &q.key).await?,
             OnceSlots(q) => self.list_slots(q.scope.environment, q.scope.application, &q.slice).await?,
@@ -89,6 +106,8 @@ impl PostgresStore {
             FindWorker(q) => self.find_worker_once(q.scope.environment, q.id).await?,
             Workers(q) => self.list_workers_once(q.scope.environment).await?,
             CountBacklog(_) => self.backlog_once().await?,
+            CountOpen(q) => self.count_open_once(q.scope.environment).await?,
+            Traffic(q) => self.list_traffic_once(q.scope.environment, q.span, q.since).await?,
         ))
     }
 }

@@ -159,8 +159,8 @@ impl PostgresStore {
                     written => written?,
                 }
             }
-            // Only a queue can be replaced without a row: it exists without configuration.
-            None if kind == ResourceKind::Queue && columns.revision == 0 => {
+            // Some kinds can be replaced without a row: they exist without configuration.
+            None if kind.exists_by_default() && columns.revision == 0 => {
                 tx.run(CreateResource { fields: fields_of(environment, &columns) }).await?
             }
             _ => None,
@@ -367,7 +367,8 @@ async fn delete(tx: &Tx<'_>, environment: EnvironmentId, key: &ResourceKey) -> R
         }
         ResourceKind::Endpoint => projection::close_lanes(tx, environment, &[id]).await?,
         ResourceKind::Schedule => projection::delete_schedule(tx, environment, id).await?,
-        ResourceKind::EventType | ResourceKind::Queue | ResourceKind::Integration => {}
+        ResourceKind::EventType | ResourceKind::Queue | ResourceKind::Integration | ResourceKind::EnvironmentPolicy => {
+        }
     }
     Ok(true)
 }

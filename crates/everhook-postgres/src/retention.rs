@@ -13,6 +13,7 @@ use everhook_core::id::{EnvironmentId, Id, LaneId};
 use everhook_core::job;
 use everhook_core::name::Name;
 use everhook_core::time::Timestamp;
+use everhook_core::traffic::Span;
 use everhook_store::retention::Prunable;
 use everhook_store::schedule::RUNS_KEPT;
 use everhook_store::statement;
@@ -111,6 +112,8 @@ impl PostgresStore {
                 let now = self.read_clock().await?;
                 database.write(PruneTokenEnd { now, limit }).await?
             }
+            Prunable::TrafficMinutes => self.prune_traffic(&[Span::Minute, Span::Quarter], before, limit).await?,
+            Prunable::TrafficHours => self.prune_traffic(&[Span::Hour], before, limit).await?,
         };
         Ok(usize::try_from(pruned).unwrap_or(usize::MAX))
     }

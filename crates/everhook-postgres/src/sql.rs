@@ -11,9 +11,9 @@ use everhook_store::sql::statement::{Text, Width};
 use crate::job::{batch as job_batch, enqueue, output, query, steer};
 use crate::schedule::fire;
 use crate::{
-    append, background, backlog, batch, dedup, deliveries, egress, endpoints, environment, feed, history, lease, once,
-    operational, optimistic_append, outbox, partition, poll, queue, redrive, renew, request, resource, retention,
-    schedule, session, settle, token, tx, worker,
+    append, background, backlog, batch, dedup, deliveries, directory, egress, endpoints, environment, failure, feed,
+    history, lease, once, operational, optimistic_append, outbox, partition, poll, queue, redrive, renew, request,
+    resource, retention, schedule, session, settle, token, traffic, tx, worker,
 };
 
 /// The statements of every module.
@@ -25,12 +25,14 @@ const ALL: &[&[fn() -> &'static Text]] = &[
     deliveries::STATEMENTS,
     deliveries::steer::STATEMENTS,
     egress::STATEMENTS,
+    directory::STATEMENTS,
     steer::STATEMENTS,
     optimistic_append::STATEMENTS,
     endpoints::STATEMENTS,
     enqueue::STATEMENTS,
     environment::STATEMENTS,
     fire::STATEMENTS,
+    failure::STATEMENTS,
     feed::STATEMENTS,
     history::STATEMENTS,
     job_batch::STATEMENTS,
@@ -54,6 +56,7 @@ const ALL: &[&[fn() -> &'static Text]] = &[
     session::STATEMENTS,
     settle::STATEMENTS,
     token::STATEMENTS,
+    traffic::STATEMENTS,
     tx::STATEMENTS,
     worker::STATEMENTS,
 ];

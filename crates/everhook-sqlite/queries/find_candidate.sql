@@ -1,7 +1,7 @@
--- Find a message without its payload, and its history at an endpoint. Indexes: the primary keys.
+-- Find a message with the beginning of its payload, and its history at an endpoint. Indexes: the primary keys.
 -- Differs: one message at a time.
 select
-    {message: Message; payload = substr(message.payload, 1, 0)},
+    {message: Message; payload = substr(message.payload, 1, :payload_bytes)},
     exists (
         select 1
         from task
@@ -26,10 +26,10 @@ select
             and +attempt.endpoint = :endpoint
             and attempt.end_state = 1
     ),
-    last.end_state, last.status, last.started_at
+    last.end_state, last.class, last.status, last.started_at
 from message
     left join (
-        select end_state, status, started_at
+        select end_state, class, status, started_at
         from attempt
         where environment = :environment
             and subject = :id

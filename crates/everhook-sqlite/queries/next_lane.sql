@@ -5,4 +5,5 @@ select environment, id, application, state, ready_at
 from lane
 where feed = ?1
     and ready_at < 9223372036854775807
+    and (ready_at, environment, id) > (?2, ?3, ?4)
 order by ready_at, environment, id;

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use everhook_core::endpoint::Endpoint;
+use everhook_core::fair::{GroupId, GroupedLane};
 use everhook_core::fanout;
 use everhook_core::id::{ApplicationId, EnvironmentId, LaneId};
 use everhook_core::message::Message;
@@ -18,6 +19,7 @@ use everhook_store::cache::EndpointSet;
 use everhook_store::capacity::Slot;
 use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
 use everhook_store::once::{Suppression, Suppressions};
+use everhook_store::resource::encoding;
 use everhook_store::statement;
 use rusqlite::{CachedStatement, Connection, params};
 
@@ -38,7 +40,7 @@ const FIND_LANE: &str = include_str!("../queries/find_lane.sql");
 statement! {
     pub(crate) FindGroupVersion = "find_group_version" { environment: EnvironmentId, id: ApplicationId } -> Option<i64>;
     ListEndpointApplication = "list_endpoint_application" { environment: EnvironmentId, application: ApplicationId }
-        -> Vec<Endpoint>;
+        -> Vec<(Endpoint, Option<String>)>;
 }
 
 /// Appends messages; one answer for each.
@@ -210,9 +212,9 @@ impl AppendBatch<'_> {
         let NewMessage { environment, message, .. } = new;
         let message = Arc::new(Message { created_at: tx.now, ..message });
         write_message_with(&mut self.append_message, tx, environment, &message)?;
-        let mut fault = None;
+        let (mut fault, group) = (None, GroupId { environment, id: message.application.0 });
         let planned = plan(environment, &message, endpoints, tx.ids, tx.now, addressing, |lane| {
-            self.take_slot(environment, lane).unwrap_or_else(|failed| {
+            self.take_slot(GroupedLane { group, lane }).unwrap_or_else(|failed| {
                 fault = Some(failed);
                 None
             })
@@ -242,8 +244,9 @@ impl AppendBatch<'_> {
     }
 
     /// Reserves a slot of this node, if the task overtakes no other in its lane.
-    fn take_slot(&mut self, environment: EnvironmentId, lane: LaneId) -> Result<Option<Slot>, Fault> {
+    fn take_slot(&mut self, grouped: GroupedLane) -> Result<Option<Slot>, Fault> {
         let Some(fast) = &self.fast else { return Ok(None) };
+        let (environment, lane) = (grouped.group.environment, grouped.lane);
         let state = match self.lanes.get(&(environment, lane)) {
             Some(state) => *state,
             None => {
@@ -255,7 +258,7 @@ impl AppendBatch<'_> {
         if state != BatchLane::Free {
             return Ok(None);
         }
-        let slot = Slot::reserve(&fast.slots, lane);
+        let slot = Slot::reserve(&fast.slots, grouped);
         if slot.is_none() {
             // This task waits, so every later task of the batch must wait behind it.
             self.lanes.insert((environment, lane), BatchLane::Busy);
@@ -305,7 +308,7 @@ pub(crate) fn has_subscriber(
 ) -> Result<bool, Fault> {
     let AppScope { environment, application } = scope;
     let endpoints = run(conn, ListEndpointApplication { environment, application })?;
-    Ok(endpoints.iter().any(|endpoint| fanout::wants(endpoint, event_type, channels)))
+    Ok(endpoints.iter().any(|(endpoint, _)| fanout::wants(endpoint, event_type, channels)))
 }
 
 /// Returns the endpoints of an application, from the cache if its version is current; none if it does not exist.
@@ -320,7 +323,9 @@ pub(crate) fn read_endpoints(
         return Ok(Some(known));
     }
     let endpoints = run(tx.conn, ListEndpointApplication { environment, application })?;
-    let endpoints = Arc::new(EndpointSet::new(version, endpoints));
+    let inherited = endpoints.first().and_then(|(_, spec)| encoding::inherited(spec.as_deref()?));
+    let endpoints = endpoints.into_iter().map(|(endpoint, _)| endpoint).collect();
+    let endpoints = Arc::new(EndpointSet::new(version, inherited, endpoints));
     tx.cache.put(environment, application, Arc::clone(&endpoints));
     Ok(Some(endpoints))
 }

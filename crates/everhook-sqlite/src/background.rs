@@ -39,6 +39,7 @@ statement! {
         -> Vec<(MessageId, TaskId)>;
     FindCandidate = "find_candidate" {
         environment: EnvironmentId, application: ApplicationId, id: MessageId, endpoint: EndpointId,
+        payload_bytes: usize,
     } -> Option<(Message, CandidateRow)>;
     DeleteTaskDead = "delete_task_dead" { environment: EnvironmentId, message: MessageId, lane: EndpointId };
     PurgeContent = "purge_content" {
@@ -97,7 +98,8 @@ fn replay(
     messages.dedup();
     let mut changed = 0;
     for id in messages {
-        let found = run(tx.conn, FindCandidate { environment, application, id, endpoint: lane })?;
+        let payload_bytes = wanted.payload_bytes(&endpoint);
+        let found = run(tx.conn, FindCandidate { environment, application, id, endpoint: lane, payload_bytes })?;
         let Some(candidate) = found.map(|(message, row)| row.of(message)) else { continue };
         if wanted.wants(&endpoint, &candidate, tx.now) {
             run(tx.conn, DeleteTaskDead { environment, message: id, lane })?;

@@ -2,16 +2,29 @@
 
 use std::time::Duration;
 
-use everhook_core::limits::{BACKLOG_COUNTED_MAX, BACKLOG_LANES_MAX};
+use everhook_core::id::EnvironmentId;
+use everhook_core::limits::{BACKLOG_COUNTED_MAX, BACKLOG_LANES_MAX, OVERVIEW_TASKS_MAX};
 use everhook_core::task::PRIORITY_DEFAULT;
 use everhook_core::time::Timestamp;
-use everhook_store::backlog::Backlog;
+use everhook_store::backlog::{Backlog, OpenCounts};
+use everhook_store::statement;
 use rusqlite::{Connection, params};
 
 use crate::error::Fault;
 use crate::rows::Reader;
+use crate::sql::run;
 
 const COUNT_BACKLOG: &str = include_str!("../queries/count_backlog.sql");
+
+statement! {
+    CountOpen = "count_open" { environment: EnvironmentId, now: Timestamp, counted_max: usize } -> Option<OpenCounts>;
+}
+
+/// Counts the open tasks of an environment, up to the bound.
+pub(crate) fn count_open(conn: &Connection, environment: EnvironmentId, now: Timestamp) -> Result<OpenCounts, Fault> {
+    let counted = run(conn, CountOpen { environment, now, counted_max: OVERVIEW_TASKS_MAX })?;
+    Ok(counted.unwrap_or_default())
+}
 
 /// Counts waiting tasks, up to the bound.
 pub(crate) fn count(conn: &Connection, now: Timestamp) -> Result<Backlog, Fault> {

@@ -1,8 +1,9 @@
 //! Environments and API keys.
 
 use everhook_core::api_key::{ApiKeyHash, KeyRecord, KeyScope};
-use everhook_core::application::Environment;
-use everhook_core::id::{EnvironmentId, KeyId, OrgId};
+use everhook_core::application::{Environment, EnvironmentPolicy};
+use everhook_core::id::{EnvironmentId, Id, KeyId, OrgId};
+use everhook_core::resource::environment_policy_id;
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::NewKey;
 use everhook_store::statement;
@@ -16,6 +17,7 @@ statement! {
     CreateEnvironment<'a> = "create_environment" { org: OrgId, name: &'a str, now: Timestamp };
     FindEnvironment = "find_environment" { org: OrgId } -> Option<Environment>;
     ListEnvironment = "list_environment" {} -> Vec<Environment>;
+    ListEnvironmentPolicy = "list_environment_policy" { id: Id } -> Vec<(EnvironmentId, EnvironmentPolicy)>;
     CreateKey<'a> = "create_key" {
         id: KeyId, hash: &'a [u8], hint: &'a str, environment: Option<EnvironmentId>, now: Timestamp,
     };
@@ -31,6 +33,10 @@ pub(crate) fn ensure(tx: &Tx<'_>, org: OrgId, name: &str) -> Result<Environment,
 
 pub(crate) fn list(conn: &Connection) -> Result<Vec<Environment>, Fault> {
     run(conn, ListEnvironment {})
+}
+
+pub(crate) fn list_policies(conn: &Connection) -> Result<Vec<(EnvironmentId, EnvironmentPolicy)>, Fault> {
+    run(conn, ListEnvironmentPolicy { id: environment_policy_id() })
 }
 
 pub(crate) fn create_key(tx: &Tx<'_>, key: &NewKey) -> Result<(), Fault> {

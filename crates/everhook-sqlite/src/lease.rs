@@ -8,13 +8,15 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use everhook_core::fair::{GroupId, GroupedLane};
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, LaneId};
 use everhook_core::job::{Job, kind_hash};
-use everhook_core::lane::{Given, LaneState, Turn, turn};
-use everhook_core::limits::{APPEND_BATCH_BYTES_MAX, KIND_SCAN_MAX, LEASE_LANES_MAX};
+use everhook_core::lane::{Given, LanePosition, LaneState, Turn, turn};
+use everhook_core::limits::{APPEND_BATCH_BYTES_MAX, KIND_SCAN_MAX, LEASE_LANES_MAX, LEASE_SCAN_MAX};
 use everhook_core::message::Message;
 use everhook_core::task::{Task, TaskKind};
 use everhook_core::time::Timestamp;
+use everhook_store::capacity::PlannedSlots;
 use everhook_store::lease::{LeaseAsk, LeaseGrant, Leased, Work};
 use rusqlite::{CachedStatement, Row, params};
 
@@ -40,14 +42,25 @@ const LEASE_BYTES_MAX: usize = APPEND_BATCH_BYTES_MAX;
 /// Leases due tasks to the asking session.
 pub(crate) fn lease(tx: &Tx<'_>, ask: &LeaseAsk) -> Result<LeaseGrant, Fault> {
     let mut taking = Taking::new(tx, ask)?;
-    for lane in taking.ready_lanes()? {
-        taking.take_from(&lane)?;
+    let (ready, resume) = taking.ready_lanes()?;
+    taking.planned =
+        ask.slots.as_ref().map(|slots| slots.plan(ready.iter().map(ReadyLane::grouped).collect(), taking.limit));
+    for lane in &ready {
+        taking.take_from(lane)?;
     }
     for open in &taking.feeds {
         open.book(tx)?;
     }
-    let next_ready = taking.next_ready()?.map(|at| at.since(tx.now));
-    Ok(LeaseGrant { tasks: taking.tasks, next_ready })
+    let is_spent = taking.planned.as_ref().is_some_and(|planned| planned.is_spent);
+    let has_more = taking.planned.is_some() && (is_spent || taking.has_more || resume.is_some());
+    let next_ready = if has_more { Some(tx.now) } else { taking.next_ready()? };
+    Ok(LeaseGrant {
+        slots: taking.planned.as_mut().map(|planned| planned.take(&taking.tasks)).unwrap_or_default(),
+        // Lanes that are left because the lease is full are next.
+        resume: if is_spent { ask.after } else { resume },
+        next_ready: next_ready.map(|at| at.since(tx.now)),
+        tasks: taking.tasks,
+    })
 }
 
 /// Reads the record of a job; none if it was pruned.
@@ -66,6 +79,18 @@ struct ReadyLane {
     application: Option<ApplicationId>,
     state: LaneState,
     ready_at: Timestamp,
+}
+
+impl ReadyLane {
+    /// A lane of an endpoint always has an application.
+    fn grouped(&self) -> GroupedLane {
+        let id = self.application.map_or(self.id.0, |application| application.0);
+        GroupedLane { group: GroupId { environment: self.environment, id }, lane: self.id }
+    }
+
+    fn position(&self) -> LanePosition {
+        LanePosition { ready_at: self.ready_at, environment: self.environment, lane: self.id }
+    }
 }
 
 fn read_lane(row: &Row<'_>, feed: usize) -> Result<ReadyLane, Fault> {
@@ -111,6 +136,11 @@ struct Taking<'t> {
     messages: HashMap<(EnvironmentId, Id), Option<Arc<Message>>>,
     /// Lanes that are ready, but only with kinds that the asker does not take.
     foreign: HashSet<(EnvironmentId, LaneId)>,
+    full_groups: HashSet<GroupId>,
+    /// The slots that the node gives to lanes, if it decides.
+    planned: Option<PlannedSlots>,
+    /// A lane that had its turn may have more.
+    has_more: bool,
     next_task: CachedStatement<'t>,
     find_job: CachedStatement<'t>,
     lease_task: CachedStatement<'t>,
@@ -137,6 +167,9 @@ impl<'t> Taking<'t> {
             applications: Applications::default(),
             messages: HashMap::new(),
             foreign: HashSet::new(),
+            full_groups: ask.full_groups.iter().copied().collect(),
+            planned: None,
+            has_more: false,
             next_task: tx.conn.prepare_cached(NEXT_TASK)?,
             find_job: tx.conn.prepare_cached(FIND_JOB_RECORD)?,
             lease_task: tx.conn.prepare_cached(LEASE_TASK)?,
@@ -156,16 +189,23 @@ impl<'t> Taking<'t> {
     }
 
     /// Returns ready lanes with free capacity, of all feeds with free capacity, in the order in which they became
-    /// ready.
-    fn ready_lanes(&self) -> Result<Vec<ReadyLane>, Fault> {
-        let mut ready = Vec::new();
+    /// ready, and the position after them if there may be more. A lease whose slots the node plans passes over a bounded
+    /// number of lanes: those of a group at its share may be many.
+    fn ready_lanes(&self) -> Result<(Vec<ReadyLane>, Option<LanePosition>), Fault> {
+        let (mut ready, mut resume) = (Vec::new(), None);
+        let scan_max = if self.ask.slots.is_some() { LEASE_SCAN_MAX } else { usize::MAX };
         for (index, open) in self.feeds.iter().enumerate().filter(|(_, open)| open.allowance.left() > 0) {
-            let before = ready.len();
-            self.walk(index, |lane| {
-                if lane.ready_at > self.tx.now || ready.len() - before == LEASE_LANES_MAX {
+            let (before, mut scanned, mut last) = (ready.len(), 0, None);
+            self.walk(index, self.ask.after, |lane| {
+                if lane.ready_at > self.tx.now {
                     return Ok(false);
                 }
-                if self.lane_room(open, lane.id)? > 0 {
+                if ready.len() - before == LEASE_LANES_MAX || scanned == scan_max {
+                    resume = last;
+                    return Ok(false);
+                }
+                (last, scanned) = (Some(lane.position()), scanned + 1);
+                if !self.full_groups.contains(&lane.grouped().group) && self.lane_room(open, lane.id)? > 0 {
                     ready.push(lane);
                 }
                 Ok(true)
@@ -173,14 +213,22 @@ impl<'t> Taking<'t> {
         }
         ready.sort_by_key(|lane| (lane.ready_at, lane.id));
         ready.truncate(LEASE_LANES_MAX);
-        Ok(ready)
+        Ok((ready, resume))
     }
 
     /// Visits the lanes of a feed in the order in which they become ready, until the visitor returns false. Lanes
     /// without free capacity are skipped one by one: only lanes with leased tasks can be full, so there are few.
-    fn walk(&self, feed: usize, mut visit: impl FnMut(ReadyLane) -> Result<bool, Fault>) -> Result<(), Fault> {
+    fn walk(
+        &self,
+        feed: usize,
+        after: Option<LanePosition>,
+        mut visit: impl FnMut(ReadyLane) -> Result<bool, Fault>,
+    ) -> Result<(), Fault> {
         let mut next = self.tx.conn.prepare_cached(NEXT_LANE)?;
-        let mut rows = next.query([self.feeds[feed].key.as_bytes()])?;
+        let (ready_at, environment) = after.map_or((-1, -1), |at| (at.ready_at.as_micros(), at.environment.0));
+        let lane = after.map(|at| at.lane);
+        let lane: &[u8] = lane.as_ref().map_or(&[], |lane| lane.as_bytes());
+        let mut rows = next.query(params![self.feeds[feed].key.as_bytes(), ready_at, environment, lane])?;
         while let Some(row) = rows.next()? {
             if !visit(read_lane(row, feed)?)? {
                 break;
@@ -192,7 +240,8 @@ impl<'t> Taking<'t> {
     /// Leases due tasks of a lane, up to its capacity, and sets the time of its next turn.
     fn take_from(&mut self, lane: &ReadyLane) -> Result<(), Fault> {
         let open = &self.feeds[lane.feed];
-        let room = self.lane_room(open, lane.id)?.min(open.allowance.room()).min(self.limit);
+        let planned = self.planned.as_ref().map_or(usize::MAX, |planned| planned.room(lane.id));
+        let room = self.lane_room(open, lane.id)?.min(open.allowance.room()).min(self.limit).min(planned);
         let asked = room.min(open.allowance.left()).min(self.limit - self.tasks.len());
         if asked == 0 || self.is_full() {
             return Ok(());
@@ -203,7 +252,10 @@ impl<'t> Taking<'t> {
         let to_back = || self.tx.conn.prepare_cached(MARK_LANE_EMPTY)?.execute(params![environment, id, now]);
         match turn(Given { room, asked, gave, is_foreign }) {
             Turn::Keep | Turn::Stay { .. } => {}
-            Turn::Back => drop(to_back()?),
+            Turn::Back => {
+                to_back()?;
+                self.has_more = true;
+            }
             Turn::Delay => {
                 to_back()?;
                 self.foreign.insert((lane.environment, lane.id));
@@ -334,7 +386,10 @@ impl<'t> Taking<'t> {
         let mut next = None;
         for (index, open) in self.feeds.iter().enumerate().filter(|(_, open)| !open.allowance.is_full()) {
             let free_at = open.allowance.free_at(self.tx.now);
-            self.walk(index, |lane| {
+            // The node has refused lanes that are ready now, and knows when they have room.
+            let now =
+                LanePosition { ready_at: self.tx.now, environment: EnvironmentId(i32::MAX), lane: LaneId(Id::MAX) };
+            self.walk(index, self.planned.as_ref().map(|_| now), |lane| {
                 if self.foreign.contains(&(lane.environment, lane.id)) || self.lane_room(open, lane.id)? == 0 {
                     return Ok(true);
                 }

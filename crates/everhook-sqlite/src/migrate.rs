@@ -39,6 +39,8 @@ const MIGRATIONS: &[Migration] = migrations! {
     7 "0007_background" compatible from 3;
     8 "0008_answers" compatible from 3;
     9 "0009_egress" compatible from 3;
+    10 "0010_traffic" compatible from 3;
+    11 "0011_failure_marks" compatible from 3;
 };
 
 const CREATE_SCHEMA_VERSION: &str = "create table if not exists schema_version (

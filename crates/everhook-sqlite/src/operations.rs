@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use everhook_core::application::Environment;
 use everhook_core::batch::BatchChange;
+use everhook_core::failure_group::{GroupKey, GroupState};
 use everhook_core::id::{BatchId, Id, JobId, KeyId, OrgId, SessionId};
 use everhook_core::job::report::Progress;
 use everhook_core::job::{LeaseLost, LeaseProof};
@@ -14,6 +15,7 @@ use everhook_core::poll::PollMark;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
 use everhook_core::token::{TokenEnd, TokenKeyChange};
+use everhook_core::traffic::TrafficRow;
 use everhook_store::background::{Advance, Advanced};
 use everhook_store::backlog::PoolUse;
 use everhook_store::batch::{BatchRecord, NewBatch, Resolve, Resolved};
@@ -45,8 +47,8 @@ use crate::queue::stats;
 use crate::schedule::fire;
 use crate::writer::{Tx, WriteAsk, WriteClass};
 use crate::{
-    append, background, batch, deliveries, egress, environment, lease, once, poll, reads, request, resource, session,
-    settle, token, worker,
+    append, background, batch, deliveries, egress, environment, failure, lease, once, poll, reads, request, resource,
+    session, settle, token, traffic, worker,
 };
 
 #[async_trait]
@@ -147,6 +149,16 @@ impl Store for SqliteStore {
             }
         };
         self.write(WriteAsk { op: Op::Steer, class: WriteClass::Change, rows }, steer).await
+    }
+
+    async fn mark_failures(
+        &self,
+        scope: Scope,
+        key: GroupKey,
+        state: GroupState,
+        note: String,
+    ) -> Result<Timestamp, StoreError> {
+        self.change(Op::MarkFailures, move |tx| failure::mark(tx, scope.environment, key, state, &note)).await
     }
 
     async fn expunge(&self, scope: AppScope, what: Expunge) -> Result<bool, StoreError> {
@@ -280,6 +292,11 @@ impl Store for SqliteStore {
 
     async fn add_counts(&self, counts: Vec<QueueCount>) -> Result<(), StoreError> {
         self.change(Op::AddCounts, move |tx| stats::count_ended(tx, &counts)).await
+    }
+
+    async fn put_traffic(&self, rows: Vec<TrafficRow>) -> Result<(), StoreError> {
+        let ask = WriteAsk { op: Op::PutTraffic, class: WriteClass::Maintenance, rows: rows.len() };
+        self.write(ask, move |tx| traffic::put(tx, &rows)).await
     }
 
     async fn maintain(&self) -> Result<(), StoreError> {

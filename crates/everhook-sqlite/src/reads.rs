@@ -1,5 +1,6 @@
 //! The reads of the seam. Each calls one function on a read-only connection.
 
+use everhook_core::limits::{FAILURE_ENDPOINTS_MAX, FAILURES_COUNTED_MAX, FAILURES_LISTED_MAX};
 use everhook_core::resource::ResourceKind;
 use everhook_core::time::Timestamp;
 use everhook_store::answers;
@@ -12,14 +13,18 @@ use crate::history::{self, attempt, delivery};
 use crate::job::query as job;
 use crate::queue::{self, stats};
 use crate::{
-    append, background, backlog, batch, deliveries, egress, environment, once, resource, schedule, session, token,
-    worker,
+    append, background, backlog, batch, deliveries, directory, egress, environment, failure, once, resource, schedule,
+    session, token, traffic, worker,
 };
 
 /// Answers a query. The caller applies the deadline and the share.
 pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<Answer, Fault> {
     Ok(answers!(query;
         Environments(_) => environment::list(conn)?,
+        FindEnvironmentPolicy(q) => {
+            resource::find(conn, q.scope.environment, &ResourcePlace::environment_policy())?
+        },
+        EnvironmentPolicies(_) => environment::list_policies(conn)?,
         Keys(_) => environment::list_keys(conn)?,
         FindKey(q) => environment::find_key(conn, &q.hash)?,
         FindEgressPause(_) => egress::find(conn)?,
@@ -32,6 +37,8 @@ pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<
             resource::find(conn, q.scope.environment, &ResourcePlace::endpoint(q.scope.application, &q.locator))?
         },
         Endpoints(q) => resource::list_children(conn, q.scope, &q.slice.ids())?,
+        FindEndpoints(q) => directory::find_endpoints(conn, q.scope.environment, &q.ids)?,
+        AllEndpoints(q) => directory::list_endpoints(conn, q.scope.environment, &q.slice)?,
         FindIntegration(q) => {
             resource::find(conn, q.scope.environment, &ResourcePlace::integration(q.scope.application, q.id))?
         },
@@ -43,11 +50,17 @@ pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<
         EventTypes(q) => resource::list_event_types(conn, q.scope.environment, q.archived, &q.slice)?,
         UnknownEventTypes(q) => resource::unknown_event_types(conn, q.scope.environment, q.names)?,
         FindMessage(q) => history::find(conn, q.scope.environment, q.scope.application, &q.locator)?,
+        FindMessageApplication(q) => directory::find_message(conn, q.scope.environment, q.message)?,
         Messages(q) => history::list(conn, q.scope.environment, q.scope.application, &q.filter)?,
         FindAttempt(q) => attempt::find(conn, q.scope.environment, q.message, q.id)?,
         Attempts(q) => attempt::list(conn, q.scope.environment, q.scope.application, &q.filter)?,
         Destinations(q) => delivery::list(conn, q.scope.environment, q.scope.application, q.message)?,
         Deliveries(q) => deliveries::list(conn, q.scope.environment, &q.filter)?,
+        ListFailures(q) => {
+            let bounds = (FAILURE_ENDPOINTS_MAX, FAILURES_LISTED_MAX);
+            failure::list(conn, q.scope.environment, q.after, bounds)?
+        },
+        FindFailures(q) => failure::find(conn, q.scope.environment, q.endpoint, FAILURES_COUNTED_MAX)?,
         CountEndpoint(q) => deliveries::count(conn, q.scope.environment, q.endpoint, q.period)?,
         FindOnce(q) => once::find(conn, q.scope.environment, q.scope.application, &q.key)?,
         OnceSlots(q) => once::list(conn, q.scope.environment, q.scope.application, &q.slice)?,
@@ -70,5 +83,7 @@ pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<
         FindWorker(q) => worker::find(conn, q.scope.environment, q.id)?,
         Workers(q) => worker::list(conn, q.scope.environment)?,
         CountBacklog(_) => backlog::count(conn, now)?,
+        CountOpen(q) => backlog::count_open(conn, q.scope.environment, now)?,
+        Traffic(q) => traffic::list(conn, q.scope.environment, q.span, q.since)?,
     ))
 }

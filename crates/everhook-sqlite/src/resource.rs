@@ -224,8 +224,8 @@ fn write(tx: &Tx<'_>, environment: EnvironmentId, mut columns: Columns) -> Resul
             columns.info = keep_unknown(columns.info, &old.info);
             run(tx.conn, ReplaceResource { fields: fields_of(tx, environment, &columns), revision })?
         }
-        // Only a queue can be replaced without a row: it exists without configuration.
-        None if kind == ResourceKind::Queue && revision == 0 => {
+        // Some kinds can be replaced without a row: they exist without configuration.
+        None if kind.exists_by_default() && revision == 0 => {
             run(tx.conn, CreateResource { fields: fields_of(tx, environment, &columns) })?
         }
         _ => None,
@@ -270,7 +270,7 @@ fn delete_unreported(tx: &Tx<'_>, environment: EnvironmentId, key: &ResourceKey)
         }
         ResourceKind::Queue => projection::delete_group(tx, environment, id)?,
         ResourceKind::Schedule => projection::delete_schedule(tx, environment, id)?,
-        ResourceKind::EventType | ResourceKind::Integration => {}
+        ResourceKind::EventType | ResourceKind::Integration | ResourceKind::EnvironmentPolicy => {}
     }
     Ok(true)
 }
@@ -426,7 +426,7 @@ pub(crate) fn readable<R: Record>(row: &ResourceRow, firing: Option<&FiringRow>)
     read.ok()
 }
 
-fn record<R: Record>(row: &ResourceRow, firing: Option<&FiringRow>) -> Result<R, Fault> {
+pub(crate) fn record<R: Record>(row: &ResourceRow, firing: Option<&FiringRow>) -> Result<R, Fault> {
     R::try_from(read(row, firing)?).map_err(|_| Fault::Corrupt { table: "resource", column: "kind" })
 }
 

@@ -9,6 +9,7 @@ use everhook_core::id::{EnvironmentId, Id, LaneId};
 use everhook_core::job;
 use everhook_core::name::Name;
 use everhook_core::time::Timestamp;
+use everhook_core::traffic::Span;
 use everhook_store::error::StoreError;
 use everhook_store::retention::Prunable;
 use everhook_store::schedule::RUNS_KEPT;
@@ -58,6 +59,10 @@ impl Rule {
     fn of(what: Prunable, before: Timestamp, now: Timestamp) -> Rule {
         let age = vec![Value::Integer(before.as_micros())];
         let plain = |list, remove| Rule { list, ages: age.clone(), remove, is_asked_again: false, belongings: &[] };
+        let traffic = |shortest: Span, longest: Span| Rule {
+            ages: [before.as_secs(), shortest.secs(), longest.secs()].map(Value::Integer).to_vec(),
+            ..plain(query!("list_expired_traffic"), query!("prune_traffic"))
+        };
         match what {
             Prunable::Messages => Rule {
                 ages: vec![Value::Blob(Id::floor(before).as_bytes().to_vec())],
@@ -108,6 +113,8 @@ impl Rule {
                 is_asked_again: true,
                 ..plain(query!("list_expired_token_end"), query!("prune_token_end"))
             },
+            Prunable::TrafficMinutes => traffic(Span::Minute, Span::Quarter),
+            Prunable::TrafficHours => traffic(Span::Hour, Span::Hour),
         }
     }
 

@@ -12,8 +12,8 @@ use rusqlite::{Connection, Row, ToSql, params_from_iter};
 use crate::error::Fault;
 use crate::rows::Reader;
 use crate::{
-    append, background, deliveries, egress, environment, feed, history, operational, poll, queue, request, resource,
-    schedule, settle, token,
+    append, background, backlog, deliveries, directory, egress, environment, failure, feed, history, operational, poll,
+    queue, request, resource, schedule, settle, token, traffic,
 };
 
 pub(crate) fn run<S: Statement>(conn: &Connection, statement: S) -> Result<S::Answer, Fault> {
@@ -148,11 +148,14 @@ pub(crate) fn limit(rows: usize) -> i64 {
 const ALL: &[&[fn() -> &'static Text]] = &[
     append::STATEMENTS,
     background::STATEMENTS,
+    backlog::STATEMENTS,
     deliveries::STATEMENTS,
     deliveries::steer::STATEMENTS,
     egress::STATEMENTS,
+    directory::STATEMENTS,
     environment::STATEMENTS,
     history::delivery::STATEMENTS,
+    failure::STATEMENTS,
     feed::STATEMENTS,
     operational::STATEMENTS,
     poll::STATEMENTS,
@@ -163,6 +166,7 @@ const ALL: &[&[fn() -> &'static Text]] = &[
     schedule::fire::STATEMENTS,
     settle::STATEMENTS,
     token::STATEMENTS,
+    traffic::STATEMENTS,
 ];
 
 /// Returns the text of a declared statement, for tests; lists in ascending order.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use everhook_core::endpoint::Endpoint;
 use everhook_core::fanout::Audience;
+use everhook_core::filter::Facts;
 use everhook_core::id::{EndpointId, EnvironmentId, Id, LaneId, MessageId, TaskId};
 use everhook_core::message::Message;
 use everhook_core::task::{PRIORITY_DEFAULT, Task, TaskKey, TaskKind, Trigger};
@@ -69,7 +70,7 @@ pub fn plan(
     mut take_slot: impl FnMut(LaneId) -> Option<Slot>,
 ) -> Vec<PlannedTask> {
     let due_at = deliver_at.map_or(now, |at| at.max(now));
-    receivers(message, endpoints, audience)
+    receivers(&Facts::of(message), endpoints, audience)
         .filter(|endpoint| !endpoint.is_polled())
         .cloned()
         .map(|endpoint| {
@@ -86,13 +87,11 @@ pub fn plan(
 
 /// Returns the endpoints that a message is for.
 fn receivers<'e>(
-    message: &'e Message,
+    facts: &'e Facts<'_>,
     endpoints: &'e EndpointSet,
     audience: Audience,
 ) -> impl Iterator<Item = &'e Arc<Endpoint>> {
-    let is_receiver =
-        move |endpoint: &&Arc<Endpoint>| audience.includes(endpoint, &message.event_type, &message.channels);
-    endpoints.endpoints.iter().filter(is_receiver)
+    endpoints.endpoints.iter().filter(move |endpoint| audience.includes(endpoint, facts))
 }
 
 /// Returns the polled endpoints that a message is for, and the time from which readers see it.
@@ -106,7 +105,8 @@ pub fn plan_polled(
         return Vec::new();
     }
     let due_at = deliver_at.map_or(now, |at| at.max(now));
-    let polled = receivers(message, endpoints, audience).filter(|endpoint| endpoint.is_polled());
+    let facts = Facts::of(message);
+    let polled = receivers(&facts, endpoints, audience).filter(|endpoint| endpoint.is_polled());
     polled.map(|endpoint| (endpoint.id, due_at)).collect()
 }
 

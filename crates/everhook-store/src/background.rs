@@ -68,7 +68,7 @@ impl Advance {
     /// of the window.
     pub fn replay_rows(&self, replay: &Replay) -> SliceRows {
         match replay.pick {
-            Pick::Failed => SliceRows::DeadTasks { after: self.from.after.unwrap_or(Id::MIN) },
+            Pick::Failed | Pick::FailedAs(_) => SliceRows::DeadTasks { after: self.from.after.unwrap_or(Id::MIN) },
             Pick::Missing | Pick::Attempted(_) => SliceRows::Messages(self.messages(Some(replay.since), replay.until)),
         }
     }

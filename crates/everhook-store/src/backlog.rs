@@ -15,6 +15,21 @@ pub struct Backlog {
     pub due_for: Duration,
 }
 
+/// The open tasks of an environment. Counting stops at `OVERVIEW_TASKS_MAX` for each state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpenCounts {
+    /// Tasks that wait for a lease, whether they are due or not.
+    pub pending: u64,
+    /// Pending tasks that are due, in lanes that are not held.
+    pub due: u64,
+    /// Pending tasks that were tried before.
+    pub retrying: u64,
+    pub leased: u64,
+    pub dead: u64,
+    /// The waiting time of the counted task that has been due longest.
+    pub oldest_due: Option<Duration>,
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolUse {
     /// The size of the pool.

@@ -8,8 +8,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use everhook_core::endpoint::Endpoint;
+use everhook_core::filter::TypePattern;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id};
 use everhook_core::name::Name;
+use everhook_core::policy::Settings;
 use everhook_core::queue::Target;
 
 /// The limit of cached endpoints over all applications. A full cache is emptied.
@@ -30,9 +32,10 @@ pub struct EndpointSet {
 }
 
 impl EndpointSet {
-    /// Builds a set from endpoints in any order.
-    pub fn new(version: i64, mut endpoints: Vec<Endpoint>) -> EndpointSet {
+    /// Builds a set from endpoints in any order, which inherit the settings of their application.
+    pub fn new(version: i64, inherited: Option<Arc<Settings>>, mut endpoints: Vec<Endpoint>) -> EndpointSet {
         endpoints.sort_by_key(|endpoint| endpoint.id);
+        endpoints.iter_mut().for_each(|endpoint| endpoint.inherited.clone_from(&inherited));
         let bytes = endpoints.iter().map(size).sum();
         let has_polled = endpoints.iter().any(Endpoint::is_polled);
         EndpointSet { version, endpoints: endpoints.into_iter().map(Arc::new).collect(), has_polled, bytes }
@@ -46,15 +49,18 @@ impl EndpointSet {
 
 /// Returns the approximate memory of an endpoint.
 fn size(endpoint: &Endpoint) -> usize {
-    let names = |list: &Option<Vec<Name>>| {
-        list.iter().flatten().map(|name| size_of::<Name>() + name.as_str().len()).sum::<usize>()
-    };
+    let types = endpoint.event_types.iter().flatten().map(|pattern| size_of::<TypePattern>() + pattern.as_str().len());
+    let channels = endpoint.channels.iter().flatten().map(|name| size_of::<Name>() + name.as_str().len());
+    // A compiled expression is a tree, larger than its text.
+    let filter = endpoint.filter.as_ref().map_or(0, |filter| 32 * filter.as_str().len());
     let headers = endpoint.headers.iter().map(|(name, value)| 2 * size_of::<String>() + name.len() + value.len());
     size_of::<Endpoint>()
         + endpoint.url.len()
-        + names(&endpoint.event_types)
-        + names(&endpoint.channels)
+        + types.sum::<usize>()
+        + channels.sum::<usize>()
+        + filter
         + headers.sum::<usize>()
+        + endpoint.policy.as_ref().map_or(0, |_| size_of::<Settings>())
 }
 
 #[derive(Debug, Default)]

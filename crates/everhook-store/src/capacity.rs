@@ -1,13 +1,20 @@
 //! The node's slots for running tasks, as an append transaction sees them.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use everhook_core::fair::GroupedLane;
 use everhook_core::id::LaneId;
+
+use crate::lease::Leased;
 
 /// The source of slots: the dispatcher of the node.
 pub trait Capacity: Send + Sync {
-    fn reserve(&self, lane: LaneId) -> bool;
+    fn reserve(&self, lane: GroupedLane) -> bool;
+    /// Takes slots for tasks that a lease is about to bring: `most` in all, from ready lanes in the order of their turns.
+    /// Returns the slots of each lane.
+    fn plan_lease(&self, lanes: &[GroupedLane], most: usize) -> Vec<usize>;
     /// Returns a slot of `lane`.
     fn release(&self, lane: LaneId);
 }
@@ -20,8 +27,8 @@ pub struct Slot {
 }
 
 impl Slot {
-    pub fn reserve(slots: &Arc<dyn Capacity>, lane: LaneId) -> Option<Slot> {
-        slots.reserve(lane).then(|| Slot::held(slots, lane))
+    pub fn reserve(slots: &Arc<dyn Capacity>, lane: GroupedLane) -> Option<Slot> {
+        slots.reserve(lane).then(|| Slot::held(slots, lane.lane))
     }
 
     /// Wraps a slot that is already counted as taken.
@@ -40,6 +47,49 @@ impl Drop for Slot {
         if let Some(slots) = &self.slots {
             slots.release(self.lane);
         }
+    }
+}
+
+/// The capacity for the tasks of a lease. The node decides how many tasks each ready lane may give.
+#[derive(Clone)]
+pub struct LeaseCapacity(pub Arc<dyn Capacity>);
+
+impl fmt::Debug for LeaseCapacity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LeaseCapacity")
+    }
+}
+
+impl LeaseCapacity {
+    /// Takes slots for ready lanes. Slots that no task uses are released when the result is dropped.
+    pub fn plan(&self, lanes: Vec<GroupedLane>, most: usize) -> PlannedSlots {
+        let rooms = self.0.plan_lease(&lanes, most);
+        let slot = |lane: &GroupedLane| Slot::held(&self.0, lane.lane);
+        let slots = |(lane, room): (&GroupedLane, &usize)| (lane.lane, (0..*room).map(|_| slot(lane)).collect());
+        PlannedSlots {
+            by_lane: lanes.iter().zip(&rooms).filter(|(_, room)| **room > 0).map(slots).collect(),
+            is_spent: rooms.iter().sum::<usize>() >= most,
+        }
+    }
+}
+
+/// Slots by lane.
+#[derive(Debug, Default)]
+pub struct PlannedSlots {
+    by_lane: HashMap<LaneId, Vec<Slot>>,
+    /// Whether the lanes without slots may get some in the next lease.
+    pub is_spent: bool,
+}
+
+impl PlannedSlots {
+    /// The slots of a lane.
+    pub fn room(&self, lane: LaneId) -> usize {
+        self.by_lane.get(&lane).map_or(0, Vec::len)
+    }
+
+    /// Takes a slot for each task; a task without a planned slot gets none.
+    pub fn take(&mut self, tasks: &[Leased]) -> Vec<Slot> {
+        tasks.iter().filter_map(|leased| self.by_lane.get_mut(&leased.task.lane)?.pop()).collect()
     }
 }
 

@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use everhook_core::endpoint::Endpoint;
+use everhook_core::fair::GroupId;
 use everhook_core::fanout::Audience;
 use everhook_core::id::{AttemptId, BatchId, EnvironmentId, LaneId, MessageId, SessionId};
 use everhook_core::job::Job;
 use everhook_core::job::report::KeptResult;
-use everhook_core::lane::Feed;
+use everhook_core::lane::{Feed, LanePosition};
 use everhook_core::lifecycle::{EndState, NextRow};
 use everhook_core::message::Message;
 use everhook_core::name::Name;
@@ -23,7 +24,7 @@ use everhook_core::role::Role;
 use everhook_core::task::{Task, TaskKey, TaskKind, Trigger};
 use everhook_core::time::Timestamp;
 
-use crate::capacity::{Capacity, Slot};
+use crate::capacity::{Capacity, LeaseCapacity, Slot};
 use crate::dedup::DedupKey;
 use crate::worker::Takes;
 
@@ -154,6 +155,12 @@ pub enum Appended {
     Suppressed(MessageId),
 }
 
+impl Appended {
+    pub fn is_accepted(&self) -> bool {
+        matches!(self, Appended::Accepted { .. })
+    }
+}
+
 /// A leased task with the data that its holder needs.
 #[derive(Clone, Debug)]
 pub struct Leased {
@@ -260,6 +267,13 @@ pub struct LeaseAsk {
     pub free_by_lane: Vec<(LaneId, usize)>,
     /// The free capacity of every other lane.
     pub per_lane: usize,
+    /// Decides how many deliveries each ready lane may give, in place of the numbers above. Lanes that it refuses do not
+    /// count as ready.
+    pub slots: Option<LeaseCapacity>,
+    /// Lane groups that the node would refuse. Their lanes are skipped.
+    pub full_groups: Vec<GroupId>,
+    /// The position after which to look for ready lanes of deliveries; none for those that have been ready longest.
+    pub after: Option<LanePosition>,
     /// Only jobs of these kinds; empty means all.
     pub kinds: Vec<Name>,
     /// Whether the store takes tasks back after their timeout. Remote workers need this; a node watches its own tasks.
@@ -290,6 +304,9 @@ impl LeaseAsk {
             feeds,
             free_by_lane: Vec::new(),
             per_lane: usize::MAX,
+            slots: None,
+            full_groups: Vec::new(),
+            after: None,
             kinds: Vec::new(),
             watched: false,
         }
@@ -312,10 +329,14 @@ impl LeaseAsk {
 }
 
 /// The answer to a request for tasks.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct LeaseGrant {
     /// The leased tasks. Within a lane they are ordered by priority, due time and id; lanes take turns.
     pub tasks: Vec<Leased>,
+    /// A slot for each task, if the request has a capacity.
+    pub slots: Vec<Slot>,
+    /// The position at which the next lease goes on; none if all ready lanes were considered.
+    pub resume: Option<LanePosition>,
     /// The time until the next lane is ready, as far as the store knows. Lanes without free capacity do not count.
     pub next_ready: Option<Duration>,
 }

@@ -24,7 +24,7 @@ pub struct WithMade<T> {
 impl Made {
     /// Counts the messages that an append accepted.
     pub fn messages(appended: &[Appended]) -> Made {
-        let messages = appended.iter().filter(|answer| matches!(answer, Appended::Accepted { .. })).count();
+        let messages = appended.iter().filter(|answer| answer.is_accepted()).count();
         Made { messages, ..Made::default() }
     }
 

@@ -10,10 +10,10 @@
 use std::time::Duration;
 
 use everhook_core::api_key::{ApiKeyHash, KeyRecord, KeyScope};
-use everhook_core::application::{Application, Environment};
+use everhook_core::application::{Application, Environment, EnvironmentPolicy};
 use everhook_core::delivery::DeliveryKey;
 use everhook_core::egress::EgressPause;
-use everhook_core::endpoint::Endpoint;
+use everhook_core::endpoint::{Endpoint, EndpointKey};
 use everhook_core::event_type::EventType;
 use everhook_core::id::{
     ApplicationId, AttemptId, BatchId, EndpointId, EnvironmentId, IntegrationId, JobId, MessageId, ScheduleId,
@@ -27,12 +27,15 @@ use everhook_core::scope::{AppScope, Scope};
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 use everhook_core::token::{TokenKey, TokenMark};
+use everhook_core::traffic::{Span, TrafficRow};
 
 use crate::background::{AttemptCount, BackgroundFilter};
-use crate::backlog::Backlog;
+use crate::backlog::{Backlog, OpenCounts};
 use crate::batch::BatchRecord;
 use crate::catalog::{ArchivedTypes, Having, Locator, Slice};
 use crate::delivery::{DeliveryFilter, DeliveryRecord, EndpointCounts, Period};
+use crate::directory::PlacedEndpoint;
+use crate::failure::FailureGroups;
 use crate::history::{Attempt, AttemptFilter, Destination, MessageFilter};
 use crate::job::{JobAttempt, JobFilter, JobRecord};
 use crate::lease::SessionRecord;
@@ -153,6 +156,9 @@ macro_rules! answers {
 queries! {
     /// Every environment, oldest first.
     lookup Environments {} -> Vec<Environment>;
+    lookup FindEnvironmentPolicy { scope: Scope } -> Option<EnvironmentPolicy>;
+    /// The delivery policies of all environments that have one.
+    lookup EnvironmentPolicies {} -> Vec<(EnvironmentId, EnvironmentPolicy)>;
     /// Every API key, even a revoked one, oldest first.
     lookup Keys {} -> Vec<KeyRecord>;
     /// The permissions of an API key; none if it is unknown or revoked.
@@ -170,6 +176,10 @@ queries! {
     lookup FindEndpoint { scope: AppScope, locator: Locator<EndpointId> } -> Option<Endpoint>;
     /// The endpoints of an application, by id.
     search Endpoints { scope: AppScope, slice: Slice<EndpointId> } -> Vec<Endpoint>;
+    /// Endpoints with their applications, by their ids. Unknown and deleted ones are left out.
+    search FindEndpoints { scope: Scope, ids: Vec<EndpointId> } -> Vec<PlacedEndpoint>;
+    /// The endpoints of all applications, by application and id.
+    search AllEndpoints { scope: Scope, slice: Slice<EndpointKey> } -> Vec<PlacedEndpoint>;
     /// Whether an enabled endpoint of the application wants such a message. Reads all endpoints of the application.
     search HasSubscriber { scope: AppScope, event_type: Name, channels: Vec<Name> } -> bool;
     lookup FindIntegration { scope: AppScope, id: IntegrationId } -> Option<Integration>;
@@ -184,6 +194,8 @@ queries! {
 
     /// A message by id or event id.
     lookup FindMessage { scope: AppScope, locator: Locator<MessageId> } -> Option<Message>;
+    /// The application of a message. Asks at most `LOOKUP_APPLICATIONS_MAX` applications.
+    search FindMessageApplication { scope: Scope, message: MessageId } -> Option<ApplicationId>;
     /// The messages of an application, by id.
     search Messages { scope: AppScope, filter: MessageFilter } -> Piece<Message, MessageId>;
     /// One attempt of a message.
@@ -198,6 +210,10 @@ queries! {
     /// as for `Destinations`. Visits a bounded number of messages.
     search Deliveries { scope: Scope, filter: DeliveryFilter } -> Piece<DeliveryRecord, DeliveryKey>;
 
+    /// The failure groups of the next endpoints with dead deliveries. Visits `FAILURE_ENDPOINTS_MAX` lanes.
+    search ListFailures { scope: Scope, after: Option<EndpointId> } -> FailureGroups;
+    /// The failure groups of one endpoint.
+    search FindFailures { scope: Scope, endpoint: EndpointId } -> FailureGroups;
     /// The attempts to an endpoint in a period, by result. Reads at most `STATS_ROWS_MAX` attempts, newest first.
     search CountEndpoint { scope: Scope, endpoint: EndpointId, period: Period } -> EndpointCounts;
 
@@ -253,4 +269,8 @@ queries! {
     lookup CountBacklog {} -> Backlog;
     /// The pause of egress; none while requests are sent.
     lookup FindEgressPause {} -> Option<EgressPause>;
+    /// The open tasks of an environment, counted up to a bound.
+    search CountOpen { scope: Scope } -> OpenCounts;
+    /// The counts of traffic in the spans of one length since a time, newest first; at most `TRAFFIC_ROWS_MAX`.
+    search Traffic { scope: Scope, span: Span, since: Timestamp } -> Vec<TrafficRow>;
 }

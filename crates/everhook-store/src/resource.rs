@@ -1,18 +1,18 @@
-//! Resources: configured objects of six kinds, created, replaced and deleted through the same three operations.
+//! Resources: configured objects of seven kinds, created, replaced and deleted through the same three operations.
 //!
 //! The enum [`Resource`] crosses the seam. [`Resources`](crate::store::Resources) returns the record type of each kind.
 //! Stores keep resources as rows of one table, see [`encoding`].
 
 #![allow(missing_docs, reason = "kinds and records have the names of the objects")]
 
-use everhook_core::application::Application;
+use everhook_core::application::{Application, EnvironmentPolicy};
 use everhook_core::endpoint::Endpoint;
 use everhook_core::event_type::EventType;
 use everhook_core::id::{ApplicationId, EndpointId, Id, IntegrationId};
 use everhook_core::integration::Integration;
 use everhook_core::name::Name;
 use everhook_core::queue::Queue;
-use everhook_core::resource::ResourceKind;
+use everhook_core::resource::{ResourceKind, environment_policy_id};
 
 use crate::catalog::Locator;
 use crate::dedup::DedupKey;
@@ -28,6 +28,7 @@ pub enum Resource {
     Queue(Queue),
     Schedule(ScheduleRecord),
     Integration(Integration),
+    EnvironmentPolicy(EnvironmentPolicy),
 }
 
 /// A resource to create. The store sets `created_at`, `updated_at`, `revision` and the state of a schedule.
@@ -58,8 +59,8 @@ pub struct NewIntegration {
 
 /// A resource to replace if its revision is still the given one.
 ///
-/// Disabling an endpoint holds its lane, and enabling it frees the lane. Revision 0 configures a queue for the first
-/// time. The next lease obeys the new limits. The state of a schedule starts anew.
+/// Disabling an endpoint holds its lane, and enabling it frees the lane. Revision 0 configures a queue, or the policy of
+/// an environment, for the first time. The next lease obeys the new limits. The state of a schedule starts anew.
 #[derive(Clone, Debug)]
 pub struct ChangedResource {
     pub resource: Resource,
@@ -132,6 +133,11 @@ impl ResourcePlace {
     pub fn integration(application: ApplicationId, id: IntegrationId) -> ResourcePlace {
         let (kind, locator) = (ResourceKind::Integration, Locator::Id(id.0));
         ResourcePlace { kind, parent: Parent::of(application), locator }
+    }
+
+    pub fn environment_policy() -> ResourcePlace {
+        let (kind, locator) = (ResourceKind::EnvironmentPolicy, Locator::Id(environment_policy_id()));
+        ResourcePlace { kind, parent: Parent::NONE, locator }
     }
 
     pub fn named(kind: ResourceKind, name: &Name) -> ResourcePlace {
@@ -217,6 +223,7 @@ records! {
     Queue(Queue);
     Schedule(ScheduleRecord);
     Integration(Integration);
+    EnvironmentPolicy(EnvironmentPolicy);
 }
 
 macro_rules! creates {
@@ -269,7 +276,7 @@ macro_rules! changes {
     )*};
 }
 
-changes!(Application, EventType, Integration, Queue, ScheduleRecord);
+changes!(Application, EnvironmentPolicy, EventType, Integration, Queue, ScheduleRecord);
 
 impl From<ChangedEndpoint> for ChangedResource {
     fn from(ChangedEndpoint { endpoint, key }: ChangedEndpoint) -> ChangedResource {

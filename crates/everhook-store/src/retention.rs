@@ -31,10 +31,14 @@ pub enum Prunable {
     Runs,
     /// Records that end application tokens, after their own expiry at any age, and signing keys superseded since.
     Tokens,
+    /// Counts of traffic in spans shorter than an hour.
+    TrafficMinutes,
+    /// Counts of traffic in hours.
+    TrafficHours,
 }
 
 impl Prunable {
-    pub const ALL: [Prunable; 13] = [
+    pub const ALL: [Prunable; 15] = [
         Prunable::Messages,
         Prunable::DeadDeliveries,
         Prunable::Payloads,
@@ -48,6 +52,8 @@ impl Prunable {
         Prunable::Batches,
         Prunable::Runs,
         Prunable::Tokens,
+        Prunable::TrafficMinutes,
+        Prunable::TrafficHours,
     ];
 
     /// Returns the name in configurations, schedules and logs.
@@ -66,6 +72,8 @@ impl Prunable {
             Prunable::Batches => "batches",
             Prunable::Runs => "runs",
             Prunable::Tokens => "tokens",
+            Prunable::TrafficMinutes => "traffic-minutes",
+            Prunable::TrafficHours => "traffic-hours",
         }
     }
 }

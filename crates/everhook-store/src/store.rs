@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use everhook_core::application::Environment;
+use everhook_core::failure_group::{GroupKey, GroupState};
 use everhook_core::id::{BatchId, Id, JobId, KeyId, OrgId, SessionId};
 use everhook_core::job::report::Progress;
 use everhook_core::job::{LeaseLost, LeaseProof};
@@ -19,6 +20,7 @@ use everhook_core::poll::PollMark;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
 use everhook_core::token::{TokenEnd, TokenKeyChange};
+use everhook_core::traffic::TrafficRow;
 
 use crate::background::{Advance, Advanced};
 use crate::backlog::PoolUse;
@@ -202,6 +204,8 @@ store! {
         [Resend] fn resend(scope: Scope, resend: Resend) -> Resent;
         /// Changes tasks as an operator asks, in one transaction.
         [Steer] fn steer(scope: Scope, steer: Steer) -> WithMade<Steered>;
+        /// Notes the state of a failure group, over an earlier note. Returns the time of the note. Repeatable.
+        [MarkFailures] fn mark_failures(scope: Scope, key: GroupKey, state: GroupState, note: String) -> Timestamp;
         /// Removes content for good. Returns false if the object does not exist.
         [Expunge] fn expunge(scope: AppScope, what: Expunge) -> bool;
         /// Opens the next phase of a once-slot whose current phase has a winner. The slot stays. Returns false if the
@@ -264,6 +268,8 @@ store! {
         [Prune] fn prune(prune: Prune) -> usize;
         /// Adds to the number of attempts that ended this minute.
         [AddCounts] fn add_counts(counts: Vec<QueueCount>) -> ();
+        /// Writes counts of traffic over those that the same source wrote for the same span. Repeatable.
+        [PutTraffic] fn put_traffic(rows: Vec<TrafficRow>) -> ();
         /// Maintains the store itself, for example creates partitions ahead. Called at start and every hour.
         [Maintain] fn maintain() -> ();
     }

@@ -10,6 +10,8 @@ mod background;
 mod backlog;
 mod batch;
 mod deliveries;
+mod directory;
+mod failure;
 mod history;
 mod job;
 mod lease;
@@ -25,6 +27,7 @@ mod schedule;
 mod sessions;
 mod settle;
 mod tables;
+mod traffic;
 mod worker;
 
 use std::fmt;

@@ -40,6 +40,8 @@ pub(crate) struct Config {
     pub(crate) listen_ops: Option<SocketAddr>,
     /// The beginning of links to this server, without a slash at the end.
     pub(crate) public_url: Option<String>,
+    /// Origins of pages that may show the portal in a frame.
+    pub(crate) embed_origins: Vec<String>,
     pub(crate) connections_per_address: usize,
     pub(crate) role: Role,
     pub(crate) store: StoreConfig,
@@ -131,10 +133,11 @@ enum Kind {
 }
 
 /// All keys. `TEMPLATE` documents them; a test compares both.
-const KEYS: [(&str, Kind); 43] = [
+const KEYS: &[(&str, Kind)] = &[
     ("listen", Kind::Text),
     ("listen_ops", Kind::Text),
     ("public_url", Kind::Text),
+    ("embed_origins", Kind::Texts),
     ("connections_per_address", Kind::Number),
     ("role", Kind::Text),
     ("data", Kind::Text),
@@ -319,12 +322,12 @@ fn kind(key: &str) -> Option<Kind> {
 }
 
 fn unknown(key: &str, source: &Source) -> anyhow::Error {
-    let remedy = suggest(key, &KEYS.map(|(known, _)| known));
+    let remedy = suggest(key, &KEYS.iter().map(|(known, _)| *known).collect::<Vec<_>>());
     anyhow!("unknown setting `{key}` ({}): {remedy}", describe(source))
 }
 
 fn unknown_variable(name: &str, key: &str) -> String {
-    match nearest(key, KEYS.map(|(known, _)| known)) {
+    match nearest(key, KEYS.iter().map(|(known, _)| *known)) {
         Some(known) => {
             let known = format!("{}{}", environment::PREFIX, known.to_ascii_uppercase());
             format!("unknown variable {name} is ignored: did you mean {known}?")

@@ -68,7 +68,7 @@ impl FirstKey {
         let try_it = |key: &str| {
             format!(
                 "Try it:\n\n    curl -sS http://{address}/api/v1/app -H \"Authorization: Bearer {key}\" \
-                 -d '{{\"name\": \"First\"}}'\n\nMore keys: everhook key create. API: http://{address}/docs\n"
+                 -d '{{\"name\": \"First\"}}'\n\nMore keys: everhook key create. Dashboard: http://{address}/ API: http://{address}/docs\n"
             )
         };
         match self {

@@ -67,6 +67,7 @@ pub(crate) async fn serve(mut config: Config, logs: &Logs, announce: Announce) -
     let api = ApiConfig {
         jwt_secret: config.jwt_secret.clone().map(|secret| secret.0),
         public_url: config.public_url.clone(),
+        embed_origins: config.embed_origins.clone(),
         default_signature: config.default_signature,
         egress,
         version: VERSION,
@@ -74,6 +75,7 @@ pub(crate) async fn serve(mut config: Config, logs: &Logs, announce: Announce) -
         jobs: config.jobs.enabled,
         schedules: config.jobs.schedules,
         endpoints_max: ENDPOINTS_MAX,
+        delivery_timeout: config.timeout,
     };
     let router = router(Arc::clone(&node), api);
     node.relay(outboxes);
@@ -87,7 +89,7 @@ pub(crate) async fn serve(mut config: Config, logs: &Logs, announce: Announce) -
     let budget = Budget { connections: files.clients, per_address: config.connections_per_address.min(files.clients) };
     let mut served = Served::start(listeners, Routers { api: router, ops: ops_router }, budget, metrics);
     let asked = tokio::select! {
-        greeting = startup.run(|| greeting(&config, &opened, &addresses)) => {
+        greeting = startup.run(|| greeting(&config, &opened, &node, &addresses)) => {
             announce.tell(&greeting?, addresses.api)?;
             signals.next().await
         }
@@ -229,7 +231,7 @@ async fn start_node(config: &Config, opened: &Opened, egress: Egress, kept: usiz
 }
 
 /// Returns the addresses, the place of the data, and, for an empty store, the first key with a command to try.
-async fn greeting(config: &Config, opened: &Opened, addresses: &Addresses) -> anyhow::Result<String> {
+async fn greeting(config: &Config, opened: &Opened, node: &Node, addresses: &Addresses) -> anyhow::Result<String> {
     let address = addresses.api;
     let mut text = format!("Everhook {VERSION} listens on http://{address}\ndata: {}\n", store::place(config));
     if let Some(ops) = addresses.ops {
@@ -240,7 +242,15 @@ async fn greeting(config: &Config, opened: &Opened, addresses: &Addresses) -> an
     }
     // A worker serves no API, so a key would be useless.
     if config.role.accepts() {
-        text += &FirstKey::ensure(config, opened).await?.greeting(address);
+        let first = FirstKey::ensure(config, opened).await?;
+        text += &first.greeting(address);
+        // The link is as good as the key, so it is shown where the key is.
+        if let FirstKey::New(key) = &first
+            && address.ip().is_loopback()
+            && let Some(path) = everhook_api::sign_in_path(node, key).await
+        {
+            text += &format!("\nOpen the dashboard within ten minutes, signed in:\n\n    http://{address}{path}\n");
+        }
     }
     Ok(text)
 }

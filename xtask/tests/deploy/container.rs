@@ -6,7 +6,10 @@ use crate::{assert_setting, read, yaml};
 fn instructions() -> Vec<(String, String)> {
     let text = read("deploy/Dockerfile").replace("\\\n", " ");
     let lines = text.lines().filter(|line| !line.trim_start().starts_with('#') && !line.trim().is_empty());
-    lines.map(|line| line.split_once(' ').expect("an instruction has arguments")).map(|(word, rest)| (word.to_owned(), rest.trim().to_owned())).collect()
+    lines
+        .map(|line| line.split_once(' ').expect("an instruction has arguments"))
+        .map(|(word, rest)| (word.to_owned(), rest.trim().to_owned()))
+        .collect()
 }
 
 fn all(word: &str) -> Vec<String> {
@@ -16,7 +19,19 @@ fn all(word: &str) -> Vec<String> {
 #[test]
 fn the_image_is_built_by_the_compiler_of_the_repository_and_runs_without_root() {
     const KNOWN: [&str; 13] = [
-        "FROM", "WORKDIR", "COPY", "RUN", "LABEL", "ENV", "USER", "VOLUME", "EXPOSE", "STOPSIGNAL", "ENTRYPOINT", "CMD", "ARG",
+        "FROM",
+        "WORKDIR",
+        "COPY",
+        "RUN",
+        "LABEL",
+        "ENV",
+        "USER",
+        "VOLUME",
+        "EXPOSE",
+        "STOPSIGNAL",
+        "ENTRYPOINT",
+        "CMD",
+        "ARG",
     ];
     for (word, rest) in instructions() {
         assert!(KNOWN.contains(&word.as_str()), "{word} {rest}");

@@ -159,5 +159,8 @@ fn every_option_of_the_chart_takes_effect() {
 #[test]
 fn the_chart_has_the_version_of_the_packages() {
     let chart = yaml(&read(&format!("{CHART}/Chart.yaml")));
-    assert_eq!((&chart["version"], &chart["appVersion"]), (&json!(env!("CARGO_PKG_VERSION")), &json!(env!("CARGO_PKG_VERSION"))));
+    assert_eq!(
+        (&chart["version"], &chart["appVersion"]),
+        (&json!(env!("CARGO_PKG_VERSION")), &json!(env!("CARGO_PKG_VERSION")))
+    );
 }

@@ -30,7 +30,9 @@ fn promtool_accepts_the_alerts_and_they_fire_when_they_should() {
         return;
     }
     let folder = repository("deploy/prometheus");
-    for arguments in [["check", "rules", "alerts.yml"], ["test", "rules", "alerts.test.yml"], ["check", "config", "prometheus.yml"]] {
+    for arguments in
+        [["check", "rules", "alerts.yml"], ["test", "rules", "alerts.test.yml"], ["check", "config", "prometheus.yml"]]
+    {
         run(Command::new("promtool").args(arguments).current_dir(&folder));
     }
 }

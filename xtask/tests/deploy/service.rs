@@ -24,7 +24,8 @@ fn the_unit_is_valid_and_hardened() {
     std::fs::write(&file, here.replace("Documentation=man:everhook(1)\n", "")).unwrap();
     let told = run(Command::new("systemd-analyze").arg("verify").arg(&file));
     assert!(!told.contains("Unknown") && !told.contains("Failed to parse"), "{told}");
-    let exposure = run(Command::new("systemd-analyze").args(["security", "--offline=true", "--threshold=25"]).arg(&file));
+    let exposure =
+        run(Command::new("systemd-analyze").args(["security", "--offline=true", "--threshold=25"]).arg(&file));
     assert!(exposure.contains("Overall exposure level"), "{exposure}");
 }
 

@@ -16,6 +16,7 @@ use bytes::Bytes;
 use everhook_core::application::Application;
 use everhook_core::dispatch::DispatchConfig;
 use everhook_core::endpoint::{Endpoint, EndpointState};
+use everhook_core::fair::GroupedLane;
 use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, Id, LaneId, MessageId, OrgId, SessionId};
 use everhook_core::lifecycle::{EndState, NextRow};
 use everhook_core::limits::ENDPOINTS_MAX;
@@ -140,8 +141,12 @@ async fn engine(messages: usize) -> anyhow::Result<()> {
 struct Unbounded;
 
 impl Capacity for Unbounded {
-    fn reserve(&self, _: LaneId) -> bool {
+    fn reserve(&self, _: GroupedLane) -> bool {
         true
+    }
+
+    fn plan_lease(&self, lanes: &[GroupedLane], most: usize) -> Vec<usize> {
+        vec![most / lanes.len().max(1); lanes.len()]
     }
 
     fn release(&self, _: LaneId) {}
@@ -163,6 +168,7 @@ fn application(now: Timestamp) -> Application {
         uid: None,
         name: "bench".to_owned(),
         throttle_rate: None,
+        policy: None,
         metadata: Default::default(),
         created_at: now,
         updated_at: now,
@@ -182,6 +188,9 @@ fn endpoint(now: Timestamp) -> Endpoint {
         channels: None,
         headers: Default::default(),
         throttle_rate: None,
+        policy: None,
+        inherited: None,
+        filter: None,
         metadata: Default::default(),
         version: 1,
         keys: SigningKeys::default(),

@@ -12,6 +12,9 @@ use crate::scenario::rate::{Spread, open_loop};
 const RATE: f64 = 200.0;
 const NOISY_RATE: f64 = 10.0 * RATE;
 const CLIENTS: usize = 64;
+/// Hanging endpoints of one application, each with a few messages: more than a node has slots.
+const CROWD: usize = 1000;
+const CROWD_MESSAGES: usize = 5;
 const FLOOD: usize = 1_000_000;
 /// Rows of the flood that share one message.
 const FLOOD_COPIES: usize = 100;
@@ -21,6 +24,8 @@ const SECONDS: f64 = 10.0;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Beside {
     Hanging,
+    /// An application with many hanging endpoints.
+    Crowd,
     Flooded,
     Noisy,
 }
@@ -28,6 +33,7 @@ enum Beside {
 pub(super) async fn run(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
     let neighbours = [
         (Beside::Hanging, "p99 beside a hanging one"),
+        (Beside::Crowd, "p99 beside 1,000 hanging ones"),
         (Beside::Flooded, "p99 beside a flooded one"),
         (Beside::Noisy, "p99 beside a noisy one"),
     ];
@@ -49,6 +55,7 @@ async fn measure(bench: &Bench<'_>, beside: Beside, run: usize, runs: &mut Runs)
     let messages = (NOISY_RATE * bench.seconds(SECONDS)) as usize;
     let plan = match beside {
         Beside::Hanging => Plan { hangs: true, ..Plan::of(messages / 10, 1) },
+        Beside::Crowd => Plan { hangs: true, ..Plan::of(CROWD_MESSAGES, bench.scaled(CROWD)) },
         Beside::Flooded => Plan::of(bench.scaled(FLOOD) / FLOOD_COPIES, 1),
         Beside::Noisy => Plan::of(messages, 1),
     };
@@ -69,6 +76,7 @@ async fn measure(bench: &Bench<'_>, beside: Beside, run: usize, runs: &mut Runs)
     let noise = async {
         match beside {
             Beside::Hanging => drop(load.run_at(RATE, neighbour.zero).await?),
+            Beside::Crowd => drop(load.run_at(RATE, neighbour.zero).await?),
             Beside::Noisy => drop(load.run_at(NOISY_RATE, neighbour.zero).await?),
             Beside::Flooded => {}
         }

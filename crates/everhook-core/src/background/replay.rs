@@ -6,12 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::background::BackgroundKind;
 use crate::endpoint::Endpoint;
-use crate::fanout;
+use crate::filter::{self, Facts};
 use crate::id::{ApplicationId, EndpointId};
 use crate::lifecycle::EndState;
+use crate::limits::BODY_BYTES_MAX;
 use crate::message::Message;
 use crate::name::Name;
+use crate::outcome::Class;
 use crate::time::Timestamp;
+use crate::traffic::FailureClass;
 
 /// A selection of messages to deliver to an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +33,8 @@ pub struct Replay {
 pub enum Pick {
     /// Dead deliveries of messages that the endpoint never received.
     Failed,
+    /// As `Failed`, if the last attempt failed in this way.
+    FailedAs(FailureClass),
     /// Messages without a delivery to the endpoint that pass its filters. The endpoint is newer, was disabled, or had
     /// other filters when they were accepted.
     Missing,
@@ -64,7 +69,7 @@ pub enum AttemptedStatus {
 impl Pick {
     pub const fn kind(&self) -> BackgroundKind {
         match self {
-            Pick::Failed => BackgroundKind::Recover,
+            Pick::Failed | Pick::FailedAs(_) => BackgroundKind::Recover,
             Pick::Missing => BackgroundKind::ReplayMissing,
             Pick::Attempted(_) => BackgroundKind::BulkReplay,
         }
@@ -74,7 +79,7 @@ impl Pick {
 /// A message, and its history at the endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// The message. Only the presence of its payload matters, not the bytes.
+    /// The message, with the first [`Replay::payload_bytes`] of its payload.
     pub message: Message,
     /// A delivery waits or is being sent.
     pub is_open: bool,
@@ -87,11 +92,24 @@ pub struct Candidate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttemptEnding {
     pub end: EndState,
+    pub class: Class,
     pub status: u16,
     pub started_at: Timestamp,
 }
 
+impl Candidate {
+    /// Whether the delivery is dead, was never received, and its last attempt is wanted.
+    fn failed(&self, is_wanted: impl FnOnce(AttemptEnding) -> bool) -> bool {
+        self.is_dead && !self.has_succeeded && self.last.is_some_and(is_wanted)
+    }
+}
+
 impl Replay {
+    /// The number of payload bytes that [`Replay::wants`] needs of each candidate.
+    pub fn payload_bytes(&self, endpoint: &Endpoint) -> usize {
+        if self.pick == Pick::Missing && endpoint.filter.is_some() { BODY_BYTES_MAX } else { 0 }
+    }
+
     /// Whether the endpoint gets the message once more. A message without payload cannot be sent. A delivery that is
     /// open is left alone: a second one beside it would be a duplicate.
     pub fn wants(&self, endpoint: &Endpoint, candidate: &Candidate, now: Timestamp) -> bool {
@@ -101,15 +119,12 @@ impl Replay {
         }
         let in_window = |at: Timestamp| at >= self.since && at < self.until;
         match &self.pick {
-            Pick::Failed => {
-                let failed_in_window = candidate.last.is_some_and(|last| in_window(last.started_at));
-                candidate.is_dead && !candidate.has_succeeded && failed_in_window
-            }
+            Pick::Failed => candidate.failed(|last| in_window(last.started_at)),
+            Pick::FailedAs(class) => candidate
+                .failed(|last| in_window(last.started_at) && FailureClass::of(last.class, last.status) == Some(*class)),
             Pick::Missing => {
                 let is_missing = !candidate.is_dead && candidate.last.is_none();
-                is_missing
-                    && in_window(message.created_at)
-                    && fanout::listens(endpoint, &message.event_type, &message.channels)
+                is_missing && in_window(message.created_at) && filter::passes(endpoint, &Facts::of(message))
             }
             Pick::Attempted(filter) => {
                 in_window(message.created_at) && candidate.last.is_some_and(|last| filter.wants(message, last))

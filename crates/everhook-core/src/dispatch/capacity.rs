@@ -1,18 +1,25 @@
-//! Counts of leased and running tasks, for the node, for each lane and for each environment.
+//! Counts of leased and running tasks, for the node, for each lane, lane group and environment.
 //!
 //! A task has a *place* from its lease to its settlement, and a *slot* while it runs. There are as many slots as
 //! configured, and more places than slots where tasks are short. No other part of a node counts either of them.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::dispatch::DispatchConfig;
+use crate::dispatch::health::{Health, Sign};
+use crate::fair::{Fair, GroupId, GroupedLane, Trust};
 use crate::id::{EnvironmentId, LaneId};
 use crate::limits::LEASE_TASKS_MAX;
 use crate::share::Tenants;
 
 /// A lane may lease ahead as many tasks as ended in it within this span.
 const AHEAD: Duration = Duration::from_millis(100);
+
+/// Groups that a lease is told to leave out. A store compares each ready lane with all of them; lanes of further groups are
+/// refused one by one.
+const FULL_GROUPS_MAX: usize = 64;
 
 #[derive(Clone, Debug)]
 pub(super) struct Capacity {
@@ -29,6 +36,14 @@ pub(super) struct Capacity {
     leased: usize,
     running: usize,
     shares: Option<Shares>,
+    fairness: Option<Fairness>,
+}
+
+/// Shares of lane groups, and the experience with lanes.
+#[derive(Clone, Debug, Default)]
+struct Fairness {
+    fair: Fair,
+    health: Health,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,6 +55,10 @@ struct LaneUse {
     pace: LanePace,
     /// Known where environments share the node.
     environment: Option<EnvironmentId>,
+    /// Known where lane groups share the node.
+    group: Option<GroupId>,
+    /// The trust under which its places are counted.
+    trust: Trust,
 }
 
 impl LaneUse {
@@ -68,7 +87,49 @@ impl Capacity {
             leased: 0,
             running: 0,
             shares: None,
+            fairness: None,
         }
+    }
+
+    pub(super) fn be_fair(&mut self) {
+        self.fairness = Some(Fairness::default());
+    }
+
+    /// Whether places are taken when tasks are found, and not when a lease brings them.
+    pub(super) fn is_fair(&self) -> bool {
+        self.fairness.is_some()
+    }
+
+    /// The group that a lane counts for. Where groups do not share the node, every lane is one.
+    pub(super) fn grouped(&self, lane: LaneId) -> GroupedLane {
+        let group = self.lanes.get(&lane).and_then(|used| used.group);
+        GroupedLane { group: group.unwrap_or(GroupId { environment: EnvironmentId(0), id: lane.0 }), lane }
+    }
+
+    /// The places that a group has.
+    pub(super) fn places_of(&self, group: GroupId) -> usize {
+        self.fairness.as_ref().map_or(0, |it| it.fair.has(group))
+    }
+
+    /// The largest groups that may take nothing.
+    pub(super) fn full_groups(&self) -> Vec<GroupId> {
+        let Some(Fairness { fair, .. }) = &self.fairness else { return Vec::new() };
+        let mut full: Vec<GroupId> = fair.full_groups(self.places()).collect();
+        if full.len() > FULL_GROUPS_MAX {
+            full.sort_by_key(|group| Reverse(fair.has(*group)));
+            full.truncate(FULL_GROUPS_MAX);
+        }
+        full
+    }
+
+    /// Whether a group may take enough places for a lease that brings only its tasks. Large groups do not take them one
+    /// by one.
+    pub(super) fn group_has_room(&self, group: GroupId) -> bool {
+        let has_room = |it: &Fairness| {
+            let room = it.fair.room(self.places(), group, Trust::Proven);
+            room > 0 && room >= it.fair.has(group) / 32
+        };
+        self.fairness.as_ref().is_some_and(has_room)
     }
 
     pub(super) fn lease_ahead(&mut self, tasks: usize) {
@@ -102,10 +163,77 @@ impl Capacity {
         shares.places.clone().with_places(places)
     }
 
-    /// Whether the node and the lane have a free place.
-    pub(super) fn has_place(&self, lane: LaneId) -> bool {
+    /// Takes a place for a task that is not committed yet, if the node, the group and the lane have one.
+    pub(super) fn reserve(&mut self, lane: GroupedLane) -> bool {
+        let GroupedLane { group, lane } = self.counted(lane);
         let used = self.lane(lane);
-        self.places() > self.leased && self.slots_of(lane) + self.ahead_of(&used) > used.leased
+        let has_place = self.places() > self.leased && self.slots_of(lane) + self.ahead_of(&used) > used.leased;
+        let places = self.places();
+        let Some(Fairness { fair, health }) = &mut self.fairness else {
+            if has_place {
+                self.take_place(lane, None);
+            }
+            return has_place;
+        };
+        let trust = if used.leased > 0 { used.trust } else { health.of(lane).0 };
+        let may_reserve = has_place && fair.room(places, group, trust) > 0;
+        if may_reserve {
+            fair.take(group, trust, 1);
+            self.occupy(GroupedLane { group, lane }, trust, 1);
+        }
+        may_reserve
+    }
+
+    /// Takes places for tasks that a lease is about to bring, from lanes in the order of their turns.
+    pub(super) fn pick(&mut self, lanes: &[GroupedLane], most: usize) -> Vec<usize> {
+        let lanes: Vec<GroupedLane> = lanes.iter().map(|lane| self.counted(*lane)).collect();
+        let mut bounds: BTreeMap<LaneId, (GroupId, Trust, usize)> = BTreeMap::new();
+        for GroupedLane { group, lane } in &lanes {
+            let used = self.lane(*lane);
+            let health = self.fairness.as_ref().map(|it| it.health.of(*lane));
+            let trust = if used.leased > 0 { used.trust } else { health.unwrap_or_default().0 };
+            bounds.entry(*lane).or_insert((*group, trust, self.capacity(*lane)));
+        }
+        let (places, most) = (self.places(), most.min(self.free()));
+        let Some(fairness) = &mut self.fairness else { return vec![0; lanes.len()] };
+        let rooms = fairness.fair.pick(places, most, &lanes, |lane| {
+            let (group, trust, bound) = bounds[&lane.lane];
+            (trust, if group == lane.group { bound } else { 0 })
+        });
+        for (lane, room) in lanes.iter().zip(&rooms).filter(|(_, room)| **room > 0) {
+            self.occupy(*lane, bounds[&lane.lane].1, *room);
+        }
+        rooms
+    }
+
+    /// The group that a lane counts for. Two environments may have lanes with the same id, which count as one while it is
+    /// in use.
+    fn counted(&self, lane: GroupedLane) -> GroupedLane {
+        let in_use = self.lanes.get(&lane.lane).filter(|used| used.leased > 0);
+        GroupedLane { group: in_use.and_then(|used| used.group).unwrap_or(lane.group), ..lane }
+    }
+
+    fn occupy(&mut self, GroupedLane { group, lane }: GroupedLane, trust: Trust, places: usize) {
+        let used = self.lanes.entry(lane).or_default();
+        (used.group, used.trust) = (Some(group), trust);
+        used.leased += places;
+        self.leased += places;
+    }
+
+    /// Learns from the end of an attempt. Returns how long the lane has to rest, if it has to.
+    pub(super) fn learn(&mut self, lane: LaneId, sign: Sign, now: Duration) -> Option<Duration> {
+        let (used, slots) = (self.lane(lane), self.most_of(lane));
+        let Fairness { fair, health } = self.fairness.as_mut()?;
+        let rest = health.ended(lane, sign, used.running, slots, now);
+        let (trust, _) = health.of(lane);
+        if let Some(group) = used.group.filter(|_| trust != used.trust)
+            && let Some(entry) = self.lanes.get_mut(&lane)
+        {
+            fair.give_back(group, used.trust, used.leased);
+            fair.take(group, trust, used.leased);
+            entry.trust = trust;
+        }
+        rest
     }
 
     pub(super) fn take_place(&mut self, lane: LaneId, environment: Option<EnvironmentId>) {
@@ -125,6 +253,9 @@ impl Capacity {
         self.leased -= 1;
         if let (Some(shares), Some(environment)) = (&mut self.shares, used.environment) {
             shares.places.give_back(environment);
+        }
+        if let (Some(fairness), Some(group)) = (&mut self.fairness, used.group) {
+            fairness.fair.give_back(group, used.trust, 1);
         }
         if used.is_over() {
             self.lanes.remove(&lane);
@@ -242,7 +373,13 @@ impl Capacity {
         self.config.slots + self.ahead
     }
 
+    /// The slots of a lane, within its window.
     fn slots_of(&self, lane: LaneId) -> usize {
+        let window = self.fairness.as_ref().map_or(usize::MAX, |it| it.health.of(lane).1);
+        self.most_of(lane).min(window)
+    }
+
+    fn most_of(&self, lane: LaneId) -> usize {
         self.own.get(&lane).copied().unwrap_or(self.config.slots_per_lane)
     }
 

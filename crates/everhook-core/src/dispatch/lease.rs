@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::dispatch::capacity::Capacity;
+use crate::fair::GroupId;
 use crate::id::LaneId;
+use crate::lane::LanePosition;
 use crate::limits::LEASE_TASKS_MAX;
 
 /// The pause after a lease that brought nothing, whatever is said to be ready.
@@ -29,6 +31,12 @@ pub(super) struct LeaseTimer {
     has_backlog: bool,
     /// Lanes that were full when the last lease began: there may be more of them as soon as one has capacity.
     full: BTreeSet<LaneId>,
+    /// Groups that were at their share when the last lease began or was planned, likewise.
+    full_groups: BTreeSet<GroupId>,
+    /// The last lease passed over lanes whose trust allows no more places.
+    has_distrusted: bool,
+    /// Where the next lease begins to look; none for the lanes that have been ready longest.
+    resume: Option<LanePosition>,
     /// A hint came since the last lease began.
     is_hinted: bool,
     /// The earliest work that is known to come.
@@ -50,6 +58,9 @@ impl LeaseTimer {
             is_leasing: false,
             has_backlog: false,
             full: BTreeSet::new(),
+            full_groups: BTreeSet::new(),
+            has_distrusted: false,
+            resume: None,
             is_hinted: false,
             due_at: Duration::MAX,
             poll_at: Duration::ZERO,
@@ -91,7 +102,25 @@ impl LeaseTimer {
         self.poll_at.min(self.due_at.max(self.due_from)).max(self.busy_until).max(self.paused_until)
     }
 
-    pub(super) fn begin(&mut self, free_by_lane: &[(LaneId, usize)], now: Duration) {
+    /// Where the next lease begins to look.
+    pub(super) fn resume(&self) -> Option<LanePosition> {
+        self.resume
+    }
+
+    pub(super) fn set_resume(&mut self, resume: Option<LanePosition>) {
+        self.resume = resume;
+    }
+
+    /// The lease found ready lanes of a group that may take nothing.
+    pub(super) fn refused(&mut self, group: GroupId, capacity: &Capacity) {
+        if capacity.group_has_room(group) {
+            self.has_distrusted = true;
+        } else {
+            self.full_groups.insert(group);
+        }
+    }
+
+    pub(super) fn begin(&mut self, free_by_lane: &[(LaneId, usize)], full_groups: &[GroupId], now: Duration) {
         self.is_paused = false;
         if now >= self.due_at {
             self.due_at = Duration::MAX;
@@ -99,6 +128,8 @@ impl LeaseTimer {
         self.is_leasing = true;
         // A hint that arrives while the lease runs is kept: the lease may have looked before the work was there.
         self.is_hinted = false;
+        self.full_groups = full_groups.iter().copied().collect();
+        self.has_distrusted = false;
         self.full = free_by_lane.iter().filter(|(_, capacity)| *capacity == 0).map(|(lane, _)| *lane).collect();
     }
 
@@ -112,7 +143,8 @@ impl LeaseTimer {
         self.is_leasing = false;
         self.has_backlog = count > 0 && next_ready == Some(Duration::ZERO);
         // A full lane was not looked at. If it has capacity now, it may have got it after the look.
-        let missed = self.full.iter().any(|lane| capacity.capacity(*lane) > 0);
+        let missed = self.full.iter().any(|lane| capacity.capacity(*lane) > 0)
+            || self.full_groups.iter().any(|group| capacity.group_has_room(*group));
         let next_ready = next_ready.unwrap_or(Duration::MAX);
         let wait = match count {
             _ if self.is_hinted || missed => Duration::ZERO,
@@ -129,8 +161,10 @@ impl LeaseTimer {
     }
 
     /// A task of `lane` gave its place back; `was_full` says whether the node was full before.
-    pub(super) fn freed(&mut self, lane: LaneId, was_full: bool, capacity: &Capacity) {
-        let is_wanted = self.has_backlog || was_full || self.full.contains(&lane);
+    pub(super) fn freed(&mut self, lane: LaneId, group: GroupId, was_full: bool, capacity: &Capacity) {
+        let group_is_wanted = || self.full_groups.contains(&group) && capacity.group_has_room(group);
+        let is_wanted =
+            self.has_backlog || was_full || self.has_distrusted || self.full.contains(&lane) || group_is_wanted();
         if is_wanted && !self.is_leasing && !capacity.is_full() {
             self.poll_at = Duration::ZERO;
         }

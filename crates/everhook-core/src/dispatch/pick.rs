@@ -1,41 +1,55 @@
-//! Turns of lanes: lanes with a waiting ticket and a free slot take turns.
+//! Turns of lanes: which waiting ticket gets the next slot of the node.
 //!
-//! Knows the lanes that could start a ticket if the node and their environment have a slot. Finding the next one takes
-//! logarithmic time, unless environments at their share have to be passed over.
+//! Knows the lanes that could start a ticket if the node and their environment have a slot. The group with the fewest
+//! places is next; groups with equally many take turns, and so do the lanes of a group. The cost of finding the next one
+//! grows with the number of groups that wait, and no ticket waits long.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-use crate::id::{Id, LaneId};
+use crate::fair::{GroupId, GroupedLane};
+use crate::id::{EnvironmentId, Id, LaneId};
 
 #[derive(Clone, Debug)]
 pub(super) struct Turns {
-    ready: BTreeSet<LaneId>,
+    ready: BTreeMap<GroupId, BTreeSet<LaneId>>,
     /// The lane that had its turn last.
-    last: LaneId,
+    last: GroupedLane,
 }
 
 impl Turns {
     pub(super) fn new() -> Turns {
-        Turns { ready: BTreeSet::new(), last: LaneId(Id::MAX) }
+        let group = GroupId { environment: EnvironmentId(i32::MAX), id: Id::MAX };
+        Turns { ready: BTreeMap::new(), last: GroupedLane { group, lane: LaneId(Id::MAX) } }
     }
 
-    pub(super) fn set_ready(&mut self, lane: LaneId, is_ready: bool) {
+    pub(super) fn set_ready(&mut self, lane: GroupedLane, is_ready: bool) {
         if is_ready {
-            self.ready.insert(lane);
-        } else {
-            self.ready.remove(&lane);
+            self.ready.entry(lane.group).or_default().insert(lane.lane);
+        } else if let Some(lanes) = self.ready.get_mut(&lane.group) {
+            lanes.remove(&lane.lane);
+            if lanes.is_empty() {
+                self.ready.remove(&lane.group);
+            }
         }
     }
 
     /// A task of `lane` starts: the lanes behind it are next.
-    pub(super) fn pass(&mut self, lane: LaneId) {
+    pub(super) fn pass(&mut self, lane: GroupedLane) {
         self.last = lane;
     }
 
-    /// The next lane for which `may_start` is true.
-    pub(super) fn next(&self, may_start: impl Fn(LaneId) -> bool) -> Option<LaneId> {
-        let after = self.ready.range((Bound::Excluded(self.last), Bound::Unbounded));
-        after.chain(self.ready.range(..=self.last)).copied().find(|lane| may_start(*lane))
+    /// The next lane for which `may_start` is true. `places` counts the places of a group.
+    pub(super) fn next(&self, places: impl Fn(GroupId) -> usize, may_start: impl Fn(LaneId) -> bool) -> Option<LaneId> {
+        let after = self.ready.range((Bound::Excluded(self.last.group), Bound::Unbounded));
+        let groups = after.chain(self.ready.range(..=self.last.group));
+        let next = groups.filter_map(|(group, lanes)| Some((*group, self.next_of(lanes, &may_start)?)));
+        // The first one of several minimums: groups with equally many places take turns.
+        next.min_by_key(|(group, _)| places(*group)).map(|(_, lane)| lane)
+    }
+
+    fn next_of(&self, lanes: &BTreeSet<LaneId>, may_start: impl Fn(LaneId) -> bool) -> Option<LaneId> {
+        let after = lanes.range((Bound::Excluded(self.last.lane), Bound::Unbounded));
+        after.chain(lanes.range(..=self.last.lane)).copied().find(|lane| may_start(*lane))
     }
 }

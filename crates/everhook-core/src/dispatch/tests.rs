@@ -5,6 +5,7 @@ use super::*;
 use crate::id::Id;
 use crate::limits::LEASE_TASKS_MAX;
 
+mod fairness;
 mod waiting;
 
 const LANE: LaneId = LaneId(Id::MIN);
@@ -20,7 +21,11 @@ fn dispatch_of(slots: usize, slots_per_lane: usize) -> Dispatch<u32> {
 }
 
 fn lease(limit: usize, free_by_lane: &[(LaneId, usize)]) -> Option<LeaseCommand> {
-    Some(LeaseCommand { limit, free_by_lane: free_by_lane.to_vec(), per_lane: 2 })
+    Some(LeaseCommand { limit, free_by_lane: free_by_lane.to_vec(), per_lane: 2, full_groups: Vec::new(), after: None })
+}
+
+fn grouped(lane: LaneId) -> GroupedLane {
+    GroupedLane { group: GroupId { environment: EnvironmentId(1), id: lane.0 }, lane }
 }
 
 fn ticket(lane: LaneId, task: u32) -> Ticket<u32> {
@@ -29,7 +34,7 @@ fn ticket(lane: LaneId, task: u32) -> Ticket<u32> {
 
 /// A lease that brought so many tasks of `LANE`.
 fn leased(count: usize, next_ready: Option<Duration>) -> Event<u32> {
-    Event::Leased { tickets: (0..count).map(|_| ticket(LANE, 0)).collect(), next_ready }
+    Event::Leased { tickets: (0..count).map(|_| ticket(LANE, 0)).collect(), next_ready, resume: None }
 }
 
 /// Runs and settles a task of `LANE` that has a place.
@@ -70,15 +75,15 @@ fn a_node_without_files_begins_nothing_for_a_moment() {
     let mut dispatch = dispatch();
     assert_eq!(dispatch.poll_lease(Duration::ZERO), lease(3, &[]));
     dispatch.handle(leased(0, None), Duration::ZERO);
-    assert!(dispatch.reserve(LANE));
+    assert!(dispatch.reserve(grouped(LANE)));
     dispatch.handle(Event::Exhausted, Duration::ZERO);
-    assert!(!dispatch.reserve(LANE), "what is accepted waits in the store");
+    assert!(!dispatch.reserve(grouped(LANE)), "what is accepted waits in the store");
     dispatch.handle(Event::Hint, Duration::ZERO);
     dispatch.handle(Event::DueIn(Duration::ZERO), Duration::ZERO);
     assert_eq!(dispatch.next_wakeup(), EXHAUSTED_PAUSE);
     assert_eq!(dispatch.poll_lease(EXHAUSTED_PAUSE - Duration::from_millis(1)), None);
     assert_eq!(dispatch.poll_lease(EXHAUSTED_PAUSE), lease(2, &[(LANE, 1)]));
-    assert!(dispatch.reserve(LANE));
+    assert!(dispatch.reserve(grouped(LANE)));
 }
 
 #[test]
@@ -112,12 +117,12 @@ fn a_look_that_brings_nothing_is_not_repeated_at_once() {
 #[test]
 fn neither_the_node_nor_a_lane_runs_more_than_its_slots() {
     let mut dispatch = dispatch();
-    assert!(dispatch.reserve(LANE) && dispatch.reserve(LANE));
-    assert!(!dispatch.reserve(LANE), "the lane is full");
+    assert!(dispatch.reserve(grouped(LANE)) && dispatch.reserve(grouped(LANE)));
+    assert!(!dispatch.reserve(grouped(LANE)), "the lane is full");
     assert_eq!(dispatch.poll_lease(Duration::ZERO), lease(1, &[(LANE, 0)]));
     dispatch.handle(leased(0, None), Duration::ZERO);
-    assert!(dispatch.reserve(OTHER));
-    assert!(!dispatch.reserve(OTHER), "the node is full");
+    assert!(dispatch.reserve(grouped(OTHER)));
+    assert!(!dispatch.reserve(grouped(OTHER)), "the node is full");
     dispatch.handle(Event::Hint, Duration::ZERO);
     assert_eq!(dispatch.poll_lease(SECOND), None);
 }
@@ -169,7 +174,7 @@ fn what_becomes_due_one_by_one_is_leased_together() {
 #[test]
 fn a_full_lane_is_looked_at_as_soon_as_it_has_room() {
     let mut dispatch = dispatch();
-    assert!(dispatch.reserve(LANE) && dispatch.reserve(LANE));
+    assert!(dispatch.reserve(grouped(LANE)) && dispatch.reserve(grouped(LANE)));
     assert_eq!(dispatch.poll_lease(Duration::ZERO), lease(1, &[(LANE, 0)]));
     dispatch.handle(leased(0, None), Duration::ZERO);
     assert_eq!(dispatch.poll_lease(Duration::ZERO), None);
@@ -182,7 +187,7 @@ fn a_full_lane_is_looked_at_as_soon_as_it_has_room() {
 #[test]
 fn a_full_lane_that_gets_room_during_a_lease_is_looked_at_again() {
     let mut dispatch = dispatch();
-    assert!(dispatch.reserve(LANE) && dispatch.reserve(LANE));
+    assert!(dispatch.reserve(grouped(LANE)) && dispatch.reserve(grouped(LANE)));
     dispatch.poll_lease(Duration::ZERO);
     dispatch.release(LANE);
     dispatch.handle(leased(0, None), Duration::ZERO);
@@ -192,7 +197,7 @@ fn a_full_lane_that_gets_room_during_a_lease_is_looked_at_again() {
 #[test]
 fn a_full_node_looks_for_work_as_soon_as_it_has_room() {
     let mut dispatch = dispatch();
-    assert!(dispatch.reserve(LANE) && dispatch.reserve(LANE) && dispatch.reserve(OTHER));
+    assert!(dispatch.reserve(grouped(LANE)) && dispatch.reserve(grouped(LANE)) && dispatch.reserve(grouped(OTHER)));
     dispatch.handle(Event::Hint, Duration::ZERO);
     assert_eq!(dispatch.poll_lease(Duration::ZERO), None);
     assert!(release(&mut dispatch, OTHER));
@@ -234,7 +239,7 @@ fn a_failed_lease_backs_off() {
 fn a_stopping_node_takes_nothing() {
     let mut dispatch = dispatch();
     dispatch.handle(Event::Drain, Duration::ZERO);
-    assert!(!dispatch.reserve(LANE));
+    assert!(!dispatch.reserve(grouped(LANE)));
     assert_eq!(dispatch.poll_lease(SECOND), None);
 }
 
@@ -243,7 +248,7 @@ fn short_tasks_are_leased_ahead_and_in_batches() {
     let mut dispatch = dispatch().leasing_ahead(8);
     assert_eq!(dispatch.poll_lease(Duration::ZERO), lease(3, &[]));
     for _ in 0..4 {
-        assert!(dispatch.reserve(LANE));
+        assert!(dispatch.reserve(grouped(LANE)));
         run(&mut dispatch);
     }
     dispatch.handle(leased(0, None), Duration::ZERO);
@@ -258,25 +263,28 @@ fn short_tasks_are_leased_ahead_and_in_batches() {
 #[test]
 fn new_tasks_of_a_fast_lane_find_places_ahead() {
     let mut dispatch = dispatch().leasing_ahead(1);
-    assert!(dispatch.reserve(LANE) && dispatch.reserve(LANE) && !dispatch.reserve(LANE), "two slots");
+    assert!(
+        dispatch.reserve(grouped(LANE)) && dispatch.reserve(grouped(LANE)) && !dispatch.reserve(grouped(LANE)),
+        "two slots"
+    );
     (0..2).for_each(|_| run(&mut dispatch));
     dispatch.poll_lease(SECOND / 100);
-    assert!(dispatch.reserve(LANE) && dispatch.reserve(LANE), "two slots");
-    assert!(dispatch.reserve(LANE), "a place ahead");
-    assert!(!dispatch.reserve(LANE), "there is but one");
-    assert!(dispatch.reserve(OTHER), "it takes no slot from others");
-    assert!(!dispatch.reserve(OTHER), "the node is full");
+    assert!(dispatch.reserve(grouped(LANE)) && dispatch.reserve(grouped(LANE)), "two slots");
+    assert!(dispatch.reserve(grouped(LANE)), "a place ahead");
+    assert!(!dispatch.reserve(grouped(LANE)), "there is but one");
+    assert!(dispatch.reserve(grouped(OTHER)), "it takes no slot from others");
+    assert!(!dispatch.reserve(grouped(OTHER)), "the node is full");
 }
 
 #[test]
 fn leases_take_places_ahead_in_steps() {
     let mut dispatch = dispatch().leasing_ahead(100).in_steps(4);
     for _ in 0..100 {
-        assert!(dispatch.reserve(LANE));
+        assert!(dispatch.reserve(grouped(LANE)));
         run(&mut dispatch);
     }
     assert_eq!(dispatch.poll_lease(SECOND / 100), lease(4, &[]), "not 103 at once");
-    assert!(dispatch.reserve(LANE) && dispatch.reserve(LANE));
+    assert!(dispatch.reserve(grouped(LANE)) && dispatch.reserve(grouped(LANE)));
     dispatch.handle(leased(0, None), SECOND / 100);
     assert_eq!(dispatch.poll_lease(SECOND * 2), lease(4, &[(LANE, 4)]));
     dispatch.handle(leased(0, None), SECOND * 2);
@@ -286,7 +294,7 @@ fn leases_take_places_ahead_in_steps() {
 #[test]
 fn long_tasks_are_not_leased_ahead() {
     let mut dispatch = dispatch().leasing_ahead(8);
-    assert!(dispatch.reserve(LANE));
+    assert!(dispatch.reserve(grouped(LANE)));
     run(&mut dispatch);
     dispatch.poll_lease(SECOND * 60);
     dispatch.handle(leased(0, None), SECOND * 60);

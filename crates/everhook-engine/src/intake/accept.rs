@@ -97,10 +97,13 @@ async fn append(node: &Arc<Node>, messages: Vec<NewMessage>) -> Result<Written, 
     let session = node.sessions.current().filter(|_| node.delivers);
     let fast = session.as_ref().map(|session| FastPath { session: session.id, slots: node.deliveries.clone() });
     let (size, begun) = (messages.len(), node.metrics.begin());
+    let environments: Vec<_> = messages.iter().map(|new| new.environment).collect();
     match node.store.append(Append { fast, messages }).await {
         Ok(appended) => {
             node.metrics.appended(size, begun);
             node.metrics.made(Made::messages(&appended));
+            let accepted = appended.iter().zip(environments).filter(|(answer, _)| answer.is_accepted());
+            node.traffic.accepted(accepted.map(|(_, environment)| environment));
             let tasks = appended.iter().map(tasks).sum();
             Ok(Written { answers: begin(node, appended, session.as_ref()), tasks })
         }

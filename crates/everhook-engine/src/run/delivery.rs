@@ -13,15 +13,19 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use everhook_core::dispatch::health::Sign;
 use everhook_core::dispatch::{Event, LeaseCommand, StartOrder, Ticket};
 use everhook_core::endpoint::Endpoint;
 use everhook_core::id::AttemptId;
 use everhook_core::message::Message;
-use everhook_core::outcome::{Class, Outcome, Reply, SendFailure, classify};
+use everhook_core::outcome::{Class, Outcome, Reply, SendFailure, classify, sign};
+use everhook_core::policy::effective::AttemptPolicy;
+use everhook_core::policy::legacy::{LegacySignature, SignedParts};
+use everhook_core::retry::RetryPolicy;
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 use everhook_sender::Request;
-use everhook_store::capacity::Slot;
+use everhook_store::capacity::{LeaseCapacity, Slot};
 use everhook_store::lease::{LeaseAsk, Leased};
 use futures_util::FutureExt;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -57,7 +61,19 @@ impl SentRequest {
     fn ended(self, outcome: Outcome, class: Class, status: u16, reply: Bytes) -> AttemptRecord {
         let SentRequest { id, url, started_at, duration } = self;
         let id = Some(id);
-        AttemptRecord { id, outcome, class, url, status, reply, started_at, duration, result: None, holder: None }
+        AttemptRecord {
+            id,
+            outcome,
+            class,
+            url,
+            status,
+            reply,
+            started_at,
+            duration,
+            result: None,
+            holder: None,
+            rest: None,
+        }
     }
 }
 
@@ -73,16 +89,22 @@ impl Source for Deliverer {
         if self.node.egress.is_closed() {
             return WorkGrant::default();
         }
-        let LeaseCommand { limit, free_by_lane, per_lane } = ask;
-        let ask = LeaseAsk { free_by_lane, per_lane, ..LeaseAsk::deliveries(session.id, limit) };
+        let LeaseCommand { limit, free_by_lane, per_lane, full_groups, after } = ask;
+        let slots = Some(LeaseCapacity(self.node.deliveries.clone()));
+        let ask =
+            LeaseAsk { free_by_lane, per_lane, slots, full_groups, after, ..LeaseAsk::deliveries(session.id, limit) };
+        let mut work = WorkGrant::default();
         match self.node.store.lease(ask).await {
             Ok(grant) => {
+                // The machine counts these slots, and each runner releases its own.
+                grant.slots.into_iter().for_each(Slot::keep);
                 let ticket = |leased| ticket(leased, session, StartOrder::AsLeased);
-                let tickets = grant.tasks.into_iter().map(ticket).collect();
-                WorkGrant { tickets, next_ready: grant.next_ready, held_back: false, failed: None }
+                work.tickets = grant.tasks.into_iter().map(ticket).collect();
+                (work.next_ready, work.resume) = (grant.next_ready, grant.resume);
             }
-            Err(error) => WorkGrant { failed: Some(error), ..WorkGrant::default() },
+            Err(error) => work.failed = Some(error),
         }
+        work
     }
 }
 
@@ -103,7 +125,7 @@ impl Run for Deliverer {
         self.node.running.spawn(async move {
             for Ticket { lane, task: Delivery { leased, session }, .. } in tickets {
                 let slot = deliverer.capacity().slot(lane);
-                deliverer.settle(leased.task, session, slot, AttemptEnd::HandedBack).await;
+                deliverer.settle(leased.task, None, session, slot, AttemptEnd::HandedBack).await;
             }
         });
     }
@@ -144,22 +166,33 @@ impl Deliverer {
         // A panic must not leave the task leased for the rest of the session. It is settled like any other failure.
         let attempt = AssertUnwindSafe(self.attempt(&leased, &session)).catch_unwind().await;
         let end = attempt.unwrap_or_else(|_| Some(AttemptEnd::Attempted(panicked(&leased, started_at))));
-        // The machine must know that the endpoint backs off before it sees the free slot. It would otherwise start the
-        // next delivery of the same lane.
-        let rest = end.as_ref().is_some_and(wants_rest).then_some(Event::Rest(task.lane));
-        let ended = rest.into_iter().chain([Event::Ended(task.lane)]);
-        self.report(ended, self.node.clock.elapsed());
-        let Some(end) = end else {
+        let (now, asks_for_rest) = (self.node.clock.elapsed(), end.as_ref().is_some_and(wants_rest));
+        let sign = end.as_ref().map_or(Sign::Neutral, sign_of);
+        let (rest, command) = self.capacity().ended(task.lane, sign, asks_for_rest, now);
+        self.carry_out(command, now);
+        let Some(mut end) = end else {
             // Another node has taken over the task, so this attempt must not be recorded.
             warn!(task.id = %task.key.id, task.epoch = task.epoch, session.id = %session.id, "aborted {}", task.key.id);
             return;
         };
-        self.settle(task, session, slot, end).await;
+        if let AttemptEnd::Attempted(record) = &mut end {
+            record.rest = rest;
+        }
+        // The retry rule is the one in force now: it may have changed during the attempt.
+        let retry = self.policy(&leased).map(|policy| policy.retry);
+        self.settle(task, retry, session, slot, end).await;
     }
 
-    async fn settle(&self, task: Task, session: Arc<Session>, slot: Slot, end: AttemptEnd) {
+    async fn settle(&self, task: Task, retry: Option<RetryPolicy>, session: Arc<Session>, slot: Slot, end: AttemptEnd) {
         let (by, slot) = (AttemptHolder::Node(session), SlotHold::Slot { _slot: slot });
-        self.node.settler.settle(FinishedAttempt { task, job: None, by, slot, end }).await;
+        self.node.settler.settle(FinishedAttempt { task, job: None, retry, by, slot, end }).await;
+    }
+
+    /// Returns the policy of a delivery as of now; none if the server's defaults apply.
+    fn policy(&self, leased: &Leased) -> Option<AttemptPolicy> {
+        let (endpoint, message) = leased.endpoint().zip(leased.message())?;
+        let (environment, server) = (leased.task.key.environment, &self.node.config.retry);
+        self.node.policies.of_attempt(environment, endpoint, &message.event_type, server)
     }
 
     async fn attempt(&self, leased: &Leased, session: &Session) -> Option<AttemptEnd> {
@@ -180,11 +213,14 @@ impl Deliverer {
             return if session.is_closed() { None } else { Some(AttemptEnd::HandedBack) };
         }
         let id = AttemptId(self.node.new_id());
-        let headers = self.headers(endpoint, message, &body, (id, leased.task.tries + 1));
+        let policy = self.policy(leased);
+        let legacy = policy.as_ref().and_then(|policy| policy.legacy_signature.as_ref());
+        let headers = self.headers(endpoint, message, &body, (id, leased.task.tries + 1), legacy);
+        let patience = policy.as_ref().and_then(|policy| policy.timeout);
         let begun = self.node.clock.elapsed();
         let sent = match headers {
             Ok(headers) => {
-                let request = Request { url: endpoint.url.clone(), headers, body, patience: None };
+                let request = Request { url: endpoint.url.clone(), headers, body, patience };
                 outbound::send(&self.node, request, session).await
             }
             Err(failure) => Sent::Answered(Err(failure)),
@@ -199,12 +235,13 @@ impl Deliverer {
                 Some(AttemptEnd::HandedBack)
             }
             Sent::Interrupted => Some(AttemptEnd::Attempted(interrupted(request))),
-            Sent::Answered(answer) => Some(AttemptEnd::Attempted(self.record(answer, request))),
+            Sent::Answered(answer) => Some(AttemptEnd::Attempted(self.record(leased, answer, request))),
         }
     }
 
-    fn record(&self, answer: Result<Reply, SendFailure>, request: SentRequest) -> AttemptRecord {
-        let (class, outcome) = classify(&answer, self.node.clock.now());
+    fn record(&self, leased: &Leased, answer: Result<Reply, SendFailure>, request: SentRequest) -> AttemptRecord {
+        let finals = self.policy(leased).map(|policy| policy.final_statuses).unwrap_or_default();
+        let (class, outcome) = classify(&answer, self.node.clock.now(), &finals);
         let (status, reply) = match answer {
             Ok(reply) => (reply.status, reply.body),
             Err(failure) => (0, Bytes::from(failure.detail)),
@@ -219,6 +256,7 @@ impl Deliverer {
         message: &Message,
         body: &[u8],
         (attempt, number): (AttemptId, u32),
+        legacy: Option<&LegacySignature>,
     ) -> Result<HeaderMap, SendFailure> {
         let mut headers = HeaderMap::with_capacity(endpoint.headers.len() + 12);
         for (name, value) in &endpoint.headers {
@@ -227,7 +265,15 @@ impl Deliverer {
             headers.insert(name, HeaderValue::from_str(value).map_err(|_| bad())?);
         }
         let signed = Signed { id: message.id.to_string(), keys: &endpoint.keys, body, attempt, number };
-        outbound::sign(&self.node, &mut headers, signed)?;
+        let signed_at = outbound::sign(&self.node, &mut headers, signed)?;
+        if let Some(legacy) = legacy {
+            let parts = SignedParts { id: &message.id.to_string(), timestamp: signed_at.as_secs(), body };
+            if let Some(value) = legacy.sign(&endpoint.keys.current, parts) {
+                let name = HeaderName::from_bytes(legacy.header.as_bytes());
+                let name = name.map_err(|_| internal("the legacy signature has no valid header name".to_owned()))?;
+                headers.insert(name, header(value)?);
+            }
+        }
         headers.insert("everhook-event-type", header(message.event_type.to_string())?);
         if let Some(content_type) = &message.rest.content_type {
             headers.insert(CONTENT_TYPE, header(content_type.clone())?);
@@ -248,6 +294,13 @@ fn wants_rest(end: &AttemptEnd) -> bool {
     matches!(record.outcome, Outcome::Throttled { .. } | Outcome::Gone | Outcome::LastSuccess)
 }
 
+fn sign_of(end: &AttemptEnd) -> Sign {
+    match end {
+        AttemptEnd::HandedBack => Sign::Neutral,
+        AttemptEnd::Attempted(record) => sign(record.class, record.outcome),
+    }
+}
+
 fn cancelled(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
     let reason = match (leased.endpoint(), leased.message()) {
         (None, _) => "the endpoint was deleted",
@@ -266,6 +319,7 @@ fn cancelled(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
         duration: Duration::ZERO,
         result: None,
         holder: None,
+        rest: None,
     }
 }
 
@@ -281,6 +335,7 @@ fn panicked(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
         duration: Duration::ZERO,
         result: None,
         holder: None,
+        rest: None,
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use everhook_core::id::{EnvironmentId, JobId, SessionId, TaskId};
+use everhook_core::id::{EnvironmentId, Id, JobId, SessionId, TaskId};
 use everhook_core::job::report::{Note, Progress, Report};
 use everhook_core::job::{Job, LeaseProof};
 use everhook_core::limits::LOG_LINES_MAX;
@@ -142,6 +142,10 @@ impl Context {
     /// The proof that this attempt holds the job.
     pub(crate) fn lease(&self) -> LeaseProof {
         LeaseProof { session: self.0.session.id, epoch: self.0.task.epoch }
+    }
+
+    pub(crate) fn new_id(&self) -> Id {
+        self.0.node.new_id()
     }
 
     /// Wakes the dispatchers of deliveries, after the handler added some.

@@ -132,7 +132,7 @@ impl Runner {
 
     async fn settle(&self, task: Task, job: Option<Arc<Job>>, place: Slot, session: Arc<Session>, end: AttemptEnd) {
         let (by, slot) = (AttemptHolder::Node(session), SlotHold::Slot { _slot: place });
-        self.node.settler.settle(FinishedAttempt { task, job, by, slot, end }).await;
+        self.node.settler.settle(FinishedAttempt { task, job, retry: None, by, slot, end }).await;
     }
 
     async fn push(&self, job: &Arc<Job>, target: &Target, task: &Task, session: &Session) -> Option<AttemptEnd> {
@@ -215,6 +215,7 @@ pub(crate) fn record(report: Report, note: Bytes, started_at: Timestamp) -> Atte
         duration: Duration::ZERO,
         result: None,
         holder: None,
+        rest: None,
     }
 }
 

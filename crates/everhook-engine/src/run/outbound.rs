@@ -3,6 +3,7 @@
 use everhook_core::id::AttemptId;
 use everhook_core::outcome::{Blame, Class, Reply, SendFailure};
 use everhook_core::signing::SigningKeys;
+use everhook_core::time::Timestamp;
 use everhook_sender::Request;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT};
 
@@ -30,8 +31,8 @@ pub(crate) struct Signed<'a> {
     pub(crate) number: u32,
 }
 
-/// Adds the headers of every request; they replace headers of the same name.
-pub(crate) fn sign(node: &Node, headers: &mut HeaderMap, signed: Signed<'_>) -> Result<(), SendFailure> {
+/// Adds the headers of every request; they replace headers of the same name. Returns the signed time.
+pub(crate) fn sign(node: &Node, headers: &mut HeaderMap, signed: Signed<'_>) -> Result<Timestamp, SendFailure> {
     let Signed { id, keys, body, attempt, number } = signed;
     // Receivers compare the timestamp with their own clocks, so the amount by which the store's clock runs ahead is
     // subtracted.
@@ -50,7 +51,7 @@ pub(crate) fn sign(node: &Node, headers: &mut HeaderMap, signed: Signed<'_>) -> 
     headers.insert("everhook-attempt", HeaderValue::from(number));
     headers.insert(USER_AGENT, node.user_agent.clone());
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    Ok(())
+    Ok(now)
 }
 
 /// Sends a request. Returns early if the session is closed or the grace period of a drain ends.

@@ -116,6 +116,7 @@ fn answered(
         duration,
         result: None,
         holder: None,
+        rest: None,
     }
 }
 

@@ -51,7 +51,11 @@ pub(super) async fn lock_parent(tx: &Tx<'_>, environment: EnvironmentId, resourc
         Resource::Endpoint(Endpoint { application, .. }) | Resource::Integration(Integration { application, .. }) => {
             lock_parent_of(tx, environment, Parent::of(*application)).await
         }
-        Resource::Application(_) | Resource::EventType(_) | Resource::Queue(_) | Resource::Schedule(_) => Ok(true),
+        Resource::Application(_)
+        | Resource::EventType(_)
+        | Resource::Queue(_)
+        | Resource::Schedule(_)
+        | Resource::EnvironmentPolicy(_) => Ok(true),
     }
 }
 
@@ -88,7 +92,7 @@ pub(super) async fn write(
             let create = CreateLane { environment, id, application, state };
             tx.run((create, SetLaneState { environment, id, state })).await?;
         }
-        Resource::EventType(_) | Resource::Integration(_) => {}
+        Resource::EventType(_) | Resource::Integration(_) | Resource::EnvironmentPolicy(_) => {}
         Resource::Queue(queue) => {
             let id = everhook_core::queue::queue_id(environment, &queue.name);
             tx.run(put_group(environment, id, &LaneGroup::of(queue))).await?;

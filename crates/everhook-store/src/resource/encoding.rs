@@ -7,21 +7,25 @@
 #![allow(missing_docs, reason = "columns and members have the names of the fields")]
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use everhook_core::api_key::ApiKeyHash;
-use everhook_core::application::Application;
+use everhook_core::application::{Application, EnvironmentPolicy};
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::event_type::EventType;
+use everhook_core::filter::TypePattern;
+use everhook_core::filter::expression::Expression;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, IntegrationId, ScheduleId};
 use everhook_core::integration::Integration;
 use everhook_core::name::{Metadata, Name};
+use everhook_core::policy::{RateLimit, Settings, Switch};
 use everhook_core::queue::{Queue, QueueState, Rate, Target, queue_id};
-use everhook_core::resource::{ResourceKind, event_type_id};
+use everhook_core::resource::{ResourceKind, environment_policy_id, event_type_id};
 use everhook_core::schedule::fire::ScheduleState;
 use everhook_core::signing::SigningKeys;
 use everhook_core::time::Timestamp;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use crate::resource::{Parent, Resource};
@@ -51,6 +55,14 @@ const PAUSED: i16 = 1;
 #[serde(rename_all = "camelCase")]
 struct ApplicationSpec {
     throttle_rate: Option<u16>,
+    #[serde(default, deserialize_with = "readable")]
+    policy: Option<Settings>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct PolicySpec {
+    #[serde(default, deserialize_with = "readable")]
+    policy: Option<Settings>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -63,10 +75,13 @@ struct ApplicationInfo {
 #[serde(rename_all = "camelCase")]
 struct EndpointSpec {
     url: String,
-    event_types: Option<Vec<Name>>,
+    event_types: Option<Vec<TypePattern>>,
     channels: Option<Vec<Name>>,
+    filter: Option<String>,
     headers: BTreeMap<String, String>,
     throttle_rate: Option<u16>,
+    #[serde(default, deserialize_with = "readable")]
+    policy: Option<Settings>,
     version: u16,
     keys: KeysForm,
 }
@@ -128,6 +143,7 @@ impl Resource {
             Resource::Queue(_) => ResourceKind::Queue,
             Resource::Schedule(_) => ResourceKind::Schedule,
             Resource::Integration(_) => ResourceKind::Integration,
+            Resource::EnvironmentPolicy(_) => ResourceKind::EnvironmentPolicy,
         }
     }
 
@@ -139,6 +155,7 @@ impl Resource {
             Resource::Queue(queue) => of_queue(environment, queue),
             Resource::Schedule(record) => of_schedule(record),
             Resource::Integration(integration) => of_integration(integration),
+            Resource::EnvironmentPolicy(policy) => of_environment_policy(policy),
         }
     }
 
@@ -151,6 +168,7 @@ impl Resource {
             ResourceKind::Queue => Resource::Queue(queue(row)?),
             ResourceKind::Schedule => Resource::Schedule(schedule_record(row, firing)?),
             ResourceKind::Integration => Resource::Integration(integration(row)?),
+            ResourceKind::EnvironmentPolicy => Resource::EnvironmentPolicy(environment_policy(row)?),
         })
     }
 }
@@ -180,19 +198,23 @@ fn of_application(application: &Application) -> Columns {
         name: application.uid.clone(),
         state: 0,
         revision: application.revision,
-        spec: json(&ApplicationSpec { throttle_rate: application.throttle_rate }),
+        spec: json(&ApplicationSpec {
+            throttle_rate: application.throttle_rate,
+            policy: application.policy.as_deref().cloned(),
+        }),
         info: json(&info),
     }
 }
 
 fn application(row: &ResourceRow) -> Result<Application, &'static str> {
-    let ApplicationSpec { throttle_rate } = text(&row.spec, "spec")?;
+    let ApplicationSpec { throttle_rate, policy } = text(&row.spec, "spec")?;
     let ApplicationInfo { name, metadata } = text(&row.info, "info")?;
     Ok(Application {
         id: ApplicationId(row.id),
         uid: row.name.clone(),
         name,
         throttle_rate,
+        policy: policy.map(Arc::new),
         metadata,
         created_at: row.created_at,
         updated_at: row.updated_at,
@@ -200,13 +222,45 @@ fn application(row: &ResourceRow) -> Result<Application, &'static str> {
     })
 }
 
+/// Returns the settings that the endpoints of an application inherit, from the application's `spec`.
+pub fn inherited(spec: &str) -> Option<Arc<Settings>> {
+    let ApplicationSpec { throttle_rate, policy } = text(spec, "spec").ok()?;
+    let (Some(count), false) = (throttle_rate, policy.as_ref().is_some_and(|policy| policy.rate.is_some())) else {
+        return policy.map(Arc::new);
+    };
+    // The application's throttle rate is the default of each of its endpoints.
+    let rate = Some(Switch::On(RateLimit { count: count.into(), seconds: 1 }));
+    Some(Arc::new(Settings { rate, ..policy.unwrap_or_default() }))
+}
+
+fn of_environment_policy(policy: &EnvironmentPolicy) -> Columns {
+    Columns {
+        kind: ResourceKind::EnvironmentPolicy,
+        parent: Parent::NONE,
+        id: environment_policy_id(),
+        name: None,
+        state: 0,
+        revision: policy.revision,
+        spec: json(&PolicySpec { policy: Some(policy.settings.clone()) }),
+        info: json(&Empty {}),
+    }
+}
+
+pub(crate) fn environment_policy(row: &ResourceRow) -> Result<EnvironmentPolicy, &'static str> {
+    let PolicySpec { policy } = text(&row.spec, "spec")?;
+    let settings = policy.unwrap_or_default();
+    Ok(EnvironmentPolicy { settings, updated_at: row.updated_at, revision: row.revision })
+}
+
 fn of_endpoint(endpoint: &Endpoint) -> Columns {
     let spec = EndpointSpec {
         url: endpoint.url.clone(),
         event_types: endpoint.event_types.clone(),
         channels: endpoint.channels.clone(),
+        filter: endpoint.filter.as_ref().map(|filter| filter.as_str().to_owned()),
         headers: endpoint.headers.clone(),
         throttle_rate: endpoint.throttle_rate,
+        policy: endpoint.policy.as_deref().cloned(),
         version: endpoint.version,
         keys: KeysForm::new(&endpoint.keys),
     };
@@ -235,8 +289,11 @@ pub(crate) fn endpoint(row: &ResourceRow) -> Result<Endpoint, &'static str> {
         state: EndpointState::from_db(row.state).ok_or("state")?,
         event_types: spec.event_types,
         channels: spec.channels,
+        filter: spec.filter.map(Expression::stored),
         headers: spec.headers,
         throttle_rate: spec.throttle_rate,
+        policy: spec.policy.map(Arc::new),
+        inherited: None,
         metadata,
         version: spec.version,
         keys: spec.keys.read().ok_or("spec")?,
@@ -403,4 +460,11 @@ impl KeysForm {
 
 fn text<T: DeserializeOwned>(text: &str, column: &'static str) -> Result<T, &'static str> {
     serde_json::from_str(text).map_err(|_| column)
+}
+
+/// Reads settings. Those of a later version that this binary cannot read count as absent: they must not stop the
+/// deliveries of an application during an upgrade.
+fn readable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Settings>, D::Error> {
+    let value = Option::<serde_json::Value>::deserialize(deserializer)?;
+    Ok(value.and_then(|value| Settings::deserialize(value).ok()))
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use everhook_core::batch::{Announcement, Intake};
 use everhook_core::endpoint::EndpointState;
+use everhook_core::failure_group::GroupState;
 use everhook_core::id::{
     ApplicationId, AttemptId, BatchId, EndpointId, EnvironmentId, Id, JobId, KeyId, LaneId, MessageId, OrgId,
     ScheduleId, SessionId, TaskId, TokenKeyId,
@@ -197,6 +198,7 @@ coded!(
     Announcement,
     Class,
     EndState,
+    GroupState,
     EndpointState,
     Intake,
     LaneState,

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use everhook_core::api_key::{KeyRecord, KeyScope};
-use everhook_core::application::Environment;
+use everhook_core::application::{Environment, EnvironmentPolicy};
 use everhook_core::background::replay::{AttemptEnding, Candidate};
 use everhook_core::batch::{Announcement, Batch, BatchCounts, Intake};
 use everhook_core::egress::EgressPause;
@@ -14,6 +14,7 @@ use everhook_core::lifecycle::EndState;
 use everhook_core::message::Message;
 use everhook_core::name::{Metadata, Name};
 use everhook_core::once::OnceSlot;
+use everhook_core::outcome::Class;
 use everhook_core::queue::Queue;
 use everhook_core::resource::ResourceKind;
 use everhook_core::schedule::fire::ScheduleState;
@@ -22,6 +23,7 @@ use everhook_core::time::Timestamp;
 use everhook_core::token::TokenKey;
 use serde::Serialize;
 
+use crate::backlog::OpenCounts;
 use crate::batch::BatchRecord;
 use crate::delivery::{DeliveryRecord, DeliveryRow, EndpointCounts, LastAttempt};
 use crate::history::Attempt;
@@ -62,6 +64,8 @@ row! {
 }
 
 row! { Endpoint from ResourceRow else "spec": |row| encoding::endpoint(&row).ok() }
+
+row! { EnvironmentPolicy from ResourceRow else "spec": |row| encoding::environment_policy(&row).ok() }
 
 row! { Queue from ResourceRow else "spec": |row| encoding::queue(&row).ok() }
 
@@ -161,6 +165,7 @@ row! {
         is_dead: bool,
         has_succeeded: bool,
         end_state: Option<EndState>,
+        class: Option<Class>,
         status: Option<u16>,
         started_at: Option<Timestamp>,
     }
@@ -168,12 +173,14 @@ row! {
 
 impl CandidateRow {
     pub fn of(self, message: Message) -> Candidate {
-        let last = self.end_state.zip(self.status).zip(self.started_at);
-        let last = last.map(|((end, status), started_at)| AttemptEnding { end, status, started_at });
+        let last = self.end_state.zip(self.class).zip(self.status.zip(self.started_at));
+        let last = last.map(|((end, class), (status, started_at))| AttemptEnding { end, class, status, started_at });
         let CandidateRow { is_open, is_dead, has_succeeded, .. } = self;
         Candidate { message, is_open, is_dead, has_succeeded, last }
     }
 }
+
+row! { OpenCounts in "task" { pending, due, retrying, leased, dead, oldest_due } }
 
 row! { OnceSlot in "once_slot" { phase, winner, winner_phase } }
 

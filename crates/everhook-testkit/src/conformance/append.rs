@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::fanout::Audience;
+use everhook_core::filter::expression::Expression;
 use everhook_core::id::{ApplicationId, EndpointId, MessageId};
 use everhook_core::lifecycle::NextRow;
 use everhook_core::scope::AppScope;
@@ -112,10 +113,30 @@ pub(super) async fn a_new_delivery_waits_while_its_lane_is_held(fx: &Fixture) {
     assert_eq!(counts(&answer), (0, 1));
 }
 
+pub(super) async fn an_expression_decides_with_the_payload(fx: &Fixture) {
+    let large = Expression::compile("payload.amount > 100").unwrap();
+    fx.endpoint_with(|endpoint| endpoint.filter = Some(large)).await;
+    let session = fx.session().await;
+    let receivers = async |fast, payload: &str| {
+        let mut new = fx.message();
+        new.message.payload = Some(payload.to_owned().into());
+        let appended = fx.append_one(fast, new).await;
+        let leased = fx.lease(session).await.len();
+        (counts(&appended), leased)
+    };
+    assert_eq!(receivers(None, r#"{"amount": 101}"#).await, ((0, 1), 1));
+    assert_eq!(receivers(None, r#"{"amount": 100}"#).await, ((0, 0), 0));
+    assert_eq!(receivers(None, "{}").await, ((0, 0), 0), "an error does not match");
+    // The second appends of a lane use the cached endpoints, and may use another statement.
+    let slots = FixedCapacity::of(9);
+    assert_eq!(receivers(Some(fast(session, &slots)), r#"{"amount": 101}"#).await, ((1, 0), 0));
+    assert_eq!(receivers(Some(fast(session, &slots)), r#"{"amount": 100}"#).await, ((0, 0), 0));
+}
+
 pub(super) async fn only_endpoints_that_want_a_message_get_it(fx: &Fixture) {
     let all = fx.endpoint().await;
-    let paid = fx.endpoint_with(|endpoint| endpoint.event_types = Some(vec![name("invoice.paid")])).await;
-    let made = fx.endpoint_with(|endpoint| endpoint.event_types = Some(vec![name("invoice.made")])).await;
+    let paid = fx.endpoint_with(|endpoint| endpoint.event_types = Some(vec![name("invoice.paid").into()])).await;
+    let made = fx.endpoint_with(|endpoint| endpoint.event_types = Some(vec![name("invoice.made").into()])).await;
     let berlin = fx.endpoint_with(|endpoint| endpoint.channels = Some(vec![name("berlin"), name("rome")])).await;
     let off = fx.endpoint_with(|endpoint| endpoint.state = EndpointState::Disabled).await;
     let session = fx.session().await;
@@ -133,6 +154,9 @@ pub(super) async fn only_endpoints_that_want_a_message_get_it(fx: &Fixture) {
     assert_eq!(receivers("other", &["oslo"]).await, [all]);
     fx.switch(off, EndpointState::Enabled).await;
     assert_eq!(receivers("other", &["rome"]).await, [all, berlin, off]);
+    let any = fx.endpoint_with(|endpoint| endpoint.event_types = Some(vec!["invoice.*".parse().unwrap()])).await;
+    assert_eq!(receivers("invoice.payment.failed", &["oslo"]).await, [all, off, any]);
+    assert_eq!(receivers("invoices.paid", &["oslo"]).await, [all, off]);
 }
 
 pub(super) async fn an_endpoint_counts_from_the_moment_it_is_changed(fx: &Fixture) {
@@ -190,7 +214,7 @@ pub(super) async fn one_bad_neighbour_does_not_cost_the_batch(fx: &Fixture) {
 
 pub(super) async fn a_message_for_one_endpoint_goes_nowhere_else(fx: &Fixture) {
     let other = fx.endpoint().await;
-    let only = fx.endpoint_with(|endpoint| endpoint.event_types = Some(vec![name("something.else")])).await;
+    let only = fx.endpoint_with(|endpoint| endpoint.event_types = Some(vec![name("something.else").into()])).await;
     let (session, capacity) = (fx.session().await, FixedCapacity::of(5));
     let new = || NewMessage { audience: Audience::Only(only), ..fx.message() };
     for fast_path in [Some(fast(session, &capacity)), None] {
@@ -214,7 +238,7 @@ pub(super) async fn the_store_tells_whether_any_endpoint_wants_a_message(fx: &Fi
     };
     assert!(!wants("a", &[]).await);
     let picky = |endpoint: &mut Endpoint| {
-        endpoint.event_types = Some(vec![name("a")]);
+        endpoint.event_types = Some(vec![name("a").into()]);
         endpoint.channels = Some(vec![name("red")]);
     };
     let endpoint = fx.endpoint_with(picky).await;

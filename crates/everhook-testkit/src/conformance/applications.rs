@@ -21,6 +21,7 @@ async fn create(fx: &Fixture, uid: Option<Name>) -> Application {
     let application = Application {
         uid,
         throttle_rate: Some(7),
+        policy: Some(Default::default()),
         metadata: [("plan".to_owned(), "\"big\" \\ größer".to_owned())].into(),
         ..new_application(ApplicationId(fx.id()))
     };

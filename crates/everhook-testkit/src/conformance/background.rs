@@ -5,6 +5,7 @@ use everhook_core::background::replay::{AttemptedFilter, Pick, Replay};
 use everhook_core::background::{BACKGROUND_QUEUE, BackgroundStatus, Position, Purge};
 use everhook_core::delivery::DeliveryState;
 use everhook_core::endpoint::EndpointState;
+use everhook_core::filter::expression::Expression;
 use everhook_core::id::{EndpointId, EnvironmentId, JobId, MessageId, SERVER_ENVIRONMENT, SessionId};
 use everhook_core::job::{Job, LeaseLost, LeaseProof, OperatorCommand, RunAt};
 use everhook_core::lifecycle::NextRow;
@@ -158,9 +159,16 @@ pub(super) async fn messages_without_a_delivery_are_replayed_in_slices(fx: &Fixt
     assert_eq!(end_all(fx, NextRow::Gone).await, 5, "each is delivered once");
     let held = self::held(fx).await;
     assert_eq!(finish(fx, held, &work, PLENTY).await, [0], "nothing is missing any more");
-    let picky = fx.endpoint_with(|endpoint| endpoint.event_types = Some(vec![name("other")])).await;
+    let picky = fx.endpoint_with(|endpoint| endpoint.event_types = Some(vec![name("other").into()])).await;
     let held = self::held(fx).await;
     assert_eq!(finish(fx, held, &replay(fx, picky, Pick::Missing).await, PLENTY).await, [0]);
+    // An expression needs the payloads.
+    for (text, want) in [("has(payload.absent)", 0), ("!has(payload.absent)", 5)] {
+        let filter = Some(Expression::compile(text).unwrap());
+        let by_payload = fx.endpoint_with(|endpoint| endpoint.filter = filter).await;
+        let held = self::held(fx).await;
+        assert_eq!(finish(fx, held, &replay(fx, by_payload, Pick::Missing).await, PLENTY).await, [want], "{text}");
+    }
 }
 
 pub(super) async fn attempted_messages_are_replayed_as_new_deliveries(fx: &Fixture) {

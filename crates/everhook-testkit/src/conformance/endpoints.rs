@@ -5,6 +5,7 @@ use std::sync::Arc;
 use everhook_core::application::Application;
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::event_type::EventType;
+use everhook_core::filter::expression::Expression;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId};
 use everhook_core::lifecycle::NextRow;
 use everhook_core::limits::ENDPOINTS_MAX;
@@ -32,10 +33,12 @@ fn rich(fx: &Fixture, uid: Option<Name>) -> Endpoint {
         url: "https://example.com/ö?a=1&b='2'".to_owned(),
         description: "Größe \"quoted\" \\ back".to_owned(),
         state: EndpointState::Disabled,
-        event_types: Some(vec![name("b"), name("a")]),
+        event_types: Some(vec![name("b").into(), "a.*".parse().unwrap()]),
+        filter: Some(Expression::compile("payload.a == 'ö'").unwrap()),
         channels: Some(vec![name("x")]),
         headers: [("x-tenant".to_owned(), "7".to_owned())].into(),
         throttle_rate: Some(u16::MAX),
+        policy: serde_json::from_str(r#"{"retry": {"backoff": [1], "finalStatuses": ["4xx"]}}"#).ok().map(Arc::new),
         metadata: [("k".to_owned(), String::new())].into(),
         version: u16::MAX,
         keys: keys.rotate(SigningKey::generate([2; 32]), HOUR, at).unwrap(),

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use everhook_core::application::Application;
 use everhook_core::delivery::DeliveryState;
 use everhook_core::endpoint::{Endpoint, EndpointState};
+use everhook_core::fair::GroupedLane;
 use everhook_core::fanout;
 use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, Id, LaneId, MessageId, OrgId, SessionId};
 use everhook_core::lifecycle::{EndState, NextRow};
@@ -366,11 +367,17 @@ impl FixedCapacity {
 }
 
 impl Capacity for FixedCapacity {
-    fn reserve(&self, _: LaneId) -> bool {
+    fn reserve(&self, _: GroupedLane) -> bool {
         let mut left = self.0.lock().unwrap();
         let reserved = *left > 0;
         *left -= usize::from(reserved);
         reserved
+    }
+
+    fn plan_lease(&self, lanes: &[GroupedLane], most: usize) -> Vec<usize> {
+        let rooms = lanes.iter().take(most).map(|lane| usize::from(self.reserve(*lane)));
+        let rooms: Vec<usize> = rooms.collect();
+        [rooms.as_slice(), &vec![0; lanes.len() - rooms.len()]].concat()
     }
 
     fn release(&self, _: LaneId) {
@@ -399,6 +406,7 @@ pub fn new_application(id: ApplicationId) -> Application {
         uid: None,
         name: "Acme & Söhne".to_owned(),
         throttle_rate: None,
+        policy: None,
         metadata: Default::default(),
         created_at: Timestamp::default(),
         updated_at: Timestamp::default(),
@@ -419,6 +427,9 @@ pub fn new_endpoint(id: EndpointId, application: ApplicationId) -> Endpoint {
         channels: None,
         headers: Default::default(),
         throttle_rate: None,
+        policy: None,
+        inherited: None,
+        filter: None,
         metadata: Default::default(),
         version: 1,
         keys: SigningKeys::default(),

@@ -343,7 +343,7 @@ struct Tried {
 
 async fn tried(fx: &Fixture) -> Tried {
     let first = fx.endpoint().await;
-    let second = fx.endpoint_with(|endpoint| endpoint.event_types = Some(vec![name("a")])).await;
+    let second = fx.endpoint_with(|endpoint| endpoint.event_types = Some(vec![name("a").into()])).await;
     let a = append(fx, labelled(fx, "a", &["x"], &["t"])).await.id;
     let session = fx.session().await;
     let mut ids = Vec::new();

@@ -1,18 +1,22 @@
 //! Tasks are leased when they are due, lane by lane, and a blocked lane does not delay others.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use everhook_core::endpoint::EndpointState;
-use everhook_core::id::{EndpointId, EnvironmentId, Id, LaneId};
+use everhook_core::fair::GroupId;
+use everhook_core::id::{EndpointId, EnvironmentId, Id, LaneId, SessionId};
 use everhook_core::lifecycle::NextRow;
+use everhook_core::limits::LEASE_LANES_MAX;
 use everhook_core::task::Trigger;
 use everhook_store::backlog::Backlog;
+use everhook_store::capacity::{Capacity, LeaseCapacity};
 use everhook_store::lease::{Append, LeaseAsk, Leased, NewMessage, Settlement};
 use everhook_store::query;
 use everhook_store::store::Reads;
 
-use crate::conformance::fixture::{Fixture, HOUR, PLENTY};
+use crate::conformance::fixture::{FixedCapacity, Fixture, HOUR, PLENTY, name};
 
 fn subjects(tasks: &[Leased]) -> Vec<Id> {
     tasks.iter().map(|leased| leased.task.key.subject).collect()
@@ -359,4 +363,72 @@ pub(super) async fn equal_ids_in_two_environments_do_not_meet(fx: &Fixture) {
     }
     fx.delete(endpoint).await;
     assert_eq!(environments(&lease().await), [fx.here], "there the retry waits for its time");
+}
+
+/// Returns a request whose slots come from `capacity`.
+fn planned(fx: &Fixture, session: SessionId, capacity: &Arc<FixedCapacity>) -> LeaseAsk {
+    let slots: Arc<dyn Capacity> = Arc::<FixedCapacity>::clone(capacity);
+    LeaseAsk { slots: Some(LeaseCapacity(slots)), ..fx.ask(session) }
+}
+
+pub(super) async fn a_lease_takes_only_the_slots_that_its_node_gives(fx: &Fixture) {
+    for _ in 0..3 {
+        fx.endpoint().await;
+    }
+    fx.send().await;
+    fx.send().await;
+    let session = fx.session().await;
+    let capacity = FixedCapacity::of(2);
+    let grant = fx.lease_with(planned(fx, session, &capacity)).await;
+    assert_eq!((grant.tasks.len(), by_lane(&grant.tasks).len()), (2, 2), "one slot for each of two lanes");
+    assert_eq!((grant.slots.len(), capacity.left()), (2, 0));
+    assert_eq!((grant.next_ready, grant.resume), (Some(Duration::ZERO), None));
+    drop(grant.slots);
+    assert_eq!(capacity.left(), 2, "slots are released when they are dropped");
+    let capacity = FixedCapacity::of(0);
+    let grant = fx.lease_with(planned(fx, session, &capacity)).await;
+    assert_eq!((grant.tasks.len(), grant.next_ready), (0, None), "the node knows when it has capacity");
+    let capacity = FixedCapacity::of(PLENTY);
+    let mut left = 4;
+    while left > 0 {
+        let grant = fx.lease_with(planned(fx, session, &capacity)).await;
+        assert!(!grant.tasks.is_empty(), "{left} are left");
+        left -= grant.tasks.len();
+        assert_eq!(capacity.left(), PLENTY - grant.slots.len(), "unused slots are released");
+    }
+}
+
+pub(super) async fn a_group_at_its_share_is_passed_over(fx: &Fixture) {
+    fx.endpoint().await;
+    fx.send().await;
+    let session = fx.session().await;
+    let group = GroupId { environment: fx.here, id: fx.application.0 };
+    let capacity = FixedCapacity::of(PLENTY);
+    let grant = fx.lease_with(LeaseAsk { full_groups: vec![group], ..planned(fx, session, &capacity) }).await;
+    assert_eq!((grant.tasks.len(), grant.next_ready, capacity.left()), (0, None, PLENTY));
+    let namesake = GroupId { environment: fx.there, ..group };
+    let grant = fx.lease_with(LeaseAsk { full_groups: vec![namesake], ..planned(fx, session, &capacity) }).await;
+    assert_eq!(grant.tasks.len(), 1, "the group of another environment");
+}
+
+pub(super) async fn a_lease_goes_on_behind_lanes_that_its_node_refused(fx: &Fixture) {
+    const BEHIND: usize = 4;
+    // Two messages, because the fixture reads one page of attempts of each.
+    for (channel, endpoints) in [("front", LEASE_LANES_MAX / 2), ("back", LEASE_LANES_MAX / 2 + BEHIND)] {
+        for _ in 0..endpoints {
+            fx.endpoint_with(|endpoint| endpoint.channels = Some(vec![name(channel)])).await;
+        }
+        let mut new = fx.message();
+        new.message.channels = vec![name(channel)];
+        fx.append_one(None, new).await;
+    }
+    let session = fx.session().await;
+    let grant = fx.lease_with(planned(fx, session, &FixedCapacity::of(0))).await;
+    assert_eq!((grant.tasks.len(), grant.next_ready), (0, Some(Duration::ZERO)));
+    let resume = grant.resume.expect("there are more ready lanes");
+    let ask = planned(fx, session, &FixedCapacity::of(PLENTY));
+    let grant = fx.lease_with(LeaseAsk { after: Some(resume), ..ask }).await;
+    assert_eq!((grant.tasks.len(), grant.resume), (BEHIND, None), "those behind, and the next lease starts over");
+    let grant = fx.lease_with(planned(fx, session, &FixedCapacity::of(PLENTY))).await;
+    assert_eq!((grant.tasks.len(), grant.resume), (PLENTY, None), "the lease is full: the next one looks here again");
 }

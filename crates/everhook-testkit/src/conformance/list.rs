@@ -14,6 +14,7 @@ macro_rules! conformance_lease {
             a_retry_that_is_due_does_not_keep_new_deliveries_waiting
             new_deliveries_wait_until_those_before_them_are_leased
             a_new_delivery_waits_while_its_lane_is_held
+            an_expression_decides_with_the_payload
             only_endpoints_that_want_a_message_get_it
             an_endpoint_counts_from_the_moment_it_is_changed
             a_message_of_an_unknown_application_is_refused_and_forgotten
@@ -75,6 +76,9 @@ macro_rules! conformance_lease {
             what_waits_is_counted
             what_is_due_later_is_remembered_when_the_rest_of_its_lane_goes
             what_was_due_first_goes_first
+            a_lease_takes_only_the_slots_that_its_node_gives
+            a_group_at_its_share_is_passed_over
+            a_lease_goes_on_behind_lanes_that_its_node_refused
             a_lane_gives_no_more_than_it_has_room_for
             a_lane_without_room_is_not_looked_at
             a_lease_gives_no_more_than_it_was_asked_for
@@ -294,6 +298,19 @@ macro_rules! conformance_time {
             everything_can_be_pruned_when_there_is_nothing
             a_worker_is_a_session_that_says_what_it_takes
         }
+        $crate::conformance_cases! { $backend, directory:
+            endpoints_of_all_applications_are_listed_in_pages
+            the_application_of_a_message_is_found
+            open_tasks_are_counted_by_state
+        }
+        $crate::conformance_cases! { $backend, failure:
+            dead_deliveries_are_grouped_by_endpoint_and_class
+            a_mark_stays_with_its_group
+        }
+        $crate::conformance_cases! { $backend, traffic:
+            a_node_replaces_its_own_counts_only
+            minutes_are_forgotten_before_hours
+        }
     };
 }
 
@@ -347,6 +364,10 @@ macro_rules! conformance_resources {
             an_integration_is_found_changed_and_deleted
             an_application_has_no_more_integrations_than_it_may
             integrations_are_listed_piece_by_piece_and_end_with_their_application
+        }
+        $crate::conformance_cases! { $backend, policy:
+            a_delivery_has_the_policies_of_its_endpoint_and_application
+            an_environment_has_one_policy
         }
     };
 }

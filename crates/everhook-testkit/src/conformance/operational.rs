@@ -25,7 +25,7 @@ const NOW: NextRow = NextRow::Pending { due_in: Duration::ZERO };
 /// Creates an operational endpoint for some events; all if there are none.
 async fn listen(fx: &Fixture, events: &[&str]) -> EndpointId {
     let id = EndpointId(fx.id());
-    let wanted = (!events.is_empty()).then(|| events.iter().map(|event| name(event)).collect());
+    let wanted = (!events.is_empty()).then(|| events.iter().map(|event| name(event).into()).collect());
     let endpoint = Endpoint { event_types: wanted, ..new_endpoint(id, OPERATIONAL_APPLICATION) };
     fx.other.stage_endpoint(fx.here, &endpoint).await;
     id

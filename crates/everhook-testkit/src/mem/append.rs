@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use everhook_core::endpoint::Endpoint;
+use everhook_core::fair::{GroupId, GroupedLane};
 use everhook_core::fanout;
-use everhook_core::id::{ApplicationId, EnvironmentId, Id, LaneId};
+use everhook_core::id::{ApplicationId, EnvironmentId, Id};
 use everhook_core::message::Message;
 use everhook_core::name::Name;
 use everhook_core::scope::AppScope;
@@ -55,7 +56,8 @@ pub(super) fn append_one(
     let message = Arc::new(Message { created_at: now, ..message });
     tables.messages.insert((environment, message.application, message.id), Arc::clone(&message));
     let endpoints = endpoints_of(tables, environment, message.application);
-    let take_slot = |lane| take_slot(tables, fast?, environment, lane, now);
+    let group = GroupId { environment, id: message.application.0 };
+    let take_slot = |lane| take_slot(tables, fast?, GroupedLane { group, lane }, now);
     let planned = plan(environment, &message, &endpoints, ids, now, addressing, take_slot);
     for task in &planned {
         write(tables, fast, task, now);
@@ -66,14 +68,8 @@ pub(super) fn append_one(
     accepted(message, planned)
 }
 
-fn take_slot(
-    tables: &Tables,
-    fast: &FastPath,
-    environment: EnvironmentId,
-    lane: LaneId,
-    now: Timestamp,
-) -> Option<Slot> {
-    let row = tables.lanes.get(&(environment, lane))?;
+fn take_slot(tables: &Tables, fast: &FastPath, lane: GroupedLane, now: Timestamp) -> Option<Slot> {
+    let row = tables.lanes.get(&(lane.group.environment, lane.lane))?;
     if row.is_free(now) { Slot::reserve(&fast.slots, lane) } else { None }
 }
 
@@ -101,7 +97,8 @@ pub(super) fn has_subscriber(tables: &Tables, scope: AppScope, event_type: &Name
 
 pub(super) fn endpoints_of(tables: &Tables, environment: EnvironmentId, application: ApplicationId) -> EndpointSet {
     let endpoints: Vec<Endpoint> = resource::records(tables, environment, Parent::of(application));
-    EndpointSet::new(0, endpoints.iter().map(resource::delivered).collect())
+    let delivered = endpoints.iter().map(|endpoint| resource::delivered(tables, environment, endpoint));
+    EndpointSet::new(0, resource::inherited(tables, environment, application), delivered.collect())
 }
 
 /// Returns the holder of a key that has not expired.

@@ -194,6 +194,7 @@ fn candidate(tables: &Tables, environment: EnvironmentId, wanted: &Replay, id: M
     let attempts = || tables.attempts.iter().filter(|((key, _), row)| is_of(key) && row.endpoint == wanted.endpoint);
     let last = attempts().max_by_key(|((key, epoch), _)| (key.id, *epoch)).map(|(_, row)| AttemptEnding {
         end: row.attempt.end,
+        class: row.attempt.class,
         status: row.attempt.status,
         started_at: row.attempt.started_at,
     });

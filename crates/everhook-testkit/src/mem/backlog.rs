@@ -1,8 +1,9 @@
 //! Counts the backlog.
 
-use everhook_core::limits::BACKLOG_COUNTED_MAX;
+use everhook_core::id::EnvironmentId;
+use everhook_core::limits::{BACKLOG_COUNTED_MAX, OVERVIEW_TASKS_MAX};
 use everhook_core::time::Timestamp;
-use everhook_store::backlog::Backlog;
+use everhook_store::backlog::{Backlog, OpenCounts};
 
 use crate::mem::tables::{Tables, TaskPlace};
 
@@ -17,4 +18,30 @@ pub(super) fn count(tables: &Tables, now: Timestamp) -> Backlog {
     });
     let due_for = now.since(due_at.min().unwrap_or(Timestamp::NEVER));
     Backlog { pending: count(TaskPlace::Pending), dead: count(TaskPlace::Dead), due_for }
+}
+
+/// Counts the open tasks of an environment up to the limit.
+pub(super) fn count_open(tables: &Tables, environment: EnvironmentId, now: Timestamp) -> OpenCounts {
+    let mut counts = OpenCounts::default();
+    for row in tables.tasks.values().filter(|row| row.task.key.environment == environment) {
+        let count = match row.place {
+            TaskPlace::Pending => &mut counts.pending,
+            TaskPlace::Leased(_) => &mut counts.leased,
+            TaskPlace::Dead => &mut counts.dead,
+        };
+        if *count == OVERVIEW_TASKS_MAX as u64 {
+            continue;
+        }
+        *count += 1;
+        if row.place != TaskPlace::Pending {
+            continue;
+        }
+        counts.retrying += u64::from(row.task.tries > 0);
+        let lane = tables.lanes.get(&(environment, row.task.lane)).filter(|lane| lane.ready_at() <= now);
+        if let Some(lane) = lane.filter(|_| row.task.due_at <= now) {
+            counts.due += 1;
+            counts.oldest_due = counts.oldest_due.max(Some(now.since(row.task.due_at.max(lane.hold_until))));
+        }
+    }
+    counts
 }

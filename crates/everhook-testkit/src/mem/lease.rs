@@ -2,16 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
+use everhook_core::fair::{GroupId, GroupedLane};
 use everhook_core::id::{EndpointId, EnvironmentId, Id, JobId, LaneId, MessageId};
-use everhook_core::lane::{Allowance, Feed, Given, Turn, Used, room, turn};
-use everhook_core::limits::LEASE_LANES_MAX;
+use everhook_core::lane::{Allowance, Feed, Given, LanePosition, Turn, Used, room, turn};
+use everhook_core::limits::{LEASE_LANES_MAX, LEASE_SCAN_MAX};
 use everhook_core::queue::{QueueState, Target, queue_id};
 use everhook_core::task::{Task, TaskKind};
 use everhook_core::time::Timestamp;
 use everhook_store::lease::{LeaseAsk, LeaseGrant, Leased, Reclaim, ReclaimAsk, Reclaimed, Work};
 use everhook_store::queue::LaneGroup;
 
+use crate::mem::LaneRow;
 use crate::mem::queue::{group_of, queue_of};
 use crate::mem::resource;
 use crate::mem::tables::{LaneState, Tables, TaskPlace, TaskRow};
@@ -24,9 +27,17 @@ pub(super) fn lease(tables: &mut Tables, now: Timestamp, ask: &LeaseAsk) -> Leas
     let mut feeds = open_feeds(tables, now, ask);
     let limit = ask.tasks_max();
     let (mut tasks, mut delayed) = (Vec::new(), BTreeSet::new());
-    for lane in ready_lanes(tables, now, ask, &feeds) {
+    let (ready, resume) = ready_lanes(tables, now, ask, &feeds);
+    let grouped = |lane: &LaneKey| Some(grouped(*lane, tables.lanes.get(lane)?));
+    let mut planned = ask.slots.as_ref().map(|slots| slots.plan(ready.iter().filter_map(grouped).collect(), limit));
+    let mut has_more = resume.is_some();
+    for lane in ready {
         let Some(open) = feeds.get_mut(&feed_of(tables, lane)) else { continue };
-        let room = open.allowance.room().min(open.lane_room(tables, ask, lane)).min(limit);
+        let lane_room = planned.as_ref().map_or(usize::MAX, |planned| planned.room(lane.1));
+        let room = open.allowance.room().min(open.lane_room(tables, ask, lane)).min(limit).min(lane_room);
+        if lane_room == 0 {
+            continue;
+        }
         let asked = room.min(open.allowance.left()).min(limit - tasks.len());
         let due = due(tables, now, lane);
         let wanted: Vec<Task> = due.iter().copied().filter(|task| is_asked(tables, ask, task)).take(asked).collect();
@@ -38,7 +49,7 @@ pub(super) fn lease(tables: &mut Tables, now: Timestamp, ask: &LeaseAsk) -> Leas
         let Some(row) = tables.lanes.get_mut(&lane) else { continue };
         match turn(given) {
             Turn::Keep | Turn::Stay { .. } => {}
-            Turn::Back => row.next_due = now,
+            Turn::Back => (row.next_due, has_more) = (now, true),
             Turn::Empty => (row.next_due, row.waiting) = (first, false),
             Turn::Delay => {
                 row.next_due = first.max(now);
@@ -49,7 +60,20 @@ pub(super) fn lease(tables: &mut Tables, now: Timestamp, ask: &LeaseAsk) -> Leas
     for open in feeds.values() {
         open.book(tables, now);
     }
-    LeaseGrant { next_ready: next_ready(tables, now, ask, &feeds, &delayed).map(|at| at.since(now)), tasks }
+    let next_ready = next_ready(tables, now, ask, &feeds, &delayed).map(|at| at.since(now));
+    let slots = planned.as_mut().map(|planned| planned.take(&tasks)).unwrap_or_default();
+    let is_spent = planned.as_ref().is_some_and(|planned| planned.is_spent);
+    LeaseGrant {
+        next_ready: if planned.is_some() && (has_more || is_spent) { Some(Duration::ZERO) } else { next_ready },
+        // Lanes that are left because the lease is full are next.
+        resume: if is_spent { ask.after } else { resume },
+        slots,
+        tasks,
+    }
+}
+
+fn grouped((environment, lane): LaneKey, row: &LaneRow) -> GroupedLane {
+    GroupedLane { group: GroupId { environment, id: row.application.0 }, lane }
 }
 
 /// A feed that tasks may be leased from.
@@ -126,15 +150,32 @@ fn feed_of(tables: &Tables, lane: LaneKey) -> Feed {
     queue.map_or(Feed::Deliveries, |name| Feed::Queue { environment: lane.0, name: name.clone() })
 }
 
-fn ready_lanes(tables: &Tables, now: Timestamp, ask: &LeaseAsk, feeds: &BTreeMap<Feed, OpenFeed>) -> Vec<LaneKey> {
-    let has_room = |lane: LaneKey| {
+/// Returns ready lanes with capacity, and the position after them if there may be more.
+fn ready_lanes(
+    tables: &Tables,
+    now: Timestamp,
+    ask: &LeaseAsk,
+    feeds: &BTreeMap<Feed, OpenFeed>,
+) -> (Vec<LaneKey>, Option<LanePosition>) {
+    let has_room = |lane: LaneKey, row: &LaneRow| {
         let open = feeds.get(&feed_of(tables, lane));
         open.is_some_and(|open| open.allowance.left() > 0 && open.lane_room(tables, ask, lane) > 0)
+            && !ask.full_groups.contains(&grouped(lane, row).group)
     };
-    let ready = tables.lanes.iter().map(|(key, row)| (row.ready_at(), *key));
-    let mut ready: Vec<_> = ready.filter(|(at, lane)| *at <= now && has_room(*lane)).collect();
+    let position =
+        |(key, row): (&LaneKey, &LaneRow)| LanePosition { ready_at: row.ready_at(), environment: key.0, lane: key.1 };
+    let is_after = |at: &LanePosition| at.ready_at <= now && ask.after.is_none_or(|after| *at > after);
+    let mut ready: Vec<_> = tables.lanes.iter().map(position).filter(is_after).collect();
     ready.sort();
-    ready.into_iter().take(LEASE_LANES_MAX).map(|(_, key)| key).collect()
+    let mut lanes = Vec::new();
+    for (scanned, at) in ready.iter().enumerate() {
+        if ask.slots.is_some() && scanned == LEASE_SCAN_MAX || lanes.len() == LEASE_LANES_MAX {
+            return (lanes, Some(ready[scanned - 1]));
+        }
+        let key = (at.environment, at.lane);
+        lanes.extend(tables.lanes.get(&key).filter(|row| has_room(key, row)).map(|_| key));
+    }
+    (lanes, None)
 }
 
 /// Returns the tasks of a lane that may be leased now. In a closing lane these are all pending tasks.
@@ -175,7 +216,7 @@ fn work_of(tables: &Tables, open: &OpenFeed, task: &Task) -> Work {
             let message = lane
                 .and_then(|lane| tables.messages.get(&(environment, lane.application, MessageId(task.key.subject))));
             let endpoint = tables.endpoint(environment, EndpointId(task.lane.0)).filter(|(_, deleted)| !deleted);
-            let endpoint = endpoint.map(|(endpoint, _)| Arc::new(resource::delivered(endpoint)));
+            let endpoint = endpoint.map(|(endpoint, _)| Arc::new(resource::delivered(tables, environment, endpoint)));
             Work::Delivery { message: message.cloned(), endpoint }
         }
         TaskKind::Job => {
@@ -194,7 +235,11 @@ fn next_ready(
     feeds: &BTreeMap<Feed, OpenFeed>,
     delayed: &BTreeSet<LaneKey>,
 ) -> Option<Timestamp> {
-    let ready = |(lane, row): (&LaneKey, &crate::mem::LaneRow)| {
+    let ready = |(lane, row): (&LaneKey, &LaneRow)| {
+        // The node has refused lanes that are ready now: it knows when they have room.
+        if ask.slots.is_some() && row.ready_at() <= now {
+            return None;
+        }
         let open = feeds.get(&feed_of(tables, *lane)).filter(|open| !open.allowance.is_full())?;
         let ready_at = row.ready_at();
         let is_foreign = ready_at <= now && delayed.contains(lane);

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use everhook_core::application::Environment;
 use everhook_core::egress::EgressPause;
 use everhook_core::endpoint::Endpoint;
+use everhook_core::failure_group::{GroupKey, GroupState};
 use everhook_core::id::{BatchId, EnvironmentId, Id, JobId, KeyId, OrgId, SessionId};
 use everhook_core::integration::Integration;
 use everhook_core::job::report::Progress;
@@ -18,6 +19,7 @@ use everhook_core::resource::ResourceKind;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
 use everhook_core::token::{TokenEnd, TokenKeyChange};
+use everhook_core::traffic::TrafficRow;
 
 use crate::mem::{MemStore, append, backlog, job, lease, poll, request, sessions, settle};
 use everhook_store::answers;
@@ -142,6 +144,16 @@ impl Store for MemStore {
         })
     }
 
+    async fn mark_failures(
+        &self,
+        scope: Scope,
+        key: GroupKey,
+        state: GroupState,
+        note: String,
+    ) -> Result<Timestamp, StoreError> {
+        Ok(self.mark_failures_now(scope.environment, key, state, note))
+    }
+
     async fn expunge(&self, scope: AppScope, what: Expunge) -> Result<bool, StoreError> {
         match what {
             Expunge::Message(id) => Ok(self.expunge_message_now(scope.environment, scope.application, id)),
@@ -264,6 +276,11 @@ impl Store for MemStore {
         Ok(())
     }
 
+    async fn put_traffic(&self, rows: Vec<TrafficRow>) -> Result<(), StoreError> {
+        self.put_traffic_now(rows);
+        Ok(())
+    }
+
     async fn maintain(&self) -> Result<(), StoreError> {
         Ok(())
     }
@@ -271,6 +288,10 @@ impl Store for MemStore {
     async fn answer(&self, query: Query) -> Result<Answer, StoreError> {
         let op = Op::Read(query.name());
         Ok(answers!(query;
+            FindEnvironmentPolicy(q) => {
+                self.find_resource(q.scope.environment, &ResourcePlace::environment_policy())
+            },
+            EnvironmentPolicies(_) => self.list_environment_policies(),
             FindEgressPause(_) => self.lock().0.egress_pause.clone(),
             FindApplication(q) => {
                 self.find_resource(q.scope.environment, &ResourcePlace::application(&q.locator))
@@ -332,6 +353,16 @@ impl Store for MemStore {
                 let (tables, now) = self.lock();
                 backlog::count(&tables, now)
             },
+            CountOpen(q) => {
+                let (tables, now) = self.lock();
+                backlog::count_open(&tables, q.scope.environment, now)
+            },
+            FindEndpoints(q) => self.find_endpoints(q.scope.environment, &q.ids),
+            AllEndpoints(q) => self.all_endpoints(q.scope.environment, &q.slice),
+            FindMessageApplication(q) => self.application_of(q.scope.environment, q.message),
+            ListFailures(q) => self.list_failures(q.scope.environment, q.after),
+            FindFailures(q) => self.find_failures(q.scope.environment, q.endpoint),
+            Traffic(q) => self.list_traffic(q.scope.environment, q.span, q.since),
             _ => return Err(refused(op)),
         ))
     }

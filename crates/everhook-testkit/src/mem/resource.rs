@@ -1,12 +1,15 @@
 //! Resources of all kinds, and the lanes, lane groups and states that depend on them.
 
-use everhook_core::application::Application;
+use std::sync::Arc;
+
+use everhook_core::application::{Application, EnvironmentPolicy};
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::event_type::EventType;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, ScheduleId};
 use everhook_core::integration::Integration;
 use everhook_core::name::{Metadata, Name};
 use everhook_core::operational::{self as events, DisabledBy, OPERATIONAL_APPLICATION, OperationalEvent};
+use everhook_core::policy::Settings;
 use everhook_core::queue::{Queue, queue_id};
 use everhook_core::resource::ResourceKind;
 use everhook_core::scope::AppScope;
@@ -16,7 +19,7 @@ use everhook_store::dedup::DedupKey;
 use everhook_store::made::{Made, WithMade};
 use everhook_store::piece::Piece;
 use everhook_store::queue::LaneGroup;
-use everhook_store::resource::encoding::Columns;
+use everhook_store::resource::encoding::{self, Columns};
 use everhook_store::resource::{
     ChangedResource, Deleted, NewResource, Parent, Record, Resource, ResourceKey, ResourcePlace,
 };
@@ -36,6 +39,7 @@ impl MemStore {
             uid: None,
             name: String::new(),
             throttle_rate: None,
+            policy: None,
             metadata: Default::default(),
             created_at: now,
             updated_at: now,
@@ -138,6 +142,15 @@ impl MemStore {
         let application: Application = find(&tables, environment, &place)?;
         let group = tables.groups.get(&(environment, application.id.0))?;
         Some(Found { id: application.id, version: Some(group.version) })
+    }
+
+    pub(super) fn list_environment_policies(&self) -> Vec<(EnvironmentId, EnvironmentPolicy)> {
+        let (tables, _) = self.lock();
+        let all = tables.resources.iter().filter_map(|((environment, ..), entry)| match &entry.resource {
+            Resource::EnvironmentPolicy(policy) => Some((*environment, policy.clone())),
+            _ => None,
+        });
+        all.collect()
     }
 
     pub(super) fn list_applications(
@@ -254,8 +267,8 @@ fn replace(
     let known = known.filter(|entry| !entry.deleted && entry.parent == columns.parent);
     let known = known.map(|entry| entry.resource.clone());
     let revision = known.as_ref().map(|known| known.columns(environment).revision);
-    // A queue without a row exists with the default configuration.
-    let revision = revision.or((columns.kind == ResourceKind::Queue).then_some(0));
+    // Some kinds exist without a row, with the default configuration.
+    let revision = revision.or(columns.kind.exists_by_default().then_some(0));
     if revision != Some(columns.revision) {
         return Replaced::Stale;
     }
@@ -283,7 +296,7 @@ pub(super) fn write(
             touch_group(tables, environment, endpoint.application);
             put_lane(tables, environment, endpoint);
         }
-        Resource::EventType(_) | Resource::Integration(_) => {}
+        Resource::EventType(_) | Resource::Integration(_) | Resource::EnvironmentPolicy(_) => {}
         Resource::Queue(queue) => {
             put_group(tables, environment, queue_id(environment, &queue.name), LaneGroup::of(queue), now);
         }
@@ -401,14 +414,26 @@ fn delete(tables: &mut Tables, environment: EnvironmentId, place: &ResourcePlace
             tables.last_jobs.remove(&(environment, id));
             tables.runs.retain(|(env, schedule, _), _| (*env, *schedule) != (environment, id));
         }
-        ResourceKind::EventType | ResourceKind::Integration => {}
+        ResourceKind::EventType | ResourceKind::Integration | ResourceKind::EnvironmentPolicy => {}
     }
     true
 }
 
 /// Returns an endpoint without the texts that deliveries do not need.
-pub(super) fn delivered(endpoint: &Endpoint) -> Endpoint {
-    Endpoint { description: String::new(), metadata: Metadata::default(), ..endpoint.clone() }
+pub(super) fn delivered(tables: &Tables, environment: EnvironmentId, endpoint: &Endpoint) -> Endpoint {
+    let inherited = inherited(tables, environment, endpoint.application);
+    Endpoint { description: String::new(), metadata: Metadata::default(), inherited, ..endpoint.clone() }
+}
+
+/// Returns the settings that the endpoints of an application inherit.
+pub(super) fn inherited(
+    tables: &Tables,
+    environment: EnvironmentId,
+    application: ApplicationId,
+) -> Option<Arc<Settings>> {
+    let place = ResourcePlace::application(&Locator::Id(application));
+    let application: Application = find(tables, environment, &place)?;
+    encoding::inherited(&Resource::from(application).columns(environment).spec)
 }
 
 /// Closes a lane: the next leases return all its pending tasks, which are then cancelled.
@@ -470,6 +495,7 @@ fn created_at(resource: &Resource) -> Timestamp {
         Resource::Queue(queue) => queue.updated_at,
         Resource::Schedule(record) => record.created_at,
         Resource::Integration(integration) => integration.created_at,
+        Resource::EnvironmentPolicy(policy) => policy.updated_at,
     }
 }
 
@@ -481,5 +507,6 @@ fn stamped(resource: Resource, created_at: Timestamp, updated_at: Timestamp, rev
         Resource::Queue(record) => Queue { updated_at, revision, ..record }.into(),
         Resource::Schedule(record) => ScheduleRecord { created_at, updated_at, revision, ..record }.into(),
         Resource::Integration(record) => Integration { created_at, updated_at, revision, ..record }.into(),
+        Resource::EnvironmentPolicy(record) => EnvironmentPolicy { updated_at, revision, ..record }.into(),
     }
 }

@@ -9,6 +9,7 @@ use everhook_core::job::JobState;
 use everhook_core::message::Message;
 use everhook_core::task::TaskKind;
 use everhook_core::time::Timestamp;
+use everhook_core::traffic::Span;
 use everhook_store::batch::BatchRecord;
 use everhook_store::error::StoreError;
 use everhook_store::retention::Prunable;
@@ -68,8 +69,16 @@ impl MemStore {
             Prunable::Runs => prune_runs(tables, before, limit),
             // Tokens are outside the specification of the lease engine.
             Prunable::Tokens => 0,
+            Prunable::TrafficMinutes => prune_traffic(tables, |span| span < Span::Hour, before, limit),
+            Prunable::TrafficHours => prune_traffic(tables, |span| span == Span::Hour, before, limit),
         })
     }
+}
+
+fn prune_traffic(tables: &mut Tables, is_wanted: fn(Span) -> bool, before: Timestamp, limit: usize) -> usize {
+    let expired = tables.traffic.keys().filter(|(_, span, start, _)| is_wanted(*span) && *start < before);
+    let old = expired.map(|key| ((key.1, key.2), *key)).collect();
+    remove(&mut tables.traffic, old, limit)
 }
 
 /// Removes the oldest of these rows; returns their number.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use everhook_core::egress::EgressPause;
 use everhook_core::endpoint::Endpoint;
+use everhook_core::failure_group::{FailureMark, GroupKey};
 use everhook_core::id::{
     ApplicationId, BatchId, EndpointId, EnvironmentId, Id, JobId, LaneId, MessageId, ScheduleId, SessionId,
 };
@@ -20,6 +21,7 @@ use everhook_core::resource::ResourceKind;
 use everhook_core::role::Role;
 use everhook_core::task::{Task, TaskKey};
 use everhook_core::time::Timestamp;
+use everhook_core::traffic::{Span, Traffic};
 use everhook_store::batch::BatchRecord;
 use everhook_store::dedup::{DedupScope, HASH_BYTES};
 use everhook_store::lease::{Holding, NewAttempt, Reclaimed};
@@ -64,6 +66,10 @@ pub struct Tables {
     pub requests: BTreeMap<(EnvironmentId, [u8; HASH_BYTES]), RequestRow>,
     /// Deduplication keys.
     pub keys: BTreeMap<(EnvironmentId, DedupScope, [u8; HASH_BYTES]), KeyRow>,
+    /// The marks of failure groups.
+    pub failure_marks: BTreeMap<(EnvironmentId, GroupKey), FailureMark>,
+    /// Counts of traffic, by span, start and source.
+    pub traffic: BTreeMap<(EnvironmentId, Span, Timestamp, Id), Traffic>,
 }
 
 #[derive(Clone, Copy, Debug)]

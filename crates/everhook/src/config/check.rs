@@ -51,6 +51,7 @@ impl Settings {
             listen: self.parsed("listen", "an address and port, such as 127.0.0.1:8071")?,
             listen_ops: self.listen_ops()?,
             public_url: self.public_url()?,
+            embed_origins: self.embed_origins()?,
             connections_per_address: self.number("connections_per_address", 1..=CONNECTIONS_MAX)?,
             database_wait: self.seconds("database_wait_seconds", 0..=86_400)?,
             auto_migrate: self.switch("auto_migrate"),
@@ -105,6 +106,20 @@ impl Settings {
             bail!("invalid `public_url` {url:?} ({source}): use the form https://hooks.example.com");
         }
         Ok(Some(url.trim_end_matches('/').to_owned()))
+    }
+
+    fn embed_origins(&self) -> anyhow::Result<Vec<String>> {
+        let check = |origin: &str| {
+            let rest = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://")).unwrap_or_default();
+            // Other characters could end the header's list, or add directives to it.
+            let is_plain = |char: char| char.is_ascii_alphanumeric() || "-.:*[]".contains(char);
+            if rest.is_empty() || !rest.chars().all(is_plain) {
+                let source = self.source("embed_origins");
+                bail!("invalid origin {origin:?} in `embed_origins` ({source}): use the form https://app.example.com");
+            }
+            Ok(origin.to_owned())
+        };
+        self.list("embed_origins").iter().filter_map(Value::as_str).map(check).collect()
     }
 
     fn store(&self) -> anyhow::Result<StoreConfig> {

@@ -168,7 +168,7 @@ fn secrets_are_redacted_where_settings_are_shown() {
     assert!(!shown.contains("hunter2"), "{shown}");
     assert!(shown.contains("database = \"postgres://me:***@db:5432/x\" # everhook.toml"), "{shown}");
     assert!(shown.contains("database_direct = \"(redacted)\" # everhook.toml"), "{shown}");
-    assert!(shown.contains("slots = 1000 # default"), "{shown}");
+    assert!(shown.contains("slots = 2000 # default"), "{shown}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use everhook_api::rules;
 use everhook_core::application::Application;
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::event_type::EventType;
+use everhook_core::filter::TypePattern;
 use everhook_core::id::{ApplicationId, EndpointId};
 use everhook_core::name::{Metadata, Name};
 use everhook_core::signing::{SigningKey, SigningKeys};
@@ -33,6 +34,7 @@ pub(super) fn application(row: SvixApplication) -> Result<Application, String> {
         uid: uid(row.uid.as_deref(), ApplicationId::PREFIX)?,
         name: row.name,
         throttle_rate: rate(row.rate_limit)?,
+        policy: None,
         metadata: json::<Metadata>("metadata", row.metadata.as_deref())?.unwrap_or_default(),
         created_at: Timestamp::default(),
         updated_at: Timestamp::default(),
@@ -42,10 +44,11 @@ pub(super) fn application(row: SvixApplication) -> Result<Application, String> {
     Ok(application)
 }
 
-/// The new state of an application that may exist.
+/// The new state of an application that may exist. Its policy, which Svix does not have, stays.
 pub(super) fn application_after(new: Application, old: Option<&Application>) -> Application {
     let Some(old) = old else { return new };
-    Application { created_at: old.created_at, updated_at: old.updated_at, revision: old.revision, ..new }
+    let (created_at, updated_at, revision) = (old.created_at, old.updated_at, old.revision);
+    Application { policy: old.policy.clone(), created_at, updated_at, revision, ..new }
 }
 
 pub(super) fn endpoint(
@@ -66,10 +69,14 @@ pub(super) fn endpoint(
         url: row.url,
         description: row.description,
         state: if row.disabled { EndpointState::Disabled } else { EndpointState::Enabled },
-        event_types: names("eventTypes", row.event_types)?,
+        event_types: names("eventTypes", row.event_types)?
+            .map(|names| names.into_iter().map(TypePattern::from).collect()),
         channels: names("channels", row.channels)?,
         headers: json::<BTreeMap<String, String>>("headers", row.headers.as_deref())?.unwrap_or_default(),
         throttle_rate: rate(row.rate_limit)?,
+        policy: None,
+        inherited: None,
+        filter: None,
         metadata: json::<Metadata>("metadata", row.metadata.as_deref())?.unwrap_or_default(),
         version: u16::try_from(row.version).map_err(|_| format!("version {} is too large", row.version))?,
         created_at: Timestamp::default(),
@@ -79,10 +86,11 @@ pub(super) fn endpoint(
     rules::check_endpoint(endpoint, egress).map_err(|broken| broken.to_string())
 }
 
-/// The new state of an endpoint that may exist.
+/// The new state of an endpoint that may exist. Fields that Svix does not have stay.
 pub(super) fn endpoint_after(new: Endpoint, old: Option<&Endpoint>) -> Endpoint {
     let Some(old) = old else { return new };
-    Endpoint { created_at: old.created_at, updated_at: old.updated_at, revision: old.revision, ..new }
+    let (created_at, updated_at, revision) = (old.created_at, old.updated_at, old.revision);
+    Endpoint { policy: old.policy.clone(), filter: old.filter.clone(), created_at, updated_at, revision, ..new }
 }
 
 pub(super) fn event_type(row: SvixEventType) -> Result<EventType, String> {

@@ -35,7 +35,7 @@ fn attempted(end: EndState, status: u16) -> Candidate {
     Candidate {
         is_dead: end == EndState::Dead,
         has_succeeded: end == EndState::Succeeded,
-        last: Some(AttemptEnding { end, status, started_at: at(20) }),
+        last: Some(AttemptEnding { end, class: Class::Status, status, started_at: at(20) }),
         ..candidate()
     }
 }
@@ -48,10 +48,13 @@ fn endpoint(types: Option<&str>) -> Endpoint {
         url: String::new(),
         description: String::new(),
         state: EndpointState::Disabled,
-        event_types: types.map(|types| vec![name(types)]),
+        event_types: types.map(|types| vec![name(types).into()]),
         channels: None,
         headers: Default::default(),
         throttle_rate: None,
+        policy: None,
+        inherited: None,
+        filter: None,
         metadata: Default::default(),
         version: 1,
         keys: SigningKeys::default(),
@@ -96,6 +99,19 @@ fn missing_messages_pass_the_filters_of_today() {
     check(&missing(0, 99), &Candidate { is_open: true, ..candidate() }, false);
     assert!(missing(0, 99).wants(&endpoint(Some("invoice.paid")), &candidate(), at(1000)));
     assert!(!missing(0, 99).wants(&endpoint(Some("other")), &candidate(), at(1000)));
+}
+
+#[test]
+fn a_recovery_may_choose_one_class_of_failures() {
+    let recover = |class| replay(0, 99, Pick::FailedAs(class));
+    let dead = attempted(EndState::Dead, 503);
+    check(&recover(FailureClass::Server), &dead, true);
+    check(&recover(FailureClass::Client), &dead, false);
+    check(&recover(FailureClass::Server), &Candidate { has_succeeded: true, ..dead.clone() }, false);
+    check(&replay(30, 99, Pick::FailedAs(FailureClass::Server)), &dead, false);
+    let json = serde_json::to_string(&recover(FailureClass::Server)).unwrap();
+    assert!(json.contains(r#""pick":{"failedAs":"5xx"}"#), "an older node must refuse it: {json}");
+    assert_eq!(serde_json::from_str::<Replay>(&json).unwrap(), recover(FailureClass::Server));
 }
 
 #[test]

@@ -17,12 +17,12 @@ fn lane(number: u8) -> LaneId {
 
 fn take(dispatch: &mut Dispatch<u32>, tickets: impl IntoIterator<Item = Ticket<u32>>) {
     let tickets = tickets.into_iter().collect();
-    dispatch.handle(Event::Leased { tickets, next_ready: None }, Duration::ZERO);
+    dispatch.handle(Event::Leased { tickets, next_ready: None, resume: None }, Duration::ZERO);
 }
 
 /// Commits a task that finds a place.
 fn commit(dispatch: &mut Dispatch<u32>, ticket: Ticket<u32>) {
-    assert!(dispatch.reserve(ticket.lane));
+    assert!(dispatch.reserve(grouped(ticket.lane)));
     dispatch.handle(Event::Committed(ticket), Duration::ZERO);
 }
 
@@ -75,7 +75,7 @@ fn deliveries_of_a_lane_start_in_the_order_of_their_lease() {
 fn a_committed_delivery_passes_nobody_who_waits_for_a_slot() {
     let mut dispatch = dispatch_of(9, 1).leasing_ahead(8);
     (0..4).for_each(|_| {
-        assert!(dispatch.reserve(LANE));
+        assert!(dispatch.reserve(grouped(LANE)));
         run(&mut dispatch);
     });
     starts(&mut dispatch);
@@ -97,7 +97,7 @@ fn whoever_waits_for_two_seconds_is_handed_back() {
     let mut dispatch = dispatch_of(9, 1);
     dispatch.poll_lease(Duration::ZERO);
     take(&mut dispatch, [ticket(LANE, 1), ticket(LANE, 2), ticket(OTHER, 3), ticket(OTHER, 4)]);
-    dispatch.handle(Event::Leased { tickets: vec![ticket(LANE, 5)], next_ready: None }, MOMENT);
+    dispatch.handle(Event::Leased { tickets: vec![ticket(LANE, 5)], next_ready: None, resume: None }, MOMENT);
     assert_eq!(starts(&mut dispatch), [1, 3]);
     dispatch.poll_lease(SECOND);
     assert_eq!(dispatch.next_wakeup(), KEPT_WAITING);
@@ -138,7 +138,7 @@ fn a_stopping_node_hands_back_what_waits_and_what_a_lease_brings() {
     let mut dispatch = dispatch_of(3, 1);
     take(&mut dispatch, [ticket(LANE, 1), ticket(LANE, 2)]);
     assert_eq!(starts(&mut dispatch), [1]);
-    assert!(dispatch.reserve(OTHER));
+    assert!(dispatch.reserve(grouped(OTHER)));
     dispatch.handle(Event::Drain, MOMENT);
     assert_eq!(poll(&mut dispatch, MOMENT), (vec![], vec![2]));
     take(&mut dispatch, [ticket(LANE, 3)]);
@@ -188,7 +188,7 @@ fn check(steps: &[(u8, u8)]) {
         let here = running.iter().position(|(it, _)| *it == at);
         match (what % 8, here) {
             (0..=3, _) => {
-                dispatch.handle(Event::Leased { tickets: vec![ticket(at, task)], next_ready: None }, now);
+                dispatch.handle(Event::Leased { tickets: vec![ticket(at, task)], next_ready: None, resume: None }, now);
                 waiting.push(task);
             }
             (4..=5, Some(found)) => {

@@ -9,6 +9,7 @@ use everhook_core::dispatch::DispatchConfig;
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, MessageId};
 use everhook_core::message::{Message, Rest};
+use everhook_core::policy::Settings;
 use everhook_core::retry::RetryPolicy;
 use everhook_core::role::Role;
 use everhook_core::signing::SigningKeys;
@@ -91,6 +92,11 @@ pub(crate) fn hanging() -> Receiver {
 
 /// Adds the application with one endpoint at `url`.
 pub(crate) fn add_endpoint(store: &Faulty, url: &str) {
+    add_endpoint_with(store, url, None);
+}
+
+/// Adds the application with one endpoint at `url`, which has a policy.
+pub(crate) fn add_endpoint_with(store: &Faulty, url: &str, policy: Option<Settings>) {
     let application = ApplicationId(Id::MIN);
     store.store.put_application(ENVIRONMENT, application);
     let endpoint = Endpoint {
@@ -104,6 +110,9 @@ pub(crate) fn add_endpoint(store: &Faulty, url: &str) {
         channels: None,
         headers: Default::default(),
         throttle_rate: None,
+        policy: policy.map(Arc::new),
+        inherited: None,
+        filter: None,
         metadata: Default::default(),
         version: 1,
         keys: SigningKeys::default(),

@@ -10,6 +10,7 @@ mod exhausted;
 mod faulty;
 mod fixture;
 mod jobs;
+mod policy;
 mod ready;
 mod refused;
 mod roles;

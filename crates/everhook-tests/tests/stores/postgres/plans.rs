@@ -149,7 +149,10 @@ async fn check_all(client: &Client) {
     check_jobs(client).await;
     let of_feed = "(feed = wanted.feed) AND (ready_at <";
     check(client, "next_lane", &["lane_ready", "lane_group_pkey"], of_feed).await;
-    check(client, "next_ready", &["lane_ready"], "Index Cond: (feed = wanted.feed)").await;
+    let later = "Index Cond: ((feed = wanted.feed) AND (ready_at > ";
+    check(client, "next_ready", &["lane_ready"], later).await;
+    let page = "AND (ROW(ready_at, environment, id) > ROW(";
+    check(client, "next_delivery_lane", &["lane_ready", "lane_pkey", "lane_group_pkey"], page).await;
     check(client, "next_group", &["lane_group_pkey"], "(id = wanted.id)").await;
     check(client, "list_queue_group", &["lane_group_pkey", "resource_pkey"], "(id = wanted.id)").await;
     check(client, "next_schedule", &["schedule_look"], "(look_at <= $1)").await;

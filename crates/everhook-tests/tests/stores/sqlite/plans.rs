@@ -54,7 +54,8 @@ const TASK_KEY: &str = "USING PRIMARY KEY (environment=? AND subject=? AND id=?)
 #[test]
 fn a_lease_walks_ready_lanes_and_due_rows_only() {
     let (_folder, conn) = schema();
-    check(&conn, query!("next_lane"), &["lane USING INDEX lane_ready (feed=? AND ready_at<?)"]);
+    let lane_ready = "lane USING INDEX lane_ready (feed=? AND (ready_at,environment,id)>(?,?,?) AND ready_at<?)";
+    check(&conn, query!("next_lane"), &[lane_ready]);
     check(&conn, query!("next_task"), &["task_ready (environment=? AND lane=? AND priority=? AND due_at<?)"]);
     check(&conn, query!("lease_task"), &[TASK_KEY]);
     check(&conn, query!("recompute_lane_due"), &["task_ready (environment=? AND lane=? AND priority=?)"]);

@@ -287,14 +287,3 @@ async fn the_link_to_the_portal_has_the_token_in_its_fragment() {
     world.application("acme").await;
     assert!(world.post(path, "{}").await.text("/url").starts_with("https://hooks.example.com/x/portal/app_"));
 }
-
-#[tokio::test]
-async fn the_portal_page_runs_no_script() {
-    let world = World::new().await;
-    let page = world.call(Call::new(Method::GET, "/!/portal/app_1").anonymous()).await;
-    assert_eq!(page.status, 200);
-    assert!(page.body.contains("#token=") && !page.body.contains("<script"), "{page}");
-    let policy = page.headers["content-security-policy"].to_str().unwrap();
-    assert_eq!(policy, "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'");
-    assert_eq!(page.headers["referrer-policy"], "no-referrer");
-}

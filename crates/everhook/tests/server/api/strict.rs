@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use crate::api::world::{Call, World};
 
-const OWN: [&str; 9] = ["Batch", "Delivery", "Job", "Node", "Once", "Outbox", "Queue", "Schedule", "Worker"];
+const OWN: [&str; 11] =
+    ["Batch", "Delivery", "Failure Group", "Job", "Node", "Once", "Outbox", "Overview", "Queue", "Schedule", "Worker"];
 
 struct Own {
     method: Method,

@@ -185,6 +185,7 @@ impl World {
         let config = ApiConfig {
             jwt_secret: secret.map(str::to_owned),
             public_url: switches.public_url.map(str::to_owned),
+            embed_origins: vec!["https://app.example.com".to_owned()],
             default_signature: switches.signature,
             egress,
             version: "1.2.3",
@@ -192,6 +193,7 @@ impl World {
             jobs: switches.jobs,
             schedules: switches.schedules,
             endpoints_max: switches.endpoints_max,
+            delivery_timeout: Duration::from_secs(15),
         };
         let router = everhook_api::router(Arc::clone(&node), config);
         let mut world = World {

@@ -110,6 +110,9 @@ impl Stage {
         let endpoint = application.endpoint("http://127.0.0.1:9/").id;
         let operational = json!({ "url": "http://127.0.0.1:9/", "disabled": true });
         let operational = client.post("/operational-webhook/endpoint", &operational).expect(201);
+        let integration = format!("/app/{}/integration", application.id);
+        let integration = client.post(&integration, &json!({ "name": "i" })).expect(201);
+        let polled = application.endpoint("poll:").id;
         let message = application.send(&json!({ "number": 1 }));
         client.post("/event-type", &json!({ "name": "a", "description": "" })).expect(201);
         let job = client.post("/job", &json!({ "queue": "q", "kind": "k", "delaySeconds": 600 })).expect(202);
@@ -122,7 +125,7 @@ impl Stage {
             "app_id": application.id, "endpoint_id": endpoint, "msg_id": message, "attempt_id": "atmpt_1",
             "event_type_name": "a", "job_id": job["id"], "batch_id": batch["id"], "queue": "q", "schedule": "s",
             "worker_id": worker["id"], "outbox": "main", "row_id": "1", "key": "k", "operational": operational["id"],
-            "task_id": "qtask_1",
+            "task_id": "qtask_1", "integ_id": integration["id"], "sink_id": polled, "consumer_id": "c",
         });
         let document = client.get("/openapi.json").expect(200);
         let Value::Object(slots) = slots else { unreachable!("it is one") };

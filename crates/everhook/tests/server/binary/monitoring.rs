@@ -18,7 +18,12 @@ fn used() -> BTreeSet<String> {
     let queries = panels.flat_map(|panel| panel["targets"].as_array().into_iter().flatten());
     let mut text: String = queries.map(|query| format!("{}\n", query["expr"].as_str().unwrap())).collect();
     // Everything but annotations, which only prose mentions.
-    text.extend(read("deploy/prometheus/alerts.yml").lines().filter(|line| !line.contains("summary")).map(|line| format!("{line}\n")));
+    text.extend(
+        read("deploy/prometheus/alerts.yml")
+            .lines()
+            .filter(|line| !line.contains("summary"))
+            .map(|line| format!("{line}\n")),
+    );
     let words = text.split(|char: char| !char.is_ascii_alphanumeric() && char != '_');
     words.filter(|word| word.starts_with("everhook_")).map(str::to_owned).collect()
 }
@@ -36,7 +41,9 @@ fn every_metric_of_the_alerts_and_the_dashboard_exists() {
     let used = used();
     assert!(used.len() > 20, "{used:?}");
     let missing = |page: &str| {
-        let has = |name: &String| page.lines().any(|line| line.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with(['{', ' '])));
+        let has = |name: &String| {
+            page.lines().any(|line| line.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with(['{', ' '])))
+        };
         used.iter().filter(|name| !has(name)).cloned().collect::<Vec<_>>()
     };
     let mut left = Vec::new();

@@ -1,0 +1,314 @@
+//! Delivery policies: the settings of endpoints, applications and the environment, and the effective policy.
+//!
+//! A policy is replaced as a whole. Requests of clients that do not know policies keep the stored one. Unknown members
+//! and settings that the server does not honour are refused by name.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use everhook_core::application::EnvironmentPolicy;
+use everhook_core::id::EnvironmentId;
+use everhook_core::name::Name;
+use everhook_core::policy::Settings;
+use everhook_core::policy::effective::{Effective, Level, ServerDefaults, Sourced};
+use everhook_core::scope::Scope;
+use everhook_core::violation::{Violation, at};
+use everhook_store::dedup::DedupKey;
+use everhook_store::error::StoreError;
+use everhook_store::query;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_path_to_error::Segment;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::error::ApiError;
+use crate::input::Input;
+use crate::query::Query;
+use crate::resource::{self, ApiResource};
+use crate::routes::Routes;
+use crate::scope::{ApplicationPath, AtEndpoint, EndpointPath, InApplication, InEnvironment};
+use crate::state::Api;
+
+/// The delivery policy of an endpoint, of the endpoints of an application, or of all endpoints. Absent settings are
+/// inherited: from the endpoint's application, then from the environment, then from the server.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = DeliveryPolicy, example = json!({"timeoutSeconds": 20, "retry": {"backoff": [5, 60, 600]}}))]
+#[allow(dead_code, reason = "the schema of `Settings` in the core")]
+pub(crate) struct PolicySchema {
+    /// When a failed delivery is tried again.
+    retry: Option<RetrySchema>,
+    /// Seconds for the receiver to answer.
+    #[schema(minimum = 1, maximum = 120)]
+    timeout_seconds: Option<u64>,
+    /// Settings for single event types. They outrank the other settings of this policy.
+    event_types: Option<BTreeMap<String, TypeSchema>>,
+    /// The number of retries that are allowed for now, for example 0 during an incident. The lowest number of endpoint,
+    /// application and environment applies. Deliveries beyond it die at their next failure.
+    #[schema(minimum = 0, maximum = 100)]
+    retry_budget: Option<u32>,
+    /// An additional signature header for receivers that migrate, or `"none"`.
+    #[schema(value_type = Option<Value>)]
+    legacy_signature: Option<()>,
+}
+
+/// When a failed delivery is tried again.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = DeliveryRetry, example = json!({"backoff": [5, 60, 600], "finalStatuses": ["4xx"]}))]
+#[allow(dead_code, reason = "the schema of `RetrySettings` in the core")]
+pub(crate) struct RetrySchema {
+    /// Seconds between attempts: a list such as `[5, 60]`, or `{"baseSeconds": 5, "capSeconds": 3600}`.
+    #[schema(value_type = Option<Value>)]
+    backoff: Option<()>,
+    /// The number of attempts before the delivery is dead. Default: one more than `backoff` has delays, or 10.
+    #[schema(minimum = 1, maximum = 101)]
+    max_attempts: Option<u32>,
+    /// The random part of a delay, in percent.
+    #[schema(minimum = 0, maximum = 100)]
+    jitter_percent: Option<u8>,
+    /// Statuses such as `400`, or classes such as `"4xx"`, after which the delivery is not tried again. 408, 425 and 429
+    /// are never final, and 410 always is.
+    #[schema(value_type = Option<Vec<Value>>, max_items = 32)]
+    final_statuses: Option<()>,
+}
+
+/// Settings for one event type.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = DeliveryTypePolicy, example = json!({"timeoutSeconds": 5}))]
+#[allow(dead_code, reason = "the schema of `TypeSettings` in the core")]
+pub(crate) struct TypeSchema {
+    /// When a failed delivery is tried again.
+    retry: Option<RetrySchema>,
+    /// Seconds for the receiver to answer.
+    #[schema(minimum = 1, maximum = 120)]
+    timeout_seconds: Option<u64>,
+}
+
+/// A setting with its origin.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = EffectiveSetting)]
+pub(crate) struct SettingOut {
+    /// The value in force.
+    value: Value,
+    /// `endpoint`, `application`, `environment`, or `server` for the configuration of the server.
+    #[schema(value_type = String, example = "application")]
+    from: &'static str,
+    /// Whether the value was set for the event type alone.
+    for_event_type: bool,
+}
+
+/// The effective policy of an endpoint: each setting with its value and its origin.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = EffectivePolicy)]
+pub(crate) struct EffectiveOut {
+    /// The event type of the request.
+    #[schema(value_type = Option<String>)]
+    event_type: Option<Name>,
+    backoff: SettingOut,
+    max_attempts: SettingOut,
+    jitter_percent: SettingOut,
+    final_statuses: SettingOut,
+    retry_budget: SettingOut,
+    timeout_seconds: SettingOut,
+    legacy_signature: SettingOut,
+}
+
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct EffectiveParams {
+    /// The event type for which the policy is resolved. Without it, settings of single event types are left out.
+    #[serde(deserialize_with = "crate::query::one")]
+    event_type: Option<String>,
+}
+
+pub(crate) fn routes() -> Routes {
+    Routes::default()
+        .add(effective, __path_effective)
+        .add(get_environment, __path_get_environment)
+        .add(put_environment, __path_put_environment)
+}
+
+/// Get the effective policy of an endpoint, with the origin of each setting.
+#[utoipa::path(
+    get, path = "/api/v1/app/{app_id}/endpoint/{endpoint_id}/policy", operation_id = "v1.policy.get-effective",
+    tag = "Policy", params(ApplicationPath, EndpointPath, EffectiveParams),
+    responses((status = 200, body = EffectiveOut))
+)]
+async fn effective(
+    State(api): State<Arc<Api>>,
+    InApplication { application, .. }: InApplication,
+    at_endpoint: AtEndpoint,
+    Query(params): Query<EffectiveParams>,
+) -> Result<Json<EffectiveOut>, ApiError> {
+    let event_type = match params.event_type {
+        Some(text) => Some(Name::try_from(text).map_err(|bad| ApiError::invalid(["query", "event_type"], bad))?),
+        None => None,
+    };
+    let outer = api.read(query::FindEnvironmentPolicy { scope: Scope::of(at_endpoint.environment) }).await?;
+    let mut endpoint = at_endpoint.endpoint;
+    endpoint.inherited = application.policy;
+    let server = ServerDefaults { retry: api.node.retry_policy().clone(), timeout: api.delivery_timeout };
+    let levels = endpoint.levels(outer.as_ref().map(|policy| &policy.settings));
+    let effective = levels.effective(event_type.as_ref(), &server);
+    Ok(Json(EffectiveOut::new(effective, event_type)))
+}
+
+/// Get the delivery policy of the environment.
+#[utoipa::path(
+    get, path = "/api/v1/environment/policy", operation_id = "v1.policy.get", tag = "Policy",
+    responses((status = 200, body = PolicySchema))
+)]
+async fn get_environment(
+    State(api): State<Arc<Api>>,
+    InEnvironment { environment }: InEnvironment,
+) -> Result<Json<Settings>, ApiError> {
+    let found = api.read(query::FindEnvironmentPolicy { scope: Scope::of(environment) }).await?;
+    Ok(Json(found.unwrap_or_default().settings))
+}
+
+/// Replace the delivery policy of the environment. It applies on every replica within five seconds.
+#[utoipa::path(
+    put, path = "/api/v1/environment/policy", operation_id = "v1.policy.put", tag = "Policy",
+    request_body = PolicySchema, responses((status = 200, body = PolicySchema))
+)]
+async fn put_environment(
+    State(api): State<Arc<Api>>,
+    InEnvironment { environment }: InEnvironment,
+    input: Input,
+) -> Result<Json<Settings>, ApiError> {
+    let settings = read(&input.json()?, None)?;
+    let change = |old: EnvironmentPolicy| Ok(EnvironmentPolicy { settings: settings.clone(), ..old });
+    let changed = resource::change(&api, environment, &(), None, change).await?;
+    Ok(Json(changed.unwrap_or_default().settings))
+}
+
+impl ApiResource for EnvironmentPolicy {
+    type Place = ();
+    type Changed = EnvironmentPolicy;
+
+    const NOUN: &'static str = "a policy";
+
+    /// Returns an empty policy if none was set.
+    async fn find(api: &Api, environment: EnvironmentId, (): &()) -> Result<Option<Self>, StoreError> {
+        let found = api.read(query::FindEnvironmentPolicy { scope: Scope::of(environment) }).await?;
+        Ok(Some(found.unwrap_or_default()))
+    }
+
+    fn changed(self, _: Option<DedupKey>) -> EnvironmentPolicy {
+        self
+    }
+}
+
+/// Returns the policy after a request: an absent one stays, and null removes it.
+pub(crate) fn changed(
+    wanted: Option<Option<Value>>,
+    old: Option<Arc<Settings>>,
+) -> Result<Option<Arc<Settings>>, Violation> {
+    match wanted {
+        None => Ok(old),
+        Some(None) => Ok(None),
+        Some(Some(value)) => {
+            let settings = read(&value, Some("policy"))?;
+            Ok((!settings.is_empty()).then(|| Arc::new(settings)))
+        }
+    }
+}
+
+/// Reads and checks settings. The path of a violation begins with `outer`.
+fn read(value: &Value, outer: Option<&'static str>) -> Result<Settings, Violation> {
+    let settings: Settings = serde_path_to_error::deserialize(value).map_err(|error| {
+        let path = error.path().iter().filter_map(segment).collect();
+        under(outer, Violation { path, rule: error.inner().to_string() })
+    })?;
+    let known = serde_json::to_value(&settings).unwrap_or_default();
+    if let Some(path) = unknown(value, &known) {
+        return Err(under(outer, Violation { path, rule: "is not a setting".to_owned() }));
+    }
+    settings.check().map_err(|violation| under(outer, violation))?;
+    check_honoured(&settings).map_err(|violation| under(outer, violation))?;
+    Ok(settings)
+}
+
+fn under(outer: Option<&'static str>, violation: Violation) -> Violation {
+    match outer {
+        Some(outer) => violation.under(at(outer)),
+        None => violation,
+    }
+}
+
+fn segment(segment: &Segment) -> Option<std::borrow::Cow<'static, str>> {
+    match segment {
+        Segment::Seq { index } => Some(format!("[{index}]").into()),
+        Segment::Map { key } | Segment::Enum { variant: key } => Some(key.clone().into()),
+        Segment::Unknown => None,
+    }
+}
+
+/// Returns the path of the first member of `given` that was not read into `known`.
+fn unknown(given: &Value, known: &Value) -> Option<Vec<std::borrow::Cow<'static, str>>> {
+    let (Value::Object(given), Value::Object(known)) = (given, known) else { return None };
+    let is_empty = |value: &Value| value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
+    given.iter().find_map(|(name, value)| match known.get(name) {
+        // Empty members are left out when settings are written.
+        None if is_empty(value) => None,
+        None => Some(vec![name.clone().into()]),
+        Some(known) => unknown(value, known).map(|mut path| {
+            path.insert(0, name.clone().into());
+            path
+        }),
+    })
+}
+
+/// Refuses settings without effect.
+fn check_honoured(settings: &Settings) -> Result<(), Violation> {
+    let unsupported = [
+        ("rate", settings.rate.is_some()),
+        ("concurrency", settings.concurrency.is_some()),
+        ("breaker", settings.breaker.is_some()),
+        ("disableAfterSeconds", settings.disable_after_seconds.is_some()),
+        ("paused", settings.paused.is_some()),
+        ("whileDisabled", settings.while_disabled.is_some()),
+        ("ordering", settings.ordering.is_some()),
+        ("onDead", settings.on_dead.is_some()),
+    ];
+    match unsupported.into_iter().find(|(_, is_set)| *is_set) {
+        Some((name, _)) => Err(at(name).breaks("is not supported by this version")),
+        None => Ok(()),
+    }
+}
+
+impl EffectiveOut {
+    fn new(effective: Effective, event_type: Option<Name>) -> EffectiveOut {
+        EffectiveOut {
+            event_type,
+            backoff: effective.backoff.into(),
+            max_attempts: effective.max_attempts.into(),
+            jitter_percent: effective.jitter_percent.into(),
+            final_statuses: effective.final_statuses.into(),
+            retry_budget: effective.retry_budget.into(),
+            timeout_seconds: Sourced { value: effective.timeout.value.as_secs(), origin: effective.timeout.origin }
+                .into(),
+            legacy_signature: effective.legacy_signature.into(),
+        }
+    }
+}
+
+impl<T: Serialize> From<Sourced<T>> for SettingOut {
+    fn from(Sourced { value, origin }: Sourced<T>) -> SettingOut {
+        let from = match origin.level {
+            Level::Endpoint => "endpoint",
+            Level::Application => "application",
+            Level::Environment => "environment",
+            Level::Server => "server",
+        };
+        let value = serde_json::to_value(value).unwrap_or_default();
+        SettingOut { value, from, for_event_type: origin.for_type }
+    }
+}

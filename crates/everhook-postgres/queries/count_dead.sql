@@ -1,0 +1,21 @@
+-- Count the newest dead deliveries of lanes by the end of their last attempts, up to a bound for each lane. Indexes:
+-- task_dead, the primary key of attempt. A dead task has the epoch of its last attempt.
+-- Differs: many lanes at once.
+select dead.lane, attempt.class, attempt.status, count(*), min(attempt.started_at + attempt.duration_us),
+    max(attempt.started_at + attempt.duration_us)
+from unnest(:wanted)
+    cross join lateral (
+        select task.environment, task.lane, task.subject, task.id, task.epoch
+        from everhook.task
+        where task.environment = any (array[wanted.environment])
+            and task.lane = wanted.id
+            and task.state = 2
+        order by task.id desc
+        limit :counted_max
+    ) as dead
+    join everhook.attempt on attempt.kind = 0
+        and attempt.environment = dead.environment
+        and attempt.subject = dead.subject
+        and attempt.task = dead.id
+        and attempt.epoch = dead.epoch
+group by dead.lane, attempt.class, attempt.status;

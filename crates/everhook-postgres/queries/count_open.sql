@@ -1,0 +1,54 @@
+-- Count the open tasks of an environment by state, up to a bound for each. Indexes: task_ready, task_owner, task_dead,
+-- the primary key of lane. Also returns the waiting time of the oldest due task among the counted ones. The order is
+-- that of the index, so that no other plan is cheaper. A task is due if its lane is not held.
+with clock as materialized (
+    select everhook.now_us() as now
+),
+waiting as materialized (
+    select task.lane, task.due_at, task.tries
+    from everhook.task
+    where task.environment = :environment
+        and task.state = 0
+    order by task.environment, task.lane, task.priority, task.due_at
+    limit :counted_max
+),
+by_lane as materialized (
+    select waiting.lane, count(*) as pending, count(*) filter (where waiting.due_at <= clock.now) as due,
+        count(*) filter (where waiting.tries > 0) as retrying, min(waiting.due_at) as first_due
+    from waiting
+        cross join clock
+    group by waiting.lane
+)
+select
+    coalesce(sum(by_lane.pending), 0)::bigint as pending,
+    coalesce(sum(by_lane.due) filter (where lane.ready_at <= clock.now), 0)::bigint as due,
+    coalesce(sum(by_lane.retrying), 0)::bigint as retrying,
+    (
+        select count(*)
+        from (
+            select 1
+            from everhook.task
+            where task.environment = :environment
+                and task.state = 1
+            limit :counted_max
+        ) as leased
+    ) as leased,
+    (
+        select count(*)
+        from (
+            select 1
+            from everhook.task
+            where task.environment = :environment
+                and task.state = 2
+            order by task.environment, task.lane, task.id
+            limit :counted_max
+        ) as dead
+    ) as dead,
+    max(clock.now - greatest(by_lane.first_due, lane.hold_until)) filter (
+        where lane.ready_at <= clock.now
+            and by_lane.due > 0
+    ) as oldest
+from by_lane
+    cross join clock
+    left join everhook.lane on lane.environment = :environment
+        and lane.id = by_lane.lane;

@@ -1,0 +1,45 @@
+//! Failure groups as the stores read them: dead deliveries counted by the end of their last attempts, and the marks of
+//! operators.
+
+use std::collections::BTreeMap;
+
+use everhook_core::failure_group::{FailureGroup, FailureMark, GroupKey, GroupState};
+use everhook_core::id::EndpointId;
+use everhook_core::outcome::Class;
+use everhook_core::time::Timestamp;
+use everhook_core::traffic::FailureClass;
+
+/// Dead deliveries of an endpoint with the same class and status: their number, and the times of the first and the last
+/// death.
+pub type DeadCount = (EndpointId, Class, u16, u64, Timestamp, Timestamp);
+/// A stored mark: endpoint, class, state, note and time.
+pub type MarkRow = (EndpointId, String, GroupState, String, Timestamp);
+
+/// The failure groups of some endpoints, by endpoint.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FailureGroups {
+    pub groups: Vec<FailureGroup>,
+    /// The lane where the read stopped; none at the end of the list.
+    pub next: Option<EndpointId>,
+}
+
+impl FailureGroups {
+    /// Folds counts and marks. Marks of classes that this version does not know are ignored.
+    pub fn fold(counts: Vec<DeadCount>, marks: Vec<MarkRow>, next: Option<EndpointId>) -> FailureGroups {
+        let mut groups: BTreeMap<GroupKey, FailureGroup> = BTreeMap::new();
+        for (endpoint, class, status, dead, first_died_at, last_died_at) in counts {
+            // Every class in which a delivery can die is a failure. A later version may know more classes.
+            let class = FailureClass::of(class, status).unwrap_or(FailureClass::Internal);
+            let key = GroupKey { endpoint, class };
+            let group = FailureGroup { key, dead, first_died_at, last_died_at, mark: None };
+            groups.entry(key).and_modify(|known| known.merge(&group)).or_insert(group);
+        }
+        for (endpoint, class, state, note, at) in marks {
+            let group = class.parse().ok().and_then(|class| groups.get_mut(&GroupKey { endpoint, class }));
+            if let Some(group) = group {
+                group.mark = Some(FailureMark { state, note, at });
+            }
+        }
+        FailureGroups { groups: groups.into_values().collect(), next }
+    }
+}

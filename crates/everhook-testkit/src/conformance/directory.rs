@@ -1,0 +1,95 @@
+//! Endpoints and messages are found without their application, and open tasks are counted by environment.
+
+use everhook_core::endpoint::{EndpointKey, EndpointState};
+use everhook_core::id::{ApplicationId, EndpointId, MessageId};
+use everhook_core::lifecycle::NextRow;
+use everhook_core::scope::Scope;
+use everhook_store::backlog::OpenCounts;
+use everhook_store::catalog::{Order, Slice};
+use everhook_store::query;
+use everhook_store::store::Reads;
+
+use crate::conformance::fixture::{Fixture, HOUR, new_application, new_endpoint};
+
+/// Adds an application with this many endpoints.
+async fn application(fx: &Fixture, endpoints: usize) -> (ApplicationId, Vec<EndpointId>) {
+    let application = new_application(ApplicationId(fx.id()));
+    fx.other.stage_application(fx.here, &application).await;
+    let mut ids = Vec::new();
+    for _ in 0..endpoints {
+        let endpoint = new_endpoint(EndpointId(fx.id()), application.id);
+        fx.other.stage_endpoint(fx.here, &endpoint).await;
+        ids.push(endpoint.id);
+    }
+    (application.id, ids)
+}
+
+pub(super) async fn endpoints_of_all_applications_are_listed_in_pages(fx: &Fixture) {
+    let mut keys = vec![EndpointKey { application: fx.application, endpoint: fx.endpoint().await }];
+    for endpoints in [0, 3, 2] {
+        let (application, endpoints) = application(fx, endpoints).await;
+        keys.extend(endpoints.into_iter().map(|endpoint| EndpointKey { application, endpoint }));
+    }
+    let deleted = fx.endpoint().await;
+    fx.delete(deleted).await;
+    keys.sort();
+    for order in [Order::Ascending, Order::Descending] {
+        let (mut found, mut after) = (Vec::new(), None);
+        loop {
+            let slice = Slice { after, order, limit: 2 };
+            let page = fx.store.read(query::AllEndpoints { scope: Scope::of(fx.here), slice }).await.unwrap();
+            assert!(page.iter().all(|placed| placed.application.id == placed.endpoint.application));
+            found.extend(page.iter().map(|placed| placed.key()));
+            after = found.last().copied();
+            if page.len() < 2 {
+                break;
+            }
+        }
+        assert_eq!(found, keys, "{order:?}");
+        keys.reverse();
+    }
+    let ids = vec![keys[1].endpoint, deleted, EndpointId(fx.id())];
+    let found = fx.store.read(query::FindEndpoints { scope: Scope::of(fx.here), ids }).await.unwrap();
+    assert_eq!(found.iter().map(|placed| placed.key()).collect::<Vec<_>>(), [keys[1]], "known ones only");
+    let ids = vec![keys[1].endpoint];
+    let there = fx.store.read(query::FindEndpoints { scope: Scope::of(fx.there), ids: ids.clone() }).await.unwrap();
+    assert_eq!(there.len(), usize::from(keys[1].application == fx.application), "{ids:?}");
+}
+
+pub(super) async fn the_application_of_a_message_is_found(fx: &Fixture) {
+    application(fx, 1).await;
+    let message = fx.send().await;
+    let find = async |environment, message| {
+        let scope = Scope::of(environment);
+        fx.store.read(query::FindMessageApplication { scope, message }).await.unwrap()
+    };
+    assert_eq!(find(fx.here, message).await, Some(fx.application));
+    assert_eq!(find(fx.here, MessageId(fx.id())).await, None);
+}
+
+async fn count(fx: &Fixture) -> OpenCounts {
+    fx.other.read(query::CountOpen { scope: Scope::of(fx.here) }).await.unwrap()
+}
+
+pub(super) async fn open_tasks_are_counted_by_state(fx: &Fixture) {
+    assert_eq!(count(fx).await, OpenCounts::default());
+    let endpoint = fx.endpoint().await;
+    let session = fx.session().await;
+    for row in [NextRow::Dead, NextRow::Pending { due_in: HOUR }, NextRow::Gone] {
+        fx.send().await;
+        let leased = fx.lease_one(session).await;
+        fx.end(&leased.task, session, row).await;
+    }
+    fx.send().await;
+    fx.lease_one(session).await;
+    fx.send().await;
+    fx.send().await;
+    fx.work().await;
+    let counts = count(fx).await;
+    let OpenCounts { pending, due, retrying, leased, dead, oldest_due } = counts;
+    assert_eq!((pending, due, leased, dead), (4, 3, 1, 1), "jobs are tasks, too");
+    assert!(retrying == 1 && oldest_due.is_some(), "{counts:?}");
+    fx.switch(endpoint, EndpointState::Disabled).await;
+    let held = count(fx).await;
+    assert_eq!((held.pending, held.due), (4, 1), "a held delivery waits, but is not due");
+}

@@ -1,0 +1,63 @@
+//! Delivery policies.
+
+use serde_json::json;
+
+use crate::api::world::World;
+
+async fn world() -> World {
+    let world = World::new().await;
+    world.application("acme").await;
+    world.endpoint("acme", "main").await;
+    world
+}
+
+const ENDPOINT: &str = "/app/acme/endpoint/main";
+
+#[tokio::test]
+async fn the_effective_policy_names_the_origin_of_each_setting() {
+    let world = world().await;
+    let patch = r#"{"policy": {"timeoutSeconds": 5, "eventTypes": {"a.b": {"retry": {"backoff": [1, 2]}}}}}"#;
+    assert_eq!(world.patch(ENDPOINT, patch).await.status, 200);
+    let application = r#"{"policy": {"retry": {"maxAttempts": 3, "finalStatuses": ["4xx"]}}}"#;
+    assert_eq!(world.patch("/app/acme", application).await.status, 200);
+    assert_eq!(world.put("/environment/policy", r#"{"retryBudget": 1, "timeoutSeconds": 9}"#).await.status, 200);
+    insta::assert_snapshot!(world.get(&format!("{ENDPOINT}/policy")).await, @r#"200 {"eventType":null,"backoff":{"value":[],"from":"server","forEventType":false},"maxAttempts":{"value":3,"from":"application","forEventType":false},"jitterPercent":{"value":20,"from":"server","forEventType":false},"finalStatuses":{"value":["4xx"],"from":"application","forEventType":false},"retryBudget":{"value":1,"from":"environment","forEventType":false},"timeoutSeconds":{"value":5,"from":"endpoint","forEventType":false},"legacySignature":{"value":null,"from":"server","forEventType":false}}"#);
+    insta::assert_snapshot!(world.get(&format!("{ENDPOINT}/policy?event_type=a.b")).await, @r#"200 {"eventType":"a.b","backoff":{"value":[1,2],"from":"endpoint","forEventType":true},"maxAttempts":{"value":3,"from":"endpoint","forEventType":true},"jitterPercent":{"value":20,"from":"server","forEventType":false},"finalStatuses":{"value":["4xx"],"from":"application","forEventType":false},"retryBudget":{"value":1,"from":"environment","forEventType":false},"timeoutSeconds":{"value":5,"from":"endpoint","forEventType":false},"legacySignature":{"value":null,"from":"server","forEventType":false}}"#);
+    insta::assert_snapshot!(world.get(&format!("{ENDPOINT}/policy?event_type=a%20b")).await, @r#"422 {"detail":[{"loc":["query","event_type"],"msg":"may only contain letters, digits, '-', '_' and '.'","type":"value_error"}]}"#);
+    insta::assert_snapshot!(world.get("/environment/policy").await, @r#"200 {"timeoutSeconds":9,"retryBudget":1}"#);
+}
+
+#[tokio::test]
+async fn clients_that_do_not_know_policies_keep_them_and_null_removes_them() {
+    let world = world().await;
+    let policy = async |path: &str| world.get(path).await.json().get("policy").cloned();
+    let set = r#"{"policy": {"timeoutSeconds": 5}}"#;
+    for (path, put) in [("/app/acme", r#"{"name": "Acme"}"#), (ENDPOINT, r#"{"url": "https://example.com/"}"#)] {
+        assert_eq!(world.patch(path, set).await.status, 200);
+        assert_eq!(world.put(path, put).await.status, 200);
+        assert_eq!(world.patch(path, r#"{"metadata": {}}"#).await.status, 200);
+        assert_eq!(policy(path).await, Some(json!({ "timeoutSeconds": 5 })), "{path}");
+        assert_eq!(world.patch(path, r#"{"policy": {"retry": {"maxAttempts": 2}}}"#).await.status, 200);
+        assert_eq!(policy(path).await, Some(json!({ "retry": { "maxAttempts": 2 } })), "replaced as a whole");
+        assert_eq!(world.patch(path, r#"{"policy": null}"#).await.status, 200);
+        assert_eq!(policy(path).await, None);
+    }
+}
+
+#[tokio::test]
+async fn bad_policies_are_refused_by_field() {
+    let world = world().await;
+    let refused = async |policy: &str| world.patch(ENDPOINT, &format!(r#"{{"policy": {policy}}}"#)).await;
+    insta::assert_snapshot!(refused("3").await, @r#"422 {"detail":[{"loc":["body","policy"],"msg":"invalid type: integer `3`, expected struct Settings","type":"value_error"}]}"#);
+    insta::assert_snapshot!(refused(r#"{"retry": {"backoff": []}}"#).await, @r#"422 {"detail":[{"loc":["body","policy","retry","backoff"],"msg":"a retry schedule requires at least one delay","type":"value_error"}]}"#);
+    insta::assert_snapshot!(refused(r#"{"retry": {"backoff": "x"}}"#).await, @r#"422 {"detail":[{"loc":["body","policy","retry","backoff"],"msg":"invalid type: string \"x\", expected a list of seconds, or an object with baseSeconds and capSeconds","type":"value_error"}]}"#);
+    insta::assert_snapshot!(refused(r#"{"retry": {"maxAttempts": -1}}"#).await, @r#"422 {"detail":[{"loc":["body","policy","retry","maxAttempts"],"msg":"invalid value: integer `-1`, expected u32","type":"value_error"}]}"#);
+    insta::assert_snapshot!(refused(r#"{"retry": {"finalStatuses": [400, 408]}}"#).await, @r#"422 {"detail":[{"loc":["body","policy","retry","finalStatuses","[1]"],"msg":"must not be 408, which asks for a later attempt","type":"value_error"}]}"#);
+    insta::assert_snapshot!(refused(r#"{"timeout": 3}"#).await, @r#"422 {"detail":[{"loc":["body","policy","timeout"],"msg":"is not a setting","type":"value_error"}]}"#);
+    insta::assert_snapshot!(refused(r#"{"eventTypes": {"a b": {}}}"#).await, @r#"422 {"detail":[{"loc":["body","policy","eventTypes","a b"],"msg":"may only contain letters, digits, '-', '_' and '.'","type":"value_error"}]}"#);
+    insta::assert_snapshot!(refused(r#"{"eventTypes": {"a": {"rate": 1}}}"#).await, @r#"422 {"detail":[{"loc":["body","policy","eventTypes","a","rate"],"msg":"is not a setting","type":"value_error"}]}"#);
+    insta::assert_snapshot!(refused(r#"{"legacySignature": {"header": "webhook-id"}}"#).await, @r#"422 {"detail":[{"loc":["body","policy","legacySignature","header"],"msg":"must not be a header that every delivery has","type":"value_error"}]}"#);
+    insta::assert_snapshot!(refused(r#"{"paused": true}"#).await, @r#"422 {"detail":[{"loc":["body","policy","paused"],"msg":"is not supported by this version","type":"value_error"}]}"#);
+    insta::assert_snapshot!(world.put("/environment/policy", r#"{"timeoutSeconds": 0}"#).await, @r#"422 {"detail":[{"loc":["body","timeoutSeconds"],"msg":"must be 1 to 120","type":"value_error"}]}"#);
+    insta::assert_snapshot!(world.put("/environment/policy", "[]").await, @r#"422 {"detail":[{"loc":["body"],"msg":"invalid type: sequence, expected a JSON object at line 1 column 0","type":"value_error.jsondecode"}]}"#);
+}

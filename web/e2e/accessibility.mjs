@@ -1,0 +1,71 @@
+// axe finds no serious problem on any screen, in both themes and widths; nothing scrolls sideways.
+
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { base, call, settled, signIn, watch } from './world.mjs';
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+async function first(path) {
+  return (await call('GET', path)).data[0];
+}
+
+async function paths() {
+  const app = (await first('/app'))?.id;
+  const list = ['/overview', '/messages?status=dead', '/dead', '/apps', '/event-types', '/jobs', '/queues', '/schedules', '/schedules?builtin=1', '/batches', '/alerts', '/bulk', '/nodes', '/outboxes', '/settings', '/no-such-page'];
+  if (!app) return list;
+  const [message, endpoint] = [await first(`/app/${app}/msg`), await first(`/app/${app}/endpoint`)];
+  list.push(`/messages?app=${app}`, `/endpoints?app=${app}`, `/once?app=${app}`, `/apps/${app}`);
+  if (message) list.push(`/messages?app=${app}&open=${message.id}`, `/apps/${app}/messages/${message.id}`);
+  if (endpoint) list.push(...['health', 'deliveries', 'recover', 'settings', 'secret', 'test'].map((tab) => `/apps/${app}/endpoints/${endpoint.id}/${tab}`));
+  if (message && endpoint) list.push(`/apps/${app}/messages/${message.id}/endpoints/${endpoint.id}`);
+  const job = await first('/job');
+  if (job) list.push(`/jobs/${job.id}`, `/jobs?open=${job.id}`, `/queues/${job.queue}`);
+  const schedule = await first('/schedule');
+  if (schedule) list.push(`/schedules?open=${schedule.name}`);
+  const batch = await first('/batch');
+  if (batch) list.push(`/batches/${batch.id}`);
+  return list;
+}
+
+async function examine(page, where, problems) {
+  await page.evaluate(axe);
+  const result = await page.evaluate(() => window.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'wcag22aa'] }));
+  for (const violation of result.violations.filter(({ impact }) => impact === 'serious' || impact === 'critical')) {
+    const nodes = violation.nodes.slice(0, 3).map((node) => `${node.target.join(' ')} ${node.failureSummary?.split('\n')[1]?.trim() ?? ''}`);
+    problems.push(`${where}: ${violation.id}: ${nodes.join(' | ')}`);
+  }
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+  if (wide > 0) problems.push(`${where}: scrolls sideways by ${wide} px`);
+}
+
+async function everyScreen(width, theme, { browser, problems, out }) {
+  const context = await browser.newContext({ viewport: { width, height: width < 700 ? 844 : 900 }, colorScheme: theme, hasTouch: width < 700, reducedMotion: 'reduce' });
+  const page = await context.newPage();
+  watch(page, problems);
+  await page.goto(`${base}/sign-in`);
+  await page.getByLabel('API key').waitFor();
+  await examine(page, `${theme} ${width} /sign-in`, problems);
+  await signIn(page);
+  for (const path of await paths()) {
+    await page.goto(base + path);
+    await page.locator('main').first().waitFor();
+    await settled(page);
+    await examine(page, `${theme} ${width} ${path}`, problems);
+    const name = path.replace(/[^a-z]+/gi, '-').slice(0, 40);
+    await page.screenshot({ path: `${out}/screen${name}-${width}-${theme}.png` });
+  }
+  await context.close();
+}
+
+const every_screen_is_accessible_wide_and_light = (world) => everyScreen(1440, 'light', world);
+const every_screen_is_accessible_wide_and_dark = (world) => everyScreen(1440, 'dark', world);
+const every_screen_is_accessible_narrow_and_light = (world) => everyScreen(390, 'light', world);
+const every_screen_is_accessible_narrow_and_dark = (world) => everyScreen(390, 'dark', world);
+
+export default [
+  every_screen_is_accessible_wide_and_light,
+  every_screen_is_accessible_wide_and_dark,
+  every_screen_is_accessible_narrow_and_light,
+  every_screen_is_accessible_narrow_and_dark,
+];

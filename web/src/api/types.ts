@@ -1,0 +1,89 @@
+// Names for the shapes of the API, and for the shapes of routes that openapi.json lacks (see api-needs.json).
+
+import type { components } from './schema';
+
+type Schemas = components['schemas'];
+
+export type Application = Schemas['ApplicationOut'];
+export type Endpoint = Schemas['EndpointOut'];
+export type Message = Schemas['MessageOut'];
+export type Destination = Schemas['MessageEndpointOut'];
+export type Delivery = Schemas['DeliveryOut'];
+export type EventType = Schemas['EventTypeOut'];
+export type Job = Schemas['JobOut'];
+export type Queue = Schemas['QueueOut'];
+export type Schedule = Schemas['ScheduleOut'];
+export type ScheduleInput = Schemas['ScheduleIn'];
+export type Batch = Schemas['BatchOut'];
+export type Once = Schemas['OnceOut'];
+export type Outbox = Schemas['OutboxOut'];
+export type AsideRow = Schemas['AsideRowOut'];
+export type BackgroundTask = Schemas['BackgroundTaskOut'];
+export type Node = Schemas['NodeOut'];
+export type Worker = Schemas['WorkerOut'];
+export type AlertEndpoint = Schemas['OperationalWebhookEndpointOut'];
+
+/** An attempt, with the members that later servers add. */
+export type Attempt = Schemas['MessageAttemptOut'] & {
+  phases?: { dnsMs?: number | null; connectMs?: number | null; tlsMs?: number | null; firstByteMs?: number | null; bodyMs?: number | null };
+  address?: string;
+  protocol?: string;
+  nodeId?: string;
+  requestHeaders?: Record<string, string>;
+  requestBody?: string;
+  responseHeaders?: Record<string, string>;
+  number?: number;
+  actor?: string;
+};
+
+export type Page<T> = { data: T[]; iterator: string | null; prevIterator?: string | null; done: boolean };
+
+export type Role = 'admin' | 'operate' | 'read';
+
+export type Session = {
+  environment: string;
+  name: string;
+  keyName?: string;
+  role: Role;
+  csrf: string;
+  expiresAt: string;
+  environments?: { id: string; name: string }[];
+};
+
+export type Overview = {
+  now: string;
+  range: string;
+  stepSeconds: number;
+  series: {
+    t: number[];
+    accepted: number[];
+    delivered: number[];
+    failed: number[];
+    dead: number[];
+    p50: (number | null)[];
+    p95: (number | null)[];
+    p99: (number | null)[];
+  };
+  totals: {
+    pending: number;
+    due: number;
+    retrying: number;
+    leased: number;
+    dead: number;
+    deliveredPerMinute: number;
+    successRate: number | null;
+    oldestDueSeconds: number | null;
+  };
+  failures: { class: string; count: number }[];
+  topEndpoints: {
+    appId: string;
+    appName?: string;
+    endpointId: string;
+    url: string;
+    failures: number;
+    class: string;
+    lastFailureAt: string;
+  }[];
+  nodes: { id: string; version: string; startedAt: string; lastSeenAt: string; leases: number }[];
+  queues: { name: string; pending: number; leased: number; limit?: number | null; paused: boolean }[];
+};
