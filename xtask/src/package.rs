@@ -49,8 +49,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     fill(&workspace, &root, &binary)?;
     control(&workspace, &root, &Control { version, architecture })?;
     let package = output.join(format!("{name}.deb"));
-    let built = Command::new("dpkg-deb").args(["--root-owner-group", "--build"]).arg(&root).arg(&package);
-    check(built.stdout(Stdio::null()))?;
+    let mut build = Command::new("dpkg-deb");
+    build.args(["--root-owner-group", "--build"]).arg(&root).arg(&package);
+    check(build.stdout(Stdio::null()))?;
     fs::remove_dir_all(&root).context("could not delete the staging folder")?;
     println!("{}", package.display());
     Ok(ExitCode::SUCCESS)

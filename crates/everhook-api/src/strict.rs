@@ -39,8 +39,6 @@ const OWN_TAGS: &[&str] = &[
     "Schedule",
     "Worker",
 ];
-const OWN_TAGS: &[&str] =
-    &["Batch", "Delivery", "Job", "Node", "Once", "Outbox", "Policy", "Queue", "Schedule", "Worker"];
 /// The suffixes of Everhook's own operations whose tag belongs to the compatible API.
 const OWN_OPERATIONS: &[&str] = &[".redrive", ".create-batch"];
 

@@ -369,7 +369,6 @@ mod tests {
     fn a_timeout_holds_the_lane_and_a_refused_connection_does_not() {
         let fail =
             |class| classify(&Err(SendFailure::new(class, "")), Timestamp::default(), &FinalStatuses::default()).1;
-        assert_eq!(fail(Class::Timeout), Outcome::Throttled { retry_after: None });
         assert_eq!(fail(Class::Timeout), Outcome::Failure { retry_after: None });
         assert_eq!(fail(Class::Connect), Outcome::Failure { retry_after: None });
         assert_eq!(fail(Class::Blocked), Outcome::Failure { retry_after: None });

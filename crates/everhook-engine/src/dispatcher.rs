@@ -186,10 +186,8 @@ impl<T: Send + 'static> NodeCapacity<T> {
 }
 
 impl<T: Send> Capacity for NodeCapacity<T> {
-    fn reserve(&self, lane: LaneId) -> bool {
-        !self.is_closed.load(Ordering::Acquire) && self.lock().dispatch.reserve(lane)
     fn reserve(&self, lane: GroupedLane) -> bool {
-        self.lock().dispatch.reserve(lane)
+        !self.is_closed.load(Ordering::Acquire) && self.lock().dispatch.reserve(lane)
     }
 
     fn plan_lease(&self, lanes: &[GroupedLane], most: usize) -> Vec<usize> {
@@ -249,7 +247,7 @@ pub(crate) struct WorkGrant<T> {
 impl<T> Default for WorkGrant<T> {
     /// The grant of a lease that brought nothing.
     fn default() -> WorkGrant<T> {
-        WorkGrant { tickets: Vec::new(), next_ready: None, held_back: false, failed: None }
+        WorkGrant { tickets: Vec::new(), next_ready: None, resume: None, held_back: false, failed: None }
     }
 }
 

@@ -30,7 +30,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { name: "egress", compatible_from: 4, sql: include_str!("../migrations/0009_egress.sql") },
     Migration { name: "traffic", compatible_from: 4, sql: include_str!("../migrations/0010_traffic.sql") },
     Migration { name: "failure marks", compatible_from: 4, sql: include_str!("../migrations/0011_failure_marks.sql") },
-    Migration { name: "lane order", compatible_from: 4, sql: include_str!("../migrations/0009_lane_order.sql") },
+    Migration { name: "lane order", compatible_from: 4, sql: include_str!("../migrations/0012_lane_order.sql") },
 ];
 
 /// The version that this binary knows and needs.

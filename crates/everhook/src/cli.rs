@@ -6,6 +6,7 @@ use anyhow::Context;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use everhook_core::token::TokenKeyChange;
+use everhook_core::traffic::overview::Range;
 
 use crate::app::AppCommand;
 use crate::attempt::AttemptCommand;
@@ -34,6 +35,7 @@ use crate::remote::{ClientArgs, Remote};
 use crate::schedule::ScheduleCommand;
 use crate::serve::Announce;
 use crate::tail::TailArgs;
+use crate::task::TaskCommand;
 use crate::trigger::TriggerArgs;
 use crate::verify::VerifyArgs;
 use crate::worker::WorkerCommand;
@@ -169,10 +171,16 @@ The exit code is 0 for a genuine request and 1 for any other.")]
         #[command(subcommand)]
         command: ContextCommand,
     },
-    /// Show a server on one screen: readiness, nodes, queues and outboxes.
+    /// Show a server on one screen: traffic, open tasks, failures, nodes, queues and outboxes.
+    #[command(after_help = "Examples:
+  everhook status
+  everhook status --range 24h --json")]
     Status {
         #[command(flatten)]
         client: ClientArgs,
+        /// Range of the traffic: 15m, 1h, 6h, 24h or 7d.
+        #[arg(long, value_name = "RANGE", default_value = "1h")]
+        range: Range,
     },
     /// Create, list and change applications, which own endpoints and messages.
     App(Asked<AppCommand>),
@@ -228,6 +236,8 @@ The exit code is 0 for a genuine request and 1 for any other.")]
     Schedule(Asked<ScheduleCommand>),
     /// Show the workers of a running server.
     Worker(Asked<WorkerCommand>),
+    /// Show and cancel background tasks, which do bulk work such as a recovery.
+    Task(Asked<TaskCommand>),
     /// Show the nodes of a running server.
     Node(Asked<NodeCommand>),
     /// Print the completions of a shell.
@@ -361,7 +371,7 @@ impl Cli {
             Command::Listen(listen) => runtime()?.block_on(listen.run()),
             Command::Verify(verify) => verify.run(),
             Command::Context { format, command } => command.run()?.print(format.format()),
-            Command::Status { client } => ask(&client, status::ask),
+            Command::Status { client, range } => ask(&client, async |remote| status::ask(remote, range).await),
             Command::Trigger { client, trigger } => ask(&client, async |remote| trigger.ask(remote).await),
             Command::Tail { client, tail } => {
                 let remote = client.remote()?;
@@ -382,6 +392,7 @@ impl Cli {
             Command::Batch(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
             Command::Schedule(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
             Command::Worker(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            Command::Task(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
             Command::Node(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
             Command::Completions { shell } => {
                 let mut script = Vec::new();

@@ -1,38 +1,45 @@
 //! `everhook dead`: dead deliveries, which are out of attempts and wait for an operator.
 //!
-//! The list is made of the failed attempts to an endpoint: a message is shown if its delivery ended with them.
-
-use std::collections::BTreeSet;
+//! `failure_group` has the commands for groups of them.
 
 use clap::{Args, Subcommand};
 use everhook_core::limits::PAGE_MAX;
 use everhook_core::time::Timestamp;
 use serde_json::{Value, json};
 
+use crate::app;
 use crate::attempt;
+use crate::confirm::Consent;
 use crate::endpoint::At;
 use crate::exit::{Exit, Failure};
+use crate::failure_group::GroupCommand;
 use crate::message::{self, delivery_state};
 use crate::output::{Answer, Part, Table};
-use crate::remote::{MORE, Remote, query};
-use crate::table::{cell, time};
+use crate::remote::{MORE, Remote, named, query};
+use crate::table::{cell, cells, time};
 use crate::when;
-
-/// Failed attempts that one list reads at most.
-const ATTEMPTS_MAX: usize = 10_000;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DeadCommand {
-    /// List the dead deliveries to an endpoint, the newest first.
+    /// List dead deliveries, the newest message first: all, or those of an application or an endpoint.
     #[command(after_help = "Examples:
-  everhook dead list acme ep_2d…
+  everhook dead list
+  everhook dead list acme --class timeout
   everhook dead list acme ep_2d… --since 2h --csv")]
     List {
-        #[command(flatten)]
-        at: At,
-        /// Show only deliveries that failed since this time, such as 2026-05-01T00:00:00Z, or 2h for two hours ago.
+        /// Id or uid of the application [default: all applications].
+        application: Option<String>,
+        /// Id or uid of the endpoint [default: all endpoints].
+        endpoint: Option<String>,
+        /// Show only deliveries whose last attempt ended so, such as timeout or status.
+        #[arg(long, value_name = "CLASS")]
+        class: Option<String>,
+        /// Show only messages accepted since this time, such as 2026-05-01T00:00:00Z, or 2h for two hours ago.
         #[arg(long, value_name = "TIME", value_parser = when::past)]
         since: Option<Timestamp>,
+        /// Show only messages accepted before this time.
+        #[arg(long, value_name = "TIME", value_parser = when::past)]
+        until: Option<Timestamp>,
         /// Show at most this many deliveries.
         #[arg(long, default_value_t = 50, value_name = "COUNT")]
         limit: usize,
@@ -59,6 +66,17 @@ pub(crate) enum DeadCommand {
         #[arg(long, value_name = "TIME", value_parser = when::past, requires = "since")]
         until: Option<Timestamp>,
     },
+    /// Dismiss a dead delivery: it ends as cancelled, and no redrive finds it any more.
+    Dismiss {
+        #[command(flatten)]
+        at: At,
+        /// Id or event id of the message.
+        message: String,
+        #[command(flatten)]
+        consent: Consent,
+    },
+    #[command(flatten)]
+    Group(GroupCommand),
 }
 
 #[derive(Debug, Args)]
@@ -78,9 +96,31 @@ pub(crate) struct Selection {
 impl DeadCommand {
     pub(crate) async fn ask(self, remote: &Remote) -> anyhow::Result<Answer> {
         match self {
-            DeadCommand::List { at, since, limit } => list(remote, &at, since, limit.max(1)).await,
+            DeadCommand::List { application, endpoint, class, since, until, limit } => {
+                let path = match application {
+                    Some(application) => format!("{}/delivery", app::path(&application)?),
+                    None => "/delivery".to_owned(),
+                };
+                let endpoint = endpoint.map(|endpoint| named("endpoint", &endpoint)).transpose()?;
+                let time = |at: Option<Timestamp>| at.map(|at| at.to_string());
+                let parameters = [
+                    ("state", Some("dead".to_owned())),
+                    ("endpoint_id", endpoint.map(|name| name.to_string())),
+                    ("class", class),
+                    ("after", time(since)),
+                    ("before", time(until)),
+                ];
+                list(remote, &format!("{path}{}", query(&parameters)), limit.max(1)).await
+            }
             DeadCommand::Show { at, message } => show(remote, &at, &message).await,
             DeadCommand::Redrive { at, selection, until } => selection.redrive(remote, &at, until).await,
+            DeadCommand::Dismiss { at, message, consent } => {
+                let path = format!("{}/endpoint/{}", message::path(&at.application, &message)?, at.endpoint);
+                remote.confirm(consent, &format!("dismiss the dead delivery of {message}"))?;
+                let dismissed = remote.post(&format!("{path}/dismiss")).await?;
+                Ok(Answer::line(dismissed, format!("dismissed the delivery of {message}")))
+            }
+            DeadCommand::Group(command) => command.ask(remote).await,
         }
     }
 }
@@ -106,37 +146,18 @@ impl Selection {
     }
 }
 
-async fn list(remote: &Remote, at: &At, since: Option<Timestamp>, limit: usize) -> anyhow::Result<Answer> {
-    let endpoint = remote.get(&at.path()?).await?;
-    let parameters = [
-        ("status", Some("2".to_owned())),
-        ("with_msg", Some("true".to_owned())),
-        ("after", since.map(|at| at.to_string())),
-    ];
-    let path = format!("/app/{}/attempt/endpoint/{}{}", at.application, at.endpoint, query(&parameters));
-    let failed = remote.get_some(&path, PAGE_MAX, ATTEMPTS_MAX).await?;
-    let (mut seen, mut dead, mut more) = (BTreeSet::new(), Vec::new(), failed.more);
-    for attempt in failed.items {
-        let id = cell(&attempt, "msgId");
-        if !seen.insert(id.clone()) {
-            continue;
-        }
-        if dead.len() == limit {
-            more = true;
-            break;
-        }
-        let delivery = delivery(remote, &at.application, &id, &cell(&endpoint, "id")).await?;
-        if delivery.is_some_and(|delivery| delivery_state(&delivery) == "dead") {
-            dead.push(attempt);
-        }
-    }
-    let row = |attempt: &Value| {
-        let event_type = cell(&attempt["msg"], "eventType");
-        let (class, status) = (cell(attempt, "class"), attempt::reply(attempt));
-        [cell(attempt, "msgId"), event_type, time(attempt, "timestamp"), class, status, cell(attempt, "response")]
+async fn list(remote: &Remote, path: &str, limit: usize) -> anyhow::Result<Answer> {
+    let found = remote.get_some(path, PAGE_MAX, limit).await?;
+    let row = |delivery: &Value| {
+        let [message, event_type, application, endpoint] =
+            cells(delivery, ["msgId", "eventType", "appId", "endpointId"]);
+        let last = &delivery["lastAttempt"];
+        let status = cell(last, "status");
+        let status = if status == "0" { String::new() } else { status };
+        [message, event_type, time(last, "timestamp"), cell(last, "class"), status, application, endpoint]
     };
-    let heads = ["MESSAGE", "EVENT TYPE", "LAST ATTEMPT", "ENDED AS", "STATUS", "REPLY"];
-    Ok(Answer::list(dead, heads, row).note_if(more, MORE))
+    let heads = ["MESSAGE", "EVENT TYPE", "LAST ATTEMPT", "ENDED AS", "STATUS", "APPLICATION", "ENDPOINT"];
+    Ok(Answer::list(found.items, heads, row).note_if(found.more, MORE))
 }
 
 async fn show(remote: &Remote, at: &At, message: &str) -> anyhow::Result<Answer> {

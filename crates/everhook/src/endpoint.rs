@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use clap::{Args, Subcommand};
 use everhook_core::limits::PAGE_MAX;
+use everhook_core::time::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::app;
@@ -13,6 +14,7 @@ use crate::fields::Fields;
 use crate::output::{Answer, Part};
 use crate::remote::{MORE, Remote, named};
 use crate::table::{cell, cells, pairs, time};
+use crate::task;
 use crate::when;
 
 #[derive(Debug, Subcommand)]
@@ -74,6 +76,22 @@ pub(crate) enum EndpointCommand {
     Enable(At),
     /// Disable an endpoint. Its open deliveries wait, and new messages are not delivered to it.
     Disable(At),
+    /// Send messages again whose deliveries to the endpoint failed for good, in a background task.
+    #[command(after_help = "Example:
+  everhook endpoint recover acme ep_2d… --since 2d")]
+    Recover {
+        #[command(flatten)]
+        at: At,
+        #[command(flatten)]
+        window: Window,
+    },
+    /// Send messages that the endpoint wants and never got, in a background task: it is newer, or was disabled.
+    ReplayMissing {
+        #[command(flatten)]
+        at: At,
+        #[command(flatten)]
+        window: Window,
+    },
     /// Show or rotate the signing secret of an endpoint.
     #[command(subcommand)]
     Secret(SecretCommand),
@@ -129,6 +147,25 @@ pub(crate) struct At {
     pub(crate) application: String,
     /// Id or uid of the endpoint.
     pub(crate) endpoint: String,
+}
+
+/// A window of time.
+#[derive(Debug, Args)]
+pub(crate) struct Window {
+    /// Start of the window, such as 2026-05-01T00:00:00Z, or 2h for two hours ago.
+    #[arg(long, value_name = "TIME", value_parser = when::past)]
+    since: Timestamp,
+    /// End of the window [default: now].
+    #[arg(long, value_name = "TIME", value_parser = when::past)]
+    until: Option<Timestamp>,
+}
+
+impl Window {
+    /// Starts a background task of an endpoint for this window.
+    async fn start(self, remote: &Remote, at: &At, action: &str) -> anyhow::Result<Answer> {
+        let body = json!({ "since": self.since, "until": self.until });
+        Ok(task::started(remote.post_body(&format!("{}/{action}", at.path()?), &body).await?))
+    }
 }
 
 #[derive(Debug, Args)]
@@ -195,6 +232,8 @@ impl EndpointCommand {
             }
             EndpointCommand::Enable(at) => at.set_disabled(remote, false).await,
             EndpointCommand::Disable(at) => at.set_disabled(remote, true).await,
+            EndpointCommand::Recover { at, window } => window.start(remote, &at, "recover").await,
+            EndpointCommand::ReplayMissing { at, window } => window.start(remote, &at, "replay-missing").await,
             EndpointCommand::Secret(command) => command.ask(remote).await,
             EndpointCommand::Headers(command) => command.ask(remote).await,
         }

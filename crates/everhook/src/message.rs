@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use everhook_core::limits::PAGE_MAX;
+use everhook_core::name::Name;
 use everhook_core::time::Timestamp;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -66,6 +67,21 @@ pub(crate) enum MessageCommand {
         message: String,
         /// Id or uid of the endpoint.
         endpoint: String,
+    },
+    /// Cancel the deliveries of a message that wait or are being sent.
+    #[command(after_help = "Examples:
+  everhook msg cancel acme msg_2d…
+  everhook msg cancel acme msg_2d… --endpoint ep_2d… --yes")]
+    Cancel {
+        /// Id or uid of the application.
+        application: String,
+        /// Id or event id of the message.
+        message: String,
+        /// Cancel only the delivery to this endpoint.
+        #[arg(long, value_name = "ENDPOINT")]
+        endpoint: Option<String>,
+        #[command(flatten)]
+        consent: Consent,
     },
     /// Erase the payload of a message for ever.
     Expunge {
@@ -168,6 +184,12 @@ impl MessageCommand {
                 let data = json!({ "message": message, "endpoint": endpoint.to_string() });
                 Ok(Answer::line(data, format!("{message} is sent to {endpoint} again")))
             }
+            MessageCommand::Cancel { application, message, endpoint, consent } => {
+                let path = path(&application, &message)?;
+                let endpoint = endpoint.map(|endpoint| named("endpoint", &endpoint)).transpose()?;
+                remote.confirm(consent, &format!("cancel the deliveries of message {message}"))?;
+                cancel(remote, &path, &message, endpoint.as_ref().map(Name::as_str)).await
+            }
             MessageCommand::Expunge { application, message, consent } => {
                 let path = path(&application, &message)?;
                 remote.confirm(consent, &format!("erase the payload of message {message}"))?;
@@ -176,6 +198,18 @@ impl MessageCommand {
             }
         }
     }
+}
+
+async fn cancel(remote: &Remote, path: &str, message: &str, endpoint: Option<&str>) -> anyhow::Result<Answer> {
+    if let Some(endpoint) = endpoint {
+        let delivery = remote.post(&format!("{path}/endpoint/{endpoint}/cancel")).await?;
+        let text = format!("the delivery of {message} to {endpoint} is {}", cell(&delivery, "state"));
+        return Ok(Answer::line(delivery, text));
+    }
+    let done = remote.post(&format!("{path}/cancel")).await?;
+    let [cancelled, requested] = cells(&done, ["cancelled", "requested"]);
+    let text = format!("cancelled {cancelled} deliveries; {requested} are being sent and are not tried again");
+    Ok(Answer::line(done, text))
 }
 
 /// Sends a message and returns its id, or the id of the winner of its once-slot.

@@ -89,14 +89,11 @@ impl Source for Deliverer {
         if self.node.egress.is_closed() {
             return WorkGrant::default();
         }
-        let LeaseCommand { limit, free_by_lane, per_lane } = ask;
-        let ask = LeaseAsk { free_by_lane, per_lane, ..LeaseAsk::deliveries(session.id, limit) };
         let LeaseCommand { limit, free_by_lane, per_lane, full_groups, after } = ask;
         let slots = Some(LeaseCapacity(self.node.deliveries.clone()));
         let ask =
             LeaseAsk { free_by_lane, per_lane, slots, full_groups, after, ..LeaseAsk::deliveries(session.id, limit) };
-        let mut work =
-            WorkGrant { tickets: Vec::new(), next_ready: None, resume: None, held_back: false, failed: None };
+        let mut work = WorkGrant::default();
         match self.node.store.lease(ask).await {
             Ok(grant) => {
                 // The machine counts these slots, and each runner releases its own.
@@ -105,7 +102,6 @@ impl Source for Deliverer {
                 work.tickets = grant.tasks.into_iter().map(ticket).collect();
                 (work.next_ready, work.resume) = (grant.next_ready, grant.resume);
             }
-            Err(error) => WorkGrant { failed: Some(error), ..WorkGrant::default() },
             Err(error) => work.failed = Some(error),
         }
         work

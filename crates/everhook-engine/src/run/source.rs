@@ -122,8 +122,6 @@ impl Source for JobSource {
 
     async fn lease(&self, session: &Arc<Session>, ask: LeaseCommand) -> WorkGrant<Work> {
         let mut grant = WorkGrant::default();
-        let mut grant =
-            WorkGrant { tickets: Vec::new(), next_ready: None, resume: None, held_back: false, failed: None };
         if let Err(error) = self.lease_all(session, &ask, &mut grant).await {
             grant.failed = Some(error);
         }

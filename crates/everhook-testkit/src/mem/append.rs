@@ -13,11 +13,10 @@ use everhook_core::time::Timestamp;
 use everhook_store::append::{KeyHolder, PlannedTask, accepted, judge, kept_by_suppressed, plan, plan_polled};
 use everhook_store::cache::EndpointSet;
 use everhook_store::capacity::Slot;
-use everhook_store::catalog::Locator;
 use everhook_store::dedup::DedupKey;
 use everhook_store::ids::Ids;
 use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
-use everhook_store::resource::{Parent, Resource, ResourcePlace, encoding};
+use everhook_store::resource::Parent;
 
 use crate::mem::tables::{KeyRow, Tables, TaskPlace, TaskRow};
 use crate::mem::{once, poll, resource};
@@ -100,10 +99,6 @@ pub(super) fn endpoints_of(tables: &Tables, environment: EnvironmentId, applicat
     let endpoints: Vec<Endpoint> = resource::records(tables, environment, Parent::of(application));
     let delivered = endpoints.iter().map(|endpoint| resource::delivered(tables, environment, endpoint));
     EndpointSet::new(0, resource::inherited(tables, environment, application), delivered.collect())
-    let place = ResourcePlace::application(&Locator::Id(application));
-    let application: Option<Application> = resource::find(tables, environment, &place);
-    let inherited = application.and_then(|it| encoding::inherited(&Resource::from(it).columns(environment).spec));
-    EndpointSet::new(0, inherited, endpoints.iter().map(resource::delivered).collect())
 }
 
 /// Returns the holder of a key that has not expired.

@@ -3,7 +3,7 @@
 //! The template has one paragraph per topic: a comment, and the settings that it describes. A setting without a default
 //! is commented out there.
 
-use crate::config::{KEYS, Kind, Settings, kind};
+use crate::config::{Kind, Settings, kind};
 use crate::environment;
 
 const HEAD: &str = "# Configuration reference
@@ -107,10 +107,10 @@ mod tests {
     #[test]
     fn the_page_has_every_setting_once() {
         let page = page();
-        for (key, kind) in KEYS {
+        for (key, kind) in crate::config::KEYS {
             let row = format!("\n| `{key}` | ");
             let heading = format!("## `{key}`");
-            let found = if kind == Kind::Tables { page.matches(&heading).count() } else { page.matches(&row).count() };
+            let found = if *kind == Kind::Tables { page.matches(&heading).count() } else { page.matches(&row).count() };
             assert_eq!(found, 1, "{key}");
         }
         assert!(page.lines().all(|line| line.chars().count() <= 120 || line.starts_with('|')), "lines are too long");
