@@ -2,7 +2,7 @@
 //!
 //! Pure. The stores call it inside the transaction that appends the message, with the endpoints as of that transaction.
 
-use crate::endpoint::{Endpoint, EndpointState};
+use crate::endpoint::Endpoint;
 use crate::id::EndpointId;
 use crate::name::Name;
 
@@ -12,7 +12,7 @@ pub enum Audience {
     /// Every endpoint that wants the message.
     #[default]
     Subscribers,
-    /// This endpoint, whatever its filters; no endpoint while it is disabled.
+    /// This endpoint, whatever its filters; no endpoint while it is disabled, unless it holds deliveries.
     Only(EndpointId),
 }
 
@@ -21,14 +21,14 @@ impl Audience {
     pub fn includes(self, endpoint: &Endpoint, event_type: &Name, channels: &[Name]) -> bool {
         match self {
             Audience::Subscribers => wants(endpoint, event_type, channels),
-            Audience::Only(id) => endpoint.id == id && endpoint.state == EndpointState::Enabled,
+            Audience::Only(id) => endpoint.id == id && endpoint.accepts(),
         }
     }
 }
 
 /// Whether `endpoint` gets a message of this type on these channels.
 pub fn wants(endpoint: &Endpoint, event_type: &Name, channels: &[Name]) -> bool {
-    endpoint.state == EndpointState::Enabled && listens(endpoint, event_type, channels)
+    endpoint.accepts() && listens(endpoint, event_type, channels)
 }
 
 /// Whether a message passes the filters of an endpoint, in any state of the endpoint.
@@ -40,7 +40,9 @@ pub fn listens(endpoint: &Endpoint, event_type: &Name, channels: &[Name]) -> boo
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::endpoint::EndpointState;
     use crate::id::{ApplicationId, EndpointId, Id};
+    use crate::policy::{Settings, WhileDisabled};
     use crate::signing::SigningKeys;
     use crate::time::Timestamp;
 
@@ -83,6 +85,9 @@ mod tests {
         assert!(!included(only(1), &endpoint));
         let disabled = Endpoint { state: EndpointState::Disabled, ..endpoint };
         assert!(!included(Audience::Subscribers, &disabled) && !included(Audience::Only(disabled.id), &disabled));
+        let policy = Settings { while_disabled: Some(WhileDisabled::Hold), ..Settings::default() };
+        let holding = Endpoint { policy: Some(std::sync::Arc::new(policy)), ..disabled };
+        assert_eq!(included(Audience::Subscribers, &holding), want, "its deliveries are held");
     }
 
     #[test]
