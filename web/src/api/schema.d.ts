@@ -2871,6 +2871,11 @@ export interface components {
              */
             legacySignature?: unknown;
             /**
+             * @description Only for endpoints: whether new messages are accepted and their deliveries wait, until this is false or absent.
+             * @example true
+             */
+            paused?: boolean | null;
+            /**
              * @description When a failed delivery is tried again.
              * @example {
              *       "backoff": [
@@ -2897,6 +2902,12 @@ export interface components {
              * @example 1
              */
             timeoutSeconds?: number | null;
+            /**
+             * @description Only for endpoints: `skip` (default) leaves messages out that are accepted while the endpoint is disabled; `hold`
+             *     lets their deliveries wait until it is enabled.
+             * @example skip
+             */
+            whileDisabled?: string | null;
         };
         /**
          * @description When a failed delivery is tried again.
@@ -2937,6 +2948,50 @@ export interface components {
              * @example 1
              */
             maxAttempts?: number | null;
+        };
+        /** @description The deliveries of a message, by state. */
+        DeliveryTallyOut: {
+            /**
+             * Format: int64
+             * @description Jobs that were cancelled. The worker should stop them and report them as failed.
+             * @example 1
+             */
+            cancelled: number;
+            /**
+             * Format: int64
+             * @description Jobs that ran out of attempts and can be retried or skipped.
+             * @example 1
+             */
+            dead: number;
+            /**
+             * Format: int64
+             * @description Waiting because the endpoint is disabled.
+             * @example 1
+             */
+            held: number;
+            /**
+             * Format: int64
+             * @description Waiting for the first attempt.
+             * @example 1
+             */
+            pending: number;
+            /**
+             * Format: int64
+             * @description Waiting after a failed attempt.
+             * @example 1
+             */
+            retrying: number;
+            /**
+             * Format: int64
+             * @description Deliveries that are being sent now. 0 if the period has ended.
+             * @example 1
+             */
+            sending: number;
+            /**
+             * Format: int64
+             * @example 1
+             */
+            succeeded: number;
         };
         /**
          * @description Settings for one event type.
@@ -3072,6 +3127,15 @@ export interface components {
              */
             maxAttempts: components["schemas"]["EffectiveSetting"];
             /**
+             * @description Only for endpoints: whether new messages are accepted and their deliveries wait, until this is false or absent.
+             * @example {
+             *       "forEventType": true,
+             *       "from": "application",
+             *       "value": {}
+             *     }
+             */
+            paused: components["schemas"]["EffectiveSetting"];
+            /**
              * @description The number of retries that are allowed for now, for example 0 during an incident. The lowest number of endpoint,
              *     application and environment applies. Deliveries beyond it die at their next failure.
              * @example {
@@ -3090,6 +3154,16 @@ export interface components {
              *     }
              */
             timeoutSeconds: components["schemas"]["EffectiveSetting"];
+            /**
+             * @description Only for endpoints: `skip` (default) leaves messages out that are accepted while the endpoint is disabled; `hold`
+             *     lets their deliveries wait until it is enabled.
+             * @example {
+             *       "forEventType": true,
+             *       "from": "application",
+             *       "value": {}
+             *     }
+             */
+            whileDisabled: components["schemas"]["EffectiveSetting"];
         };
         /** @description A setting with its origin. */
         EffectiveSetting: {
@@ -5027,6 +5101,15 @@ export interface components {
              *         "audit"
              *       ],
              *       "deliverAt": "2026-01-31T12:00:00.000000Z",
+             *       "deliveries": {
+             *         "cancelled": 1,
+             *         "dead": 1,
+             *         "held": 1,
+             *         "pending": 1,
+             *         "retrying": 1,
+             *         "sending": 1,
+             *         "succeeded": 1
+             *       },
              *       "eventId": "invoice-42-paid",
              *       "eventType": "invoice.paid",
              *       "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
@@ -5303,6 +5386,19 @@ export interface components {
              * @example 2026-01-31T12:00:00.000000Z
              */
             deliverAt?: string | null;
+            /**
+             * @description The deliveries of the message, by state; only in a list with `with_deliveries`.
+             * @example {
+             *       "cancelled": 1,
+             *       "dead": 1,
+             *       "held": 1,
+             *       "pending": 1,
+             *       "retrying": 1,
+             *       "sending": 1,
+             *       "succeeded": 1
+             *     }
+             */
+            deliveries?: components["schemas"]["DeliveryTallyOut"] | null;
             /**
              * @description Your own id for the message. An application accepts each id once.
              * @example invoice-42-paid
@@ -6183,6 +6279,15 @@ export interface components {
              *           "audit"
              *         ],
              *         "deliverAt": "2026-01-31T12:00:00.000000Z",
+             *         "deliveries": {
+             *           "cancelled": 1,
+             *           "dead": 1,
+             *           "held": 1,
+             *           "pending": 1,
+             *           "retrying": 1,
+             *           "sending": 1,
+             *           "succeeded": 1
+             *         },
              *         "eventId": "invoice-42-paid",
              *         "eventType": "invoice.paid",
              *         "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
@@ -6481,6 +6586,15 @@ export interface components {
              *             "audit"
              *           ],
              *           "deliverAt": "2026-01-31T12:00:00.000000Z",
+             *           "deliveries": {
+             *             "cancelled": {},
+             *             "dead": {},
+             *             "held": {},
+             *             "pending": {},
+             *             "retrying": {},
+             *             "sending": {},
+             *             "succeeded": {}
+             *           },
              *           "eventId": "invoice-42-paid",
              *           "eventType": "invoice.paid",
              *           "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
@@ -6578,6 +6692,15 @@ export interface components {
              *           "audit"
              *         ],
              *         "deliverAt": "2026-01-31T12:00:00.000000Z",
+             *         "deliveries": {
+             *           "cancelled": 1,
+             *           "dead": 1,
+             *           "held": 1,
+             *           "pending": 1,
+             *           "retrying": 1,
+             *           "sending": 1,
+             *           "succeeded": 1
+             *         },
              *         "eventId": "invoice-42-paid",
              *         "eventType": "invoice.paid",
              *         "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
@@ -6951,6 +7074,15 @@ export interface components {
              *           "audit"
              *         ],
              *         "deliverAt": "2026-01-31T12:00:00.000000Z",
+             *         "deliveries": {
+             *           "cancelled": 1,
+             *           "dead": 1,
+             *           "held": 1,
+             *           "pending": 1,
+             *           "retrying": 1,
+             *           "sending": 1,
+             *           "succeeded": 1
+             *         },
              *         "eventId": "invoice-42-paid",
              *         "eventType": "invoice.paid",
              *         "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
@@ -7179,8 +7311,8 @@ export interface components {
             detail?: string | null;
             /**
              * @description The reason. While pending: `scheduled` (waits for `deliverAt`), `retry`, `backOff` (the endpoint asked for a pause
-             *     or timed out), `queued` (due, waits for its turn) or `cancelRequested`. While held: `endpointDisabled`. While
-             *     sending: `sending` or `cancelRequested`. Once dead: `exhausted` (no attempts left), `gone` (the receiver answered
+             *     or timed out), `queued` (due, waits for its turn) or `cancelRequested`. While held: `endpointDisabled` or
+             *     `endpointPaused`. While sending: `sending` or `cancelRequested`. Once dead: `exhausted` (no attempts left), `gone` (the receiver answered
              *     410) or `crashed`. At the end: `delivered`, `cancelled` or `endpointDeleted`. Later versions may add reasons.
              * @example retry
              */
@@ -7291,6 +7423,15 @@ export interface components {
              *         "audit"
              *       ],
              *       "deliverAt": "2026-01-31T12:00:00.000000Z",
+             *       "deliveries": {
+             *         "cancelled": 1,
+             *         "dead": 1,
+             *         "held": 1,
+             *         "pending": 1,
+             *         "retrying": 1,
+             *         "sending": 1,
+             *         "succeeded": 1
+             *       },
              *       "eventId": "invoice-42-paid",
              *       "eventType": "invoice.paid",
              *       "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
@@ -8840,6 +8981,15 @@ export interface operations {
                      *               "audit"
                      *             ],
                      *             "deliverAt": "2026-01-31T12:00:00.000000Z",
+                     *             "deliveries": {
+                     *               "cancelled": {},
+                     *               "dead": {},
+                     *               "held": {},
+                     *               "pending": {},
+                     *               "retrying": {},
+                     *               "sending": {},
+                     *               "succeeded": {}
+                     *             },
                      *             "eventId": "invoice-42-paid",
                      *             "eventType": "invoice.paid",
                      *             "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
@@ -8991,6 +9141,15 @@ export interface operations {
                      *               "audit"
                      *             ],
                      *             "deliverAt": "2026-01-31T12:00:00.000000Z",
+                     *             "deliveries": {
+                     *               "cancelled": {},
+                     *               "dead": {},
+                     *               "held": {},
+                     *               "pending": {},
+                     *               "retrying": {},
+                     *               "sending": {},
+                     *               "succeeded": {}
+                     *             },
                      *             "eventId": "invoice-42-paid",
                      *             "eventType": "invoice.paid",
                      *             "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
@@ -10191,6 +10350,15 @@ export interface operations {
                      *             "audit"
                      *           ],
                      *           "deliverAt": "2026-01-31T12:00:00.000000Z",
+                     *           "deliveries": {
+                     *             "cancelled": 1,
+                     *             "dead": 1,
+                     *             "held": 1,
+                     *             "pending": 1,
+                     *             "retrying": 1,
+                     *             "sending": 1,
+                     *             "succeeded": 1
+                     *           },
                      *           "eventId": "invoice-42-paid",
                      *           "eventType": "invoice.paid",
                      *           "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
@@ -10289,12 +10457,22 @@ export interface operations {
                      *         "from": "application",
                      *         "value": {}
                      *       },
+                     *       "paused": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
                      *       "retryBudget": {
                      *         "forEventType": true,
                      *         "from": "application",
                      *         "value": {}
                      *       },
                      *       "timeoutSeconds": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
+                     *       "whileDisabled": {
                      *         "forEventType": true,
                      *         "from": "application",
                      *         "value": {}
@@ -10436,6 +10614,15 @@ export interface operations {
                      *           "audit"
                      *         ],
                      *         "deliverAt": "2026-01-31T12:00:00.000000Z",
+                     *         "deliveries": {
+                     *           "cancelled": 1,
+                     *           "dead": 1,
+                     *           "held": 1,
+                     *           "pending": 1,
+                     *           "retrying": 1,
+                     *           "sending": 1,
+                     *           "succeeded": 1
+                     *         },
                      *         "eventId": "invoice-42-paid",
                      *         "eventType": "invoice.paid",
                      *         "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
@@ -10691,6 +10878,15 @@ export interface operations {
                      *         "audit"
                      *       ],
                      *       "deliverAt": "2026-01-31T12:00:00.000000Z",
+                     *       "deliveries": {
+                     *         "cancelled": 1,
+                     *         "dead": 1,
+                     *         "held": 1,
+                     *         "pending": 1,
+                     *         "retrying": 1,
+                     *         "sending": 1,
+                     *         "succeeded": 1
+                     *       },
                      *       "eventId": "invoice-42-paid",
                      *       "eventType": "invoice.paid",
                      *       "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
@@ -11185,6 +11381,11 @@ export interface operations {
                  * @example true
                  */
                 with_content?: boolean;
+                /**
+                 * @description Include the number of deliveries of each message, by state. Default: false.
+                 * @example true
+                 */
+                with_deliveries?: boolean;
             };
             header?: never;
             path: {
@@ -11212,6 +11413,15 @@ export interface operations {
                      *             "audit"
                      *           ],
                      *           "deliverAt": "2026-01-31T12:00:00.000000Z",
+                     *           "deliveries": {
+                     *             "cancelled": 1,
+                     *             "dead": 1,
+                     *             "held": 1,
+                     *             "pending": 1,
+                     *             "retrying": 1,
+                     *             "sending": 1,
+                     *             "succeeded": 1
+                     *           },
                      *           "eventId": "invoice-42-paid",
                      *           "eventType": "invoice.paid",
                      *           "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
@@ -11296,6 +11506,15 @@ export interface operations {
                      *         "audit"
                      *       ],
                      *       "deliverAt": "2026-01-31T12:00:00.000000Z",
+                     *       "deliveries": {
+                     *         "cancelled": 1,
+                     *         "dead": 1,
+                     *         "held": 1,
+                     *         "pending": 1,
+                     *         "retrying": 1,
+                     *         "sending": 1,
+                     *         "succeeded": 1
+                     *       },
                      *       "eventId": "invoice-42-paid",
                      *       "eventType": "invoice.paid",
                      *       "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
@@ -11323,6 +11542,15 @@ export interface operations {
                      *         "audit"
                      *       ],
                      *       "deliverAt": "2026-01-31T12:00:00.000000Z",
+                     *       "deliveries": {
+                     *         "cancelled": 1,
+                     *         "dead": 1,
+                     *         "held": 1,
+                     *         "pending": 1,
+                     *         "retrying": 1,
+                     *         "sending": 1,
+                     *         "succeeded": 1
+                     *       },
                      *       "eventId": "invoice-42-paid",
                      *       "eventType": "invoice.paid",
                      *       "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
@@ -11642,6 +11870,15 @@ export interface operations {
                      *         "audit"
                      *       ],
                      *       "deliverAt": "2026-01-31T12:00:00.000000Z",
+                     *       "deliveries": {
+                     *         "cancelled": 1,
+                     *         "dead": 1,
+                     *         "held": 1,
+                     *         "pending": 1,
+                     *         "retrying": 1,
+                     *         "sending": 1,
+                     *         "succeeded": 1
+                     *       },
                      *       "eventId": "invoice-42-paid",
                      *       "eventType": "invoice.paid",
                      *       "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
@@ -11778,6 +12015,15 @@ export interface operations {
                      *               "audit"
                      *             ],
                      *             "deliverAt": "2026-01-31T12:00:00.000000Z",
+                     *             "deliveries": {
+                     *               "cancelled": {},
+                     *               "dead": {},
+                     *               "held": {},
+                     *               "pending": {},
+                     *               "retrying": {},
+                     *               "sending": {},
+                     *               "succeeded": {}
+                     *             },
                      *             "eventId": "invoice-42-paid",
                      *             "eventType": "invoice.paid",
                      *             "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
@@ -11885,6 +12131,15 @@ export interface operations {
                      *           "audit"
                      *         ],
                      *         "deliverAt": "2026-01-31T12:00:00.000000Z",
+                     *         "deliveries": {
+                     *           "cancelled": 1,
+                     *           "dead": 1,
+                     *           "held": 1,
+                     *           "pending": 1,
+                     *           "retrying": 1,
+                     *           "sending": 1,
+                     *           "succeeded": 1
+                     *         },
                      *         "eventId": "invoice-42-paid",
                      *         "eventType": "invoice.paid",
                      *         "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
@@ -12336,6 +12591,15 @@ export interface operations {
                      *               "audit"
                      *             ],
                      *             "deliverAt": "2026-01-31T12:00:00.000000Z",
+                     *             "deliveries": {
+                     *               "cancelled": {},
+                     *               "dead": {},
+                     *               "held": {},
+                     *               "pending": {},
+                     *               "retrying": {},
+                     *               "sending": {},
+                     *               "succeeded": {}
+                     *             },
                      *             "eventId": "invoice-42-paid",
                      *             "eventType": "invoice.paid",
                      *             "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
@@ -12597,6 +12861,15 @@ export interface operations {
                      *           "audit"
                      *         ],
                      *         "deliverAt": "2026-01-31T12:00:00.000000Z",
+                     *         "deliveries": {
+                     *           "cancelled": 1,
+                     *           "dead": 1,
+                     *           "held": 1,
+                     *           "pending": 1,
+                     *           "retrying": 1,
+                     *           "sending": 1,
+                     *           "succeeded": 1
+                     *         },
                      *         "eventId": "invoice-42-paid",
                      *         "eventType": "invoice.paid",
                      *         "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
@@ -13000,6 +13273,15 @@ export interface operations {
                      *             "audit"
                      *           ],
                      *           "deliverAt": "2026-01-31T12:00:00.000000Z",
+                     *           "deliveries": {
+                     *             "cancelled": 1,
+                     *             "dead": 1,
+                     *             "held": 1,
+                     *             "pending": 1,
+                     *             "retrying": 1,
+                     *             "sending": 1,
+                     *             "succeeded": 1
+                     *           },
                      *           "eventId": "invoice-42-paid",
                      *           "eventType": "invoice.paid",
                      *           "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
@@ -13084,6 +13366,15 @@ export interface operations {
                      *             "audit"
                      *           ],
                      *           "deliverAt": "2026-01-31T12:00:00.000000Z",
+                     *           "deliveries": {
+                     *             "cancelled": 1,
+                     *             "dead": 1,
+                     *             "held": 1,
+                     *             "pending": 1,
+                     *             "retrying": 1,
+                     *             "sending": 1,
+                     *             "succeeded": 1
+                     *           },
                      *           "eventId": "invoice-42-paid",
                      *           "eventType": "invoice.paid",
                      *           "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
