@@ -68,10 +68,10 @@ function Content({ query, range }: { query: { data?: Overview; error: unknown; r
         <Throughput data={data} />
         <Latency data={data} />
       </div>
-      <div className="grid stretch cols ov-lists">
+      <div className={`grid stretch cols ov-lists ${data.nodes.length === 0 ? 'no-nodes' : ''}`}>
         <Failures data={data} range={range} />
         <Failing data={data} range={range} />
-        <Nodes data={data} />
+        {data.nodes.length > 0 && <Nodes data={data} />}
       </div>
     </Body>
   );
@@ -280,7 +280,6 @@ function Nodes({ data }: { data: Overview }) {
       }
     >
       <div className="in nodes">
-        {data.nodes.length === 0 && <p className="t3 quiet">This key does not see nodes.</p>}
         {data.nodes.map((node) => (
           <div key={node.id} className="node">
             <div className="row">
