@@ -76,6 +76,33 @@ impl DeliveryState {
     }
 }
 
+/// The deliveries of a message, by state. A pending delivery that failed before counts as retrying.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeliveryTally {
+    pub pending: u64,
+    pub retrying: u64,
+    pub sending: u64,
+    pub held: u64,
+    pub succeeded: u64,
+    pub dead: u64,
+    pub cancelled: u64,
+}
+
+impl DeliveryTally {
+    /// Counts a delivery with this number of tries.
+    pub fn add(&mut self, state: DeliveryState, tries: u32) {
+        *match state {
+            DeliveryState::Pending if tries > 0 => &mut self.retrying,
+            DeliveryState::Pending => &mut self.pending,
+            DeliveryState::Sending => &mut self.sending,
+            DeliveryState::Held => &mut self.held,
+            DeliveryState::Succeeded => &mut self.succeeded,
+            DeliveryState::Dead => &mut self.dead,
+            DeliveryState::Cancelled => &mut self.cancelled,
+        } += 1;
+    }
+}
+
 /// Why a delivery is in its state. Later versions may add reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {

@@ -236,7 +236,9 @@ impl Node {
 
     /// Starts a schedule now, whatever its state. Returns none if the schedule does not exist.
     pub async fn run_schedule(&self, scope: Scope, name: Name) -> Result<Option<Run>, StoreError> {
-        Ok(self.counted(self.store.run_schedule(scope, name).await?))
+        let run = self.store.run_schedule(scope, name).await?;
+        self.traffic.accepted(std::iter::repeat_n(scope.environment, run.made.messages));
+        Ok(self.counted(run))
     }
 
     /// Counts the messages and jobs that a write created, and wakes the dispatchers that lease them.
