@@ -60,7 +60,7 @@ function List({ app, query }: { app: string | null | undefined; query: UseQueryR
       tools={
         <>
           <LiveButton />
-          {may && app && (
+          {may && app !== null && (
             <Button kind="primary" icon={Plus} onClick={() => setCreating(true)}>
               New endpoint
             </Button>
@@ -78,12 +78,12 @@ function List({ app, query }: { app: string | null | undefined; query: UseQueryR
           {query.isError && !query.data && <Failure error={query.error} what="The list of endpoints" retry={() => void query.refetch()} />}
           {!rows && !query.isError && app !== null && <Skeleton rows={10} />}
           {app === null && <Empty title="No application yet">Endpoints belong to an application. Create one first.</Empty>}
-          {rows?.length === 0 && (query.data?.data.length ? <Empty title="No endpoints match" action={<Button onClick={() => setUrl({ q: undefined, state: undefined, type: undefined })}>Clear filters</Button>} /> : <NoEndpoints app={app ?? 'acme'} onCreate={may && app ? () => setCreating(true) : undefined} />)}
+          {rows?.length === 0 && (query.data?.data.length ? <Empty title="No endpoints match" action={<Button onClick={() => setUrl({ q: undefined, state: undefined, type: undefined })}>Clear filters</Button>} /> : <NoEndpoints app={app ?? 'acme'} onCreate={may ? () => setCreating(true) : undefined} />)}
           {rows && rows.length > 0 && <DataTable label="Endpoints" columns={columns} rows={rows} rowId={(row) => row.id} />}
         </div>
         <Pager note={query.data?.done && !url.cursor ? `${count(query.data.data.length)} endpoints` : 'Oldest first'} page={query.data} cursor={url.cursor} go={(cursor) => setUrl({ cursor })} />
       </div>
-      {creating && app && <EndpointDialog app={app} onClose={() => setCreating(false)} />}
+      {creating && <EndpointDialog app={app ?? undefined} onClose={() => setCreating(false)} />}
     </Frame>
   );
 }

@@ -68,23 +68,23 @@ function Content({ query, range }: { query: { data?: Overview; error: unknown; r
         <Throughput data={data} />
         <Latency data={data} />
       </div>
-      <div className="grid stretch cols ov-lists">
+      <div className={`grid stretch cols ov-lists ${data.nodes.length === 0 ? 'no-nodes' : ''}`}>
         <Failures data={data} range={range} />
         <Failing data={data} range={range} />
-        <Nodes data={data} />
+        {data.nodes.length > 0 && <Nodes data={data} />}
       </div>
     </Body>
   );
 }
 
-type Notice = { look: Look; title: string; text: string; to: string; params?: Record<string, string>; link: string };
+type Notice = { look: Look; title: string; text: string; to: string; params?: Record<string, string>; search?: Record<string, string>; link: string };
 
 /** What someone should look at, worst first, at most five. */
 export function notices(data: Overview): Notice[] {
   const list: Notice[] = [];
   const age = data.totals.oldestDueSeconds ?? 0;
   if (age > 60) {
-    list.push({ look: 'retrying', title: `The oldest due delivery waits for ${duration(age * 1000)}`, text: `${plural(data.totals.due, 'delivery is', 'deliveries are')} due.`, to: '/messages', link: 'Messages' });
+    list.push({ look: 'retrying', title: `The oldest due delivery waits for ${duration(age * 1000)}`, text: `${plural(data.totals.due, 'delivery is', 'deliveries are')} due.`, to: '/messages', search: { status: 'pending' }, link: 'Messages' });
   }
   for (const queue of data.queues) {
     if (queue.paused && queue.pending > 0) {
@@ -110,7 +110,7 @@ function Attention({ data }: { data: Overview }) {
           <span className="grow cut">
             <b>{notice.title}</b> <span className="t2">{notice.text}</span>
           </span>
-          <Link className="link" to={notice.to} params={notice.params ?? {}}>
+          <Link className="link" to={notice.to} params={notice.params ?? {}} search={notice.search ?? {}}>
             {notice.link}
           </Link>
           <ChevronRight className="i s" aria-hidden="true" />
@@ -280,7 +280,6 @@ function Nodes({ data }: { data: Overview }) {
       }
     >
       <div className="in nodes">
-        {data.nodes.length === 0 && <p className="t3 quiet">This key does not see nodes.</p>}
         {data.nodes.map((node) => (
           <div key={node.id} className="node">
             <div className="row">

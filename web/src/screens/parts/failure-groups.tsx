@@ -40,7 +40,7 @@ export function FailureGroups({ state }: { state: string }) {
         {!rows && !query.isError && <Skeleton rows={8} />}
         {rows?.length === 0 && <Empty title={state === 'open' ? 'No dead letters' : `No ${state} groups`}>{state === 'open' ? 'A delivery that runs out of attempts waits here for your decision.' : undefined}</Empty>}
         {rows && rows.length > 0 && (
-          <table className="tbl dl-tbl" aria-label="Groups of dead letters">
+          <table className="tbl dl-tbl dl-groups" aria-label="Groups of dead letters">
             <thead>
               <tr>
                 <th scope="col">Endpoint</th>
