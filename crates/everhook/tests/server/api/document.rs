@@ -39,8 +39,10 @@ fn the_document_lists_every_route() {
     /api/v1/app/{app_id}/endpoint/{endpoint_id} delete get patch put
     /api/v1/app/{app_id}/endpoint/{endpoint_id}/attempt-stats get
     /api/v1/app/{app_id}/endpoint/{endpoint_id}/bulk-replay post
+    /api/v1/app/{app_id}/endpoint/{endpoint_id}/filter/test post
     /api/v1/app/{app_id}/endpoint/{endpoint_id}/headers get patch put
     /api/v1/app/{app_id}/endpoint/{endpoint_id}/msg get
+    /api/v1/app/{app_id}/endpoint/{endpoint_id}/policy get
     /api/v1/app/{app_id}/endpoint/{endpoint_id}/recover post
     /api/v1/app/{app_id}/endpoint/{endpoint_id}/redrive post
     /api/v1/app/{app_id}/endpoint/{endpoint_id}/replay-missing post
@@ -91,6 +93,7 @@ fn the_document_lists_every_route() {
     /api/v1/delivery get
     /api/v1/environment/export post
     /api/v1/environment/import post
+    /api/v1/environment/policy get put
     /api/v1/event-type get post
     /api/v1/event-type/import/openapi post
     /api/v1/event-type/{event_type_name} delete get patch put
