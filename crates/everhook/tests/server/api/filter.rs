@@ -42,6 +42,7 @@ async fn bad_filters_are_refused_with_the_place_of_the_mistake() {
     let refused = async |body: &str| world.patch(ENDPOINT, body).await;
     insta::assert_snapshot!(refused(r#"{"filter": "payload.amount >"}"#).await, @r#"422 {"detail":[{"loc":["body","filter"],"msg":"ends too early, at character 17","type":"value_error"}]}"#);
     insta::assert_snapshot!(refused(r#"{"filter": "eventType > 3"}"#).await, @r#"422 {"detail":[{"loc":["body","filter"],"msg":"compares a number with a text, at character 13","type":"value_error"}]}"#);
+    insta::assert_snapshot!(refused(r#"{"filter": "payload.a + 1"}"#).await, @r#"422 {"detail":[{"loc":["body","filter"],"msg":"must be true or false as a whole, at character 11","type":"value_error"}]}"#);
     insta::assert_snapshot!(refused(r#"{"filter": 3}"#).await, @r#"422 {"detail":[{"loc":["body","filter"],"msg":"invalid type: integer `3`, expected a string at line 1 column 12","type":"value_error.jsondecode"}]}"#);
     insta::assert_snapshot!(refused(r#"{"eventTypes": ["a", "inv*"]}"#).await, @r#"422 {"detail":[{"loc":["body","eventTypes","[1]"],"msg":"may have '*' only as a whole segment, such as \"invoice.*\"","type":"value_error"}]}"#);
     insta::assert_snapshot!(refused(r#"{"eventTypes": ["*"]}"#).await, @r#"422 {"detail":[{"loc":["body","eventTypes","[0]"],"msg":"must not be '*' alone: leave the list out for all event types","type":"value_error"}]}"#);
