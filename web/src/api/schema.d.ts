@@ -2983,12 +2983,13 @@ export interface components {
             retrying: number;
             /**
              * Format: int64
-             * @description Deliveries that are being sent now. 0 if the period has ended.
+             * @description Being sent now.
              * @example 1
              */
             sending: number;
             /**
              * Format: int64
+             * @description Delivered.
              * @example 1
              */
             succeeded: number;
@@ -4096,7 +4097,10 @@ export interface components {
              * @example text
              */
             appId: string;
-            /** @example text */
+            /**
+             * @description The name of the application.
+             * @example text
+             */
             appName: string;
             /**
              * @description The class of the last failure.
@@ -4116,6 +4120,7 @@ export interface components {
             failures: number;
             /**
              * Format: date-time
+             * @description The time of the last failure.
              * @example 2026-01-31T12:00:00.000000Z
              */
             lastFailureAt: string;
@@ -4132,7 +4137,10 @@ export interface components {
              * @example text
              */
             appId: string;
-            /** @example text */
+            /**
+             * @description The name of the application.
+             * @example text
+             */
             appName: string;
             /**
              * @description `4xx`, `5xx` or `429`; `status` for other statuses; or the class of the last attempt, such as `timeout`.
@@ -4163,6 +4171,7 @@ export interface components {
             id: string;
             /**
              * Format: date-time
+             * @description The time of the last death.
              * @example 2026-01-31T12:00:00.000000Z
              */
             lastDiedAt: string;
@@ -5945,6 +5954,7 @@ export interface components {
              */
             range: string;
             /**
+             * @description Counts per step.
              * @example {
              *       "accepted": [
              *         1
@@ -5995,6 +6005,7 @@ export interface components {
              */
             topEndpoints: components["schemas"]["FailingEndpointOut"][];
             /**
+             * @description Open tasks now, and sums of the range.
              * @example {
              *       "accepted": 1,
              *       "countedMax": 1,
@@ -6587,13 +6598,13 @@ export interface components {
              *           ],
              *           "deliverAt": "2026-01-31T12:00:00.000000Z",
              *           "deliveries": {
-             *             "cancelled": {},
-             *             "dead": {},
-             *             "held": {},
-             *             "pending": {},
-             *             "retrying": {},
-             *             "sending": {},
-             *             "succeeded": {}
+             *             "cancelled": 1,
+             *             "dead": 1,
+             *             "held": 1,
+             *             "pending": 1,
+             *             "retrying": 1,
+             *             "sending": 1,
+             *             "succeeded": 1
              *           },
              *           "eventId": "invoice-42-paid",
              *           "eventType": "invoice.paid",
@@ -7010,9 +7021,15 @@ export interface components {
              * @example text
              */
             appId: string;
-            /** @example text */
+            /**
+             * @description The name of the application.
+             * @example text
+             */
             appName: string;
-            /** @example text */
+            /**
+             * @description The uid of the application.
+             * @example text
+             */
             appUid?: string | null;
             /**
              * @description Why the endpoint gets no deliveries: `user` disabled it, or the `receiver` answered 410. Null if it is enabled.
@@ -7905,12 +7922,14 @@ export interface components {
              */
             p50: (number | null)[];
             /**
+             * @description The time within which 95 % of the deliveries succeeded.
              * @example [
              *       1
              *     ]
              */
             p95: (number | null)[];
             /**
+             * @description The time within which 99 % of the deliveries succeeded.
              * @example [
              *       1
              *     ]
@@ -8038,11 +8057,13 @@ export interface components {
             p50?: number | null;
             /**
              * Format: double
+             * @description The time within which 95 % of the deliveries succeeded.
              * @example 1
              */
             p95?: number | null;
             /**
              * Format: double
+             * @description The time within which 99 % of the deliveries succeeded.
              * @example 1
              */
             p99?: number | null;
@@ -8982,13 +9003,13 @@ export interface operations {
                      *             ],
                      *             "deliverAt": "2026-01-31T12:00:00.000000Z",
                      *             "deliveries": {
-                     *               "cancelled": {},
-                     *               "dead": {},
-                     *               "held": {},
-                     *               "pending": {},
-                     *               "retrying": {},
-                     *               "sending": {},
-                     *               "succeeded": {}
+                     *               "cancelled": 1,
+                     *               "dead": 1,
+                     *               "held": 1,
+                     *               "pending": 1,
+                     *               "retrying": 1,
+                     *               "sending": 1,
+                     *               "succeeded": 1
                      *             },
                      *             "eventId": "invoice-42-paid",
                      *             "eventType": "invoice.paid",
@@ -9142,13 +9163,13 @@ export interface operations {
                      *             ],
                      *             "deliverAt": "2026-01-31T12:00:00.000000Z",
                      *             "deliveries": {
-                     *               "cancelled": {},
-                     *               "dead": {},
-                     *               "held": {},
-                     *               "pending": {},
-                     *               "retrying": {},
-                     *               "sending": {},
-                     *               "succeeded": {}
+                     *               "cancelled": 1,
+                     *               "dead": 1,
+                     *               "held": 1,
+                     *               "pending": 1,
+                     *               "retrying": 1,
+                     *               "sending": 1,
+                     *               "succeeded": 1
                      *             },
                      *             "eventId": "invoice-42-paid",
                      *             "eventType": "invoice.paid",
@@ -12016,13 +12037,13 @@ export interface operations {
                      *             ],
                      *             "deliverAt": "2026-01-31T12:00:00.000000Z",
                      *             "deliveries": {
-                     *               "cancelled": {},
-                     *               "dead": {},
-                     *               "held": {},
-                     *               "pending": {},
-                     *               "retrying": {},
-                     *               "sending": {},
-                     *               "succeeded": {}
+                     *               "cancelled": 1,
+                     *               "dead": 1,
+                     *               "held": 1,
+                     *               "pending": 1,
+                     *               "retrying": 1,
+                     *               "sending": 1,
+                     *               "succeeded": 1
                      *             },
                      *             "eventId": "invoice-42-paid",
                      *             "eventType": "invoice.paid",
@@ -12592,13 +12613,13 @@ export interface operations {
                      *             ],
                      *             "deliverAt": "2026-01-31T12:00:00.000000Z",
                      *             "deliveries": {
-                     *               "cancelled": {},
-                     *               "dead": {},
-                     *               "held": {},
-                     *               "pending": {},
-                     *               "retrying": {},
-                     *               "sending": {},
-                     *               "succeeded": {}
+                     *               "cancelled": 1,
+                     *               "dead": 1,
+                     *               "held": 1,
+                     *               "pending": 1,
+                     *               "retrying": 1,
+                     *               "sending": 1,
+                     *               "succeeded": 1
                      *             },
                      *             "eventId": "invoice-42-paid",
                      *             "eventType": "invoice.paid",
