@@ -96,7 +96,7 @@ async fn an_id_leads_to_its_object() {
     let batch = world.post("/batch", r#"{"name": "b"}"#).await;
     let mut known =
         vec![(application.clone(), "application"), (endpoint, "endpoint"), (message, "message"), (job, "job")];
-    if batch.status < 300 {
+    if batch.status.is_success() {
         known.push((batch.text("/id"), "batch"));
     }
     for (id, kind) in known {
