@@ -70,8 +70,8 @@ pub(crate) struct DeliveryOut {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReasonOut {
     /// The reason. While pending: `scheduled` (waits for `deliverAt`), `retry`, `backOff` (the endpoint asked for a pause
-    /// or timed out), `queued` (due, waits for its turn) or `cancelRequested`. While held: `endpointDisabled`. While
-    /// sending: `sending` or `cancelRequested`. Once dead: `exhausted` (no attempts left), `gone` (the receiver answered
+    /// or timed out), `queued` (due, waits for its turn) or `cancelRequested`. While held: `endpointDisabled` or
+    /// `endpointPaused`. While sending: `sending` or `cancelRequested`. Once dead: `exhausted` (no attempts left), `gone` (the receiver answered
     /// 410) or `crashed`. At the end: `delivered`, `cancelled` or `endpointDeleted`. Later versions may add reasons.
     #[schema(value_type = String, example = "retry")]
     kind: &'static str,

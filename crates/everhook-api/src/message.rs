@@ -149,9 +149,11 @@ pub(crate) struct DeliveryTallyOut {
     pending: u64,
     /// Waiting after a failed attempt.
     retrying: u64,
+    /// Being sent now.
     sending: u64,
     /// Waiting because the endpoint is disabled.
     held: u64,
+    /// Delivered.
     succeeded: u64,
     dead: u64,
     cancelled: u64,

@@ -3,13 +3,14 @@
 -- has a few.
 -- Differs: many messages at once.
 select
-    {message: Message; payload = substr(message.payload, 1, :payload_bytes)},
+    {message: Message; payload = substr(message.payload, 1, part.bytes)},
     coalesce(open.is_open, false), coalesce(open.is_dead, false), coalesce(tried.has_succeeded, false),
     tried.end_state, tried.class, tried.status, tried.started_at
 from unnest(:wanted)
     join everhook.message on message.environment = any (array[wanted.environment])
         and message.application = wanted.application
         and message.id = wanted.id
+    cross join (select :payload_bytes::integer as bytes) as part
     left join lateral (
         select bool_or(task.state <> 2) as is_open, bool_or(task.state = 2) as is_dead
         from (

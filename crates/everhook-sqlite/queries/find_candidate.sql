@@ -1,7 +1,7 @@
 -- Find a message with the beginning of its payload, and its history at an endpoint. Indexes: the primary keys.
 -- Differs: one message at a time.
 select
-    {message: Message; payload = substr(message.payload, 1, :payload_bytes)},
+    {message: Message; payload = substr(message.payload, 1, part.bytes)},
     exists (
         select 1
         from task
@@ -28,6 +28,7 @@ select
     ),
     last.end_state, last.class, last.status, last.started_at
 from message
+    cross join (select :payload_bytes as bytes) as part
     left join (
         select end_state, class, status, started_at
         from attempt

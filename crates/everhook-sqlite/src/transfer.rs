@@ -7,6 +7,7 @@ use everhook_store::transfer::{TransferRow, TransferTable, TransferValue};
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 
+use crate::error::Fault;
 use crate::open::{self, Cause, ConnectionRole, SqliteOpenError};
 use crate::{clock, close_node_sessions, egress, migrate};
 
@@ -70,11 +71,12 @@ impl SqliteTransfer {
 
     /// Pauses the egress of this store, whose tasks now belong to its copy.
     pub fn retire(&self, reason: &str) -> Result<(), SqliteOpenError> {
-        // The statement fails only with an error of SQLite: it reads no row.
-        egress::start(&self.conn, reason, clock::wall()).map_err(|fault| match fault {
-            crate::error::Fault::Sql(error) => Cause::from(error).at(&self.file),
-            crate::error::Fault::Corrupt { .. } => open::missing(&self.file),
-        })
+        let paused = egress::start(&self.conn, reason, clock::wall()).map_err(|fault| match fault {
+            Fault::Sql(error) => error,
+            // The statement reads no row that could be corrupt.
+            Fault::Corrupt { .. } => rusqlite::Error::InvalidQuery,
+        });
+        paused.map_err(|error| Cause::from(error).at(&self.file))
     }
 
     fn read_tables(&self) -> Result<Vec<TransferTable>, rusqlite::Error> {

@@ -85,6 +85,13 @@ fn a_link_leads_to_a_file_or_a_folder() {
 }
 
 #[test]
+fn the_index_has_every_page() {
+    let files =
+        [("docs/README.md", "| [A](a.md#top) | x |"), ("docs/a.md", ""), ("docs/b.md", ""), ("docs/adr/c.md", "")];
+    check(text::pages_are_indexed, &files, &["docs/b.md:1"]);
+}
+
+#[test]
 fn unfinished_work_names_an_issue() {
     let word = concat!("TO", "DO");
     check(text::unfinished_work, &[("a.rs", &format!("// {word}: later"))], &["a.rs:1"]);

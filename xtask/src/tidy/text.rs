@@ -1,5 +1,6 @@
 //! Rules about text: documents, comments, and words that must not appear.
 
+use std::collections::BTreeSet;
 use std::path::{Component, Path};
 
 use super::{Finding, Tree};
@@ -80,6 +81,19 @@ pub(super) fn links_resolve(tree: &Tree) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// `docs/README.md` has a link to every page beside it.
+pub(super) fn pages_are_indexed(tree: &Tree) -> Vec<Finding> {
+    const INDEX: &str = "docs/README.md";
+    let index = tree.text(INDEX);
+    let linked: BTreeSet<_> = index.lines().flat_map(links).map(|target| resolve(INDEX, target)).collect();
+    let is_page = |path: &str| {
+        let name = path.strip_prefix("docs/").filter(|name| name.ends_with(".md") && !name.contains('/'));
+        name.is_some() && path != INDEX
+    };
+    let missing = tree.iter().map(|(path, _)| path).filter(|path| is_page(path) && !linked.contains(*path));
+    missing.map(|path| Finding::new(path, 1, format!("is not in the index: add it to {INDEX}"))).collect()
 }
 
 /// The targets of `[text](target)` that point into the repository, without anchors.

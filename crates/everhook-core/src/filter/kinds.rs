@@ -127,7 +127,8 @@ fn binary(operator: Operator, left: &Node, right: &Node) -> Result<Kind, Mistake
             match (left_kind, right_kind) {
                 (left, right) if left == right => Ok(left),
                 _ if is_known => Err((right.at, "adds a number and a text".to_owned())),
-                _ => Ok(Kind::Unknown),
+                // The known side decides: a text and a number cannot be added.
+                (Kind::Unknown, known) | (known, _) => Ok(known),
             }
         }
         Operator::Subtract | Operator::Multiply | Operator::Divide | Operator::Remainder => {

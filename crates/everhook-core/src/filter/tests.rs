@@ -148,6 +148,7 @@ fn mistakes_are_found_before_the_first_message_and_have_a_place() {
     check("payload.a # b", "has an unexpected character '#', at character 11");
     check("'abc", "has a text without an end, at character 1");
     check("1 + 2", "must be true or false as a whole, at character 3");
+    check("payload.a + 1", "must be true or false as a whole, at character 11");
     check("eventType == 3", "compares values of different kinds, at character 14");
     check("eventType > 3", "compares a number with a text, at character 13");
     check("!eventType", "requires a truth value after '!', at character 2");
@@ -165,7 +166,7 @@ fn mistakes_are_found_before_the_first_message_and_have_a_place() {
     check("tags.exists(a, channels.exists(b, a == b))", "must not have a loop inside a loop, at character 24");
     check(&"!".repeat(30), "must not be nested deeper than 24 levels, at character 24");
     check(&"(".repeat(30), "must not be nested deeper than 24 levels, at character 25");
-    check(&format!("true{}", "||true".repeat(120)), "must have at most 200 parts, at character 595");
+    check(&format!("true{}", "||true".repeat(120)), "must have at most 200 parts, at character 599");
     check(&"a".repeat(1025), "must have at most 1024 bytes, at character 1");
 }
 

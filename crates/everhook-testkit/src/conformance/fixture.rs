@@ -14,7 +14,8 @@ use everhook_core::application::Application;
 use everhook_core::delivery::DeliveryState;
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::fair::GroupedLane;
-use everhook_core::fanout;
+use everhook_core::fanout::Audience;
+use everhook_core::filter::Facts;
 use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, Id, LaneId, MessageId, OrgId, SessionId};
 use everhook_core::lifecycle::{EndState, NextRow};
 use everhook_core::message::{Message, Rest};
@@ -331,10 +332,9 @@ impl<S: Stage + ?Sized> Fixture<S> {
         }
         let endpoints = std::mem::take(&mut *self.bystander.endpoints.lock().unwrap());
         let new = self.shadow(&self.message());
-        let wanting = endpoints
-            .iter()
-            .filter(|endpoint| !endpoint.is_polled() && fanout::wants(endpoint, &new.message.event_type, &[]))
-            .count();
+        let facts = Facts::of(&new.message);
+        let wants = |endpoint: &&Endpoint| !endpoint.is_polled() && Audience::Subscribers.includes(endpoint, &facts);
+        let wanting = endpoints.iter().filter(wants).count();
         let append = Append { fast: Some(self.bystanding()), messages: vec![new] };
         match &self.store.append(append).await.unwrap()[..] {
             [Appended::Accepted { leased, pending: 0, .. }] => assert_eq!(leased.len(), wanting, "{leased:?}"),

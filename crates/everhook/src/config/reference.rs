@@ -22,6 +22,8 @@ the values in force with their sources, `everhook config check` checks them, and
 machine.
 ";
 
+/// Names in a heading besides the first one.
+const NAMES_BESIDE_MAX: usize = 2;
 /// Settings with a flag of `everhook serve`.
 const FLAGS: [&str; 6] = ["listen", "listen_ops", "public_url", "role", "data", "database"];
 
@@ -75,7 +77,11 @@ fn section(paragraph: &Paragraph) -> String {
         return format!("\n## `{name}`\n\n{}\n\n```toml\n{}\n```\n", comment.join("\n"), example.join("\n"));
     }
     let names: Vec<_> = settings.iter().map(|(name, _)| format!("`{name}`")).collect();
-    let mut text = format!("\n## {}\n\n{}\n\n", names.join(", "), comment.join("\n"));
+    let heading = match names.as_slice() {
+        [first, rest @ ..] if rest.len() > NAMES_BESIDE_MAX => format!("{first} and {} more", rest.len()),
+        all => all.join(", "),
+    };
+    let mut text = format!("\n## {heading}\n\n{}\n\n", comment.join("\n"));
     text += "| setting | type | default | variable | flag |\n|---|---|---|---|---|\n";
     for (name, default) in settings {
         let default = default.as_ref().map_or_else(|| "none".to_owned(), |default| format!("`{default}`"));

@@ -5,6 +5,7 @@ mod ahead;
 mod changes;
 mod coalesced;
 mod doubt;
+mod egress;
 mod exhausted;
 mod faulty;
 mod fixture;

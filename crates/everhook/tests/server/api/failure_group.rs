@@ -20,7 +20,7 @@ async fn world(dead: usize) -> World {
 #[tokio::test]
 async fn dead_deliveries_are_grouped_and_a_group_can_be_noted() {
     let world = world(3).await;
-    insta::assert_snapshot!(world.get("/failure-group").await, @"");
+    insta::assert_snapshot!(world.get("/failure-group").await, @r#"200 {"data":[{"id":"ep_#1.5xx","appId":"app_#2","appName":"An application","endpointId":"ep_#1","url":"http://127.0.0.1:9/main","class":"5xx","count":3,"firstDiedAt":"<time>","lastDiedAt":"<time>","state":"open"}],"iterator":"ep_#1","done":true}"#);
     let id = world.get("/failure-group").await.text("/data/0/id");
     let path = format!("/failure-group/{id}");
     let acknowledged = world.post(&format!("{path}/acknowledge"), r#"{"note": "asked them"}"#).await;
@@ -38,9 +38,9 @@ async fn bad_requests_for_groups_name_the_problem() {
     let world = world(1).await;
     let id = world.get("/failure-group").await.text("/data/0/id");
     let post = async |path: String, body: &str| world.post(&path, body).await;
-    insta::assert_snapshot!(post(format!("/failure-group/{id}/resolve"), r#"{"remark": "a"}"#).await, @"");
+    insta::assert_snapshot!(post(format!("/failure-group/{id}/resolve"), r#"{"remark": "a"}"#).await, @r#"422 {"detail":[{"loc":["body","remark"],"msg":"is not a known field: use one of note","type":"value_error"}]}"#);
     let long = json!({ "note": "x".repeat(1001) }).to_string();
-    insta::assert_snapshot!(post(format!("/failure-group/{id}/resolve"), &long).await, @"");
+    insta::assert_snapshot!(post(format!("/failure-group/{id}/resolve"), &long).await, @r#"422 {"detail":[{"loc":["body","note"],"msg":"must have at most 1000 characters","type":"value_error"}]}"#);
     for unknown in [id.replace("5xx", "timeout"), id.replace("5xx", "moon"), "nonsense".to_owned()] {
         assert_eq!(world.get(&format!("/failure-group/{unknown}")).await.code(), (404, "not_found".to_owned()));
         assert_eq!(post(format!("/failure-group/{unknown}/redrive"), "").await.status, 404);

@@ -18,7 +18,7 @@ async fn an_overview_has_every_part_before_the_first_message() {
         assert_eq!(steps.as_array().unwrap().len(), 15, "{name}");
     }
     let names: Vec<_> = series.keys().map(String::as_str).collect();
-    assert_eq!(names, ["t", "accepted", "delivered", "failed", "dead", "p50", "p95", "p99"]);
+    assert_eq!(names, ["accepted", "dead", "delivered", "failed", "p50", "p95", "p99", "t"]);
     let totals = &overview["totals"];
     assert_eq!((&totals["successRate"], &totals["oldestDueSeconds"]), (&Value::Null, &Value::Null));
     for list in ["failures", "topEndpoints", "queues"] {
@@ -119,9 +119,10 @@ async fn a_list_of_messages_counts_their_deliveries_on_request() {
     world.application("acme").await;
     world.message("acme", "to.nobody").await;
     world.endpoint("acme", "one").await;
-    for row in [NextRow::Gone, NextRow::Dead, NextRow::Pending { due_in: Duration::from_secs(3600) }] {
+    let retry = NextRow::Pending { due_in: Duration::from_secs(3600) };
+    for (status, row) in [(200, NextRow::Gone), (500, NextRow::Dead), (500, retry)] {
         world.message("acme", "a.b").await;
-        world.deliver(500, b"", row).await;
+        world.deliver(status, b"", row).await;
     }
     world.endpoint("acme", "two").await;
     world.message("acme", "a.b").await;

@@ -14,6 +14,7 @@ mod commands;
 mod contract;
 mod copy;
 mod crash;
+mod dashboard;
 mod delivery;
 mod doctor;
 mod egress;
