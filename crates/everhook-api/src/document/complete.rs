@@ -12,7 +12,7 @@ use super::words::{DESCRIPTIONS, RELATED, TEXTS};
 
 const REFERENCE: &str = "#/components/schemas/";
 /// Schemas refer to each other to this depth at most; deeper examples are empty.
-const DEPTH_MAX: usize = 8;
+const DEPTH_MAX: usize = 10;
 /// A failure of so many operations is written once. No status has two of them.
 const SHARED_MIN: usize = 20;
 
