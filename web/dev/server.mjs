@@ -1,6 +1,6 @@
 // A gateway for looking at the dashboard before the server embeds it: it serves dist/ with the policy of the server,
 // keeps sessions in memory, forwards /api to a running Everhook with its key, and makes up GET /api/v1/overview if the
-// server lacks it. Only for development: tests of behaviour run against the real binary (e2e/).
+// server lacks it. Without a key it forwards sessions, too. Only for development: tests of behaviour run against the real binary (e2e/).
 //
 //   EVERHOOK_URL=http://127.0.0.1:8071 EVERHOOK_KEY=… node dev/server.mjs [port]
 
@@ -31,7 +31,7 @@ createServer((request, response) => {
 
 async function handle(request, response) {
   const url = new URL(request.url, 'http://gateway');
-  if (url.pathname === '/auth/session') return session(request, response);
+  if (url.pathname === '/auth/session') return key ? session(request, response) : forward(request, response, url);
   if (url.pathname.startsWith('/api/')) return forward(request, response, url);
   return file(response, url.pathname);
 }
@@ -64,8 +64,8 @@ async function forward(request, response, url) {
   const found = sessions.get(cookie(request));
   const headers = { ...request.headers };
   delete headers.host;
-  delete headers.cookie;
-  if (!headers.authorization && found) {
+  if (key) delete headers.cookie;
+  if (key && !headers.authorization && found) {
     if (request.method !== 'GET' && headers['x-csrf-token'] !== found.csrf) {
       response.writeHead(403, { 'content-type': 'application/json' });
       return response.end(JSON.stringify({ code: 'csrf', detail: 'The x-csrf-token header is missing or wrong.' }));
@@ -82,6 +82,7 @@ async function forward(request, response, url) {
   }
   const out = { 'content-type': answer.headers.get('content-type') ?? 'application/json' };
   if (answer.headers.get('retry-after')) out['retry-after'] = answer.headers.get('retry-after');
+  if (answer.headers.get('set-cookie')) out['set-cookie'] = answer.headers.get('set-cookie');
   response.writeHead(answer.status, out);
   response.end(Buffer.from(await answer.arrayBuffer()));
 }

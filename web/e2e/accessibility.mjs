@@ -58,12 +58,39 @@ async function everyScreen(width, theme, { browser, problems, out }) {
   await context.close();
 }
 
+async function paletteAndPortal({ page, signIn: enter, problems, shot }) {
+  await enter();
+  await page.getByRole('button', { name: /Search or paste an id/ }).click();
+  await page.getByPlaceholder('Search or paste an id').fill('end');
+  await page.getByRole('option').first().waitFor();
+  await examine(page, 'palette', problems);
+  await shot('palette');
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('?');
+  await page.getByRole('dialog').waitFor();
+  await examine(page, 'shortcuts', problems);
+  const app = await first('/app');
+  if (!app) return;
+  const endpoint = await first(`/app/${app.id}/endpoint`);
+  const { url } = await call('POST', `/auth/app-portal-access/${app.id}`, {});
+  const { pathname, hash } = new URL(url);
+  await page.goto(base + pathname + hash);
+  for (const path of ['', '/logs', '/events', endpoint ? `/endpoints/${endpoint.id}` : '']) {
+    if (path) await page.goto(base + pathname + path);
+    await page.getByRole('heading', { level: 1 }).waitFor();
+    await settled(page);
+    await examine(page, `portal${path}`, problems);
+  }
+}
+
+const palette_and_portal_are_accessible = (world) => paletteAndPortal(world);
 const every_screen_is_accessible_wide_and_light = (world) => everyScreen(1440, 'light', world);
 const every_screen_is_accessible_wide_and_dark = (world) => everyScreen(1440, 'dark', world);
 const every_screen_is_accessible_narrow_and_light = (world) => everyScreen(390, 'light', world);
 const every_screen_is_accessible_narrow_and_dark = (world) => everyScreen(390, 'dark', world);
 
 export default [
+  palette_and_portal_are_accessible,
   every_screen_is_accessible_wide_and_light,
   every_screen_is_accessible_wide_and_dark,
   every_screen_is_accessible_narrow_and_light,

@@ -15,7 +15,7 @@ import journey from './journey.mjs';
 import portal from './portal.mjs';
 import speed from './speed.mjs';
 
-const out = fileURLToPath(new URL('./out', import.meta.url));
+const out = process.env.EVERHOOK_SHOTS ?? fileURLToPath(new URL('./out', import.meta.url));
 mkdirSync(out, { recursive: true });
 const wanted = process.argv[2] ?? '';
 // The journey is first: it needs an empty environment for the first start.

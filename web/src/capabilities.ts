@@ -45,6 +45,7 @@ export const offers = {
   filterTest: has('POST', '/app/{app_id}/endpoint/{endpoint_id}/filter/test'),
   endpointSeries: has('GET', '/app/{app_id}/endpoint/{endpoint_id}/series'),
   endpointPause: has('POST', '/app/{app_id}/endpoint/{endpoint_id}/pause'),
+  failureGroups: has('GET', '/failure-group'),
   lookup: has('GET', '/lookup/{id}'),
   config: has('GET', '/config'),
   portalSettings: has('GET', '/portal-settings'),

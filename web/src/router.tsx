@@ -20,7 +20,11 @@ const root = createRootRoute({
     </>
   ),
   notFoundComponent: NotFound,
-  errorComponent: ({ error, reset }) => <Failure error={error} retry={reset} what="This page" />,
+  errorComponent: ({ error }) => (
+    <main className="lone">
+      <Failure error={error} retry={() => location.reload()} what="The dashboard" />
+    </main>
+  ),
 });
 
 const signIn = createRoute({

@@ -9,6 +9,7 @@ use everhook_core::id::{ApplicationId, EnvironmentId};
 use everhook_core::limits::TITLE_CHARS_MAX;
 use everhook_core::name::{Metadata, Name};
 use everhook_core::policy::Settings;
+use everhook_core::policy::effective::Level;
 use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
 use everhook_core::violation::Violation;
@@ -300,7 +301,7 @@ impl ApplicationIn {
         let name = input::some_text("name", self.name, TITLE_CHARS_MAX)?;
         let throttle_rate = input::throttle_rate(self.throttle_rate.or(self.rate_limit))?;
         let metadata = input::metadata(self.metadata.unwrap_or_default())?;
-        let policy = policy::changed(self.policy, old.as_ref().and_then(|old| old.policy.clone()))?;
+        let policy = policy::changed(self.policy, old.as_ref().and_then(|old| old.policy.clone()), Level::Application)?;
         if let Some(old) = old {
             return Ok(Application { uid, name, throttle_rate, policy, metadata, ..old });
         }

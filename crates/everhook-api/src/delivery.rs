@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use everhook_core::delivery::{DeliveryKey, DeliveryState, Reason};
+use everhook_core::delivery::{DeliveryKey, DeliveryState, DeliveryTally, Reason};
 use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, MessageId};
-use everhook_core::limits::SCAN_ROWS_MAX;
+use everhook_core::limits::{PAGE_MAX, SCAN_ROWS_MAX};
 use everhook_core::name::Name;
 use everhook_core::outcome::Class;
-use everhook_core::scope::Scope;
+use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
 use everhook_core::violation::at;
 use everhook_store::catalog::{Order, Slice};
@@ -70,8 +70,8 @@ pub(crate) struct DeliveryOut {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReasonOut {
     /// The reason. While pending: `scheduled` (waits for `deliverAt`), `retry`, `backOff` (the endpoint asked for a pause
-    /// or timed out), `queued` (due, waits for its turn) or `cancelRequested`. While held: `endpointDisabled`. While
-    /// sending: `sending` or `cancelRequested`. Once dead: `exhausted` (no attempts left), `gone` (the receiver answered
+    /// or timed out), `queued` (due, waits for its turn) or `cancelRequested`. While held: `endpointDisabled` or
+    /// `endpointPaused`. While sending: `sending` or `cancelRequested`. Once dead: `exhausted` (no attempts left), `gone` (the receiver answered
     /// 410) or `crashed`. At the end: `delivered`, `cancelled` or `endpointDeleted`. Later versions may add reasons.
     #[schema(value_type = String, example = "retry")]
     kind: &'static str,
@@ -222,6 +222,27 @@ pub(crate) async fn find(api: &Api, of: &OfMessage, endpoint: EndpointId) -> Res
     };
     let found = api.read(query::Deliveries { scope: Scope::of(of.environment), filter }).await?.rows.pop();
     found.ok_or_else(|| ApiError::not_found(format_args!("delivery of {} to {endpoint}", of.message.id)))
+}
+
+/// Counts the deliveries of a message by state.
+pub(crate) async fn tally(api: &Api, scope: AppScope, message: MessageId) -> Result<DeliveryTally, ApiError> {
+    let mut tally = DeliveryTally::default();
+    let mut after = None;
+    loop {
+        let slice = Slice { after, order: Order::Ascending, limit: PAGE_MAX };
+        let filter = DeliveryFilter {
+            message: Some(message),
+            ..DeliveryFilter::of(Some(scope.application), slice, SCAN_ROWS_MAX)
+        };
+        let found = api.read(query::Deliveries { scope: Scope::of(scope.environment), filter }).await?.rows;
+        for record in &found {
+            tally.add(record.state, record.open.map_or(0, |open| open.task.tries));
+        }
+        if found.len() < PAGE_MAX {
+            return Ok(tally);
+        }
+        after = found.last().map(DeliveryRecord::key);
+    }
 }
 
 impl DeliveryOut {

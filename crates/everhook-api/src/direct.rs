@@ -3,7 +3,7 @@
 //! The URL becomes an endpoint of the application that subscribes to nothing, so that its deliveries are guarded, signed,
 //! retried, limited and shown like all others. All messages to the same URL share the endpoint.
 
-use everhook_core::endpoint::{self, Endpoint, EndpointState};
+use everhook_core::endpoint::{self, Endpoint};
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId};
 use everhook_core::scope::AppScope;
 use everhook_core::violation::at;
@@ -46,9 +46,9 @@ pub(crate) async fn find_or_create(
         let rule = format!("leads to the endpoint {}, whose URL was changed: delete that endpoint first", endpoint.id);
         return Err(at("url").breaks(rule).into());
     }
-    match endpoint.state {
-        EndpointState::Enabled => Ok(endpoint.id),
-        EndpointState::Disabled | EndpointState::Gone => {
+    match endpoint.accepts() {
+        true => Ok(endpoint.id),
+        false => {
             let detail = format!("The endpoint {} for this URL is disabled: enable it, then send again.", endpoint.id);
             Err(ApiError::bad_request("endpoint_disabled", detail))
         }

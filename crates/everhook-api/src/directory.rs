@@ -33,7 +33,9 @@ pub(crate) struct PlacedEndpointOut {
     endpoint: EndpointOut,
     #[schema(value_type = String)]
     app_id: ApplicationId,
+    /// The name of the application.
     app_name: String,
+    /// The uid of the application.
     #[schema(value_type = Option<String>)]
     app_uid: Option<Name>,
     /// `enabled`, `disabled` or `gone`.

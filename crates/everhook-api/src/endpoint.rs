@@ -14,6 +14,7 @@ use everhook_core::limits::{
 use everhook_core::name::{Metadata, Name};
 use everhook_core::operational::OperationalEvent;
 use everhook_core::policy::Settings;
+use everhook_core::policy::effective::Level;
 use everhook_core::poll::POLL_URL;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::signing::{SigningKey, SigningKeys};
@@ -482,7 +483,7 @@ impl EndpointIn {
             throttle_rate: input::throttle_rate(self.throttle_rate.or(self.rate_limit))?,
             metadata: input::metadata(self.metadata.unwrap_or_default())?,
             version: self.version.unwrap_or(1),
-            policy: policy::changed(self.policy, old.policy)?,
+            policy: policy::changed(self.policy, old.policy, Level::Endpoint)?,
             filter: filter::changed(self.filter, old.filter)?,
             ..old
         })

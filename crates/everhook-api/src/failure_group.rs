@@ -38,6 +38,7 @@ pub(crate) struct FailureGroupOut {
     id: String,
     #[schema(value_type = String)]
     app_id: ApplicationId,
+    /// The name of the application.
     app_name: String,
     #[schema(value_type = String)]
     endpoint_id: EndpointId,
@@ -50,6 +51,7 @@ pub(crate) struct FailureGroupOut {
     /// The time of the first death among the counted deliveries.
     #[schema(value_type = String, format = DateTime)]
     first_died_at: Timestamp,
+    /// The time of the last death.
     #[schema(value_type = String, format = DateTime)]
     last_died_at: Timestamp,
     /// `open`, `acknowledged` or `resolved`. A resolved group is open again after another delivery has died.

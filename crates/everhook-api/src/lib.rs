@@ -34,6 +34,7 @@ mod example;
 mod failure_group;
 mod filter;
 mod health;
+mod http_metrics;
 mod idempotency;
 mod input;
 mod integration;
@@ -74,6 +75,7 @@ mod worker;
 
 pub use crate::document::openapi;
 pub use crate::health::ops_router;
+pub use crate::http_metrics::HttpMetrics;
 pub use crate::limits::CONNECTIONS_MAX;
 pub use crate::outbox::NamedOutbox;
 pub use crate::routes::router;

@@ -13,6 +13,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use everhook_core::delivery::DeliveryTally;
 use everhook_core::draft::{self, Draft};
 use everhook_core::fanout::Audience;
 use everhook_core::id::{ApplicationId, EnvironmentId, MessageId};
@@ -37,6 +38,7 @@ use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::application::{self, ApplicationIn};
+use crate::delivery;
 use crate::direct;
 use crate::error::ApiError;
 use crate::input::{self, Input};
@@ -135,6 +137,35 @@ pub(crate) struct MessageOut<'a> {
     #[serde(skip_serializing_if = "is_false")]
     #[schema(required = false)]
     suppressed: bool,
+    /// The deliveries of the message, by state; only in a list with `with_deliveries`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deliveries: Option<DeliveryTallyOut>,
+}
+
+/// The deliveries of a message, by state.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+pub(crate) struct DeliveryTallyOut {
+    /// Waiting for the first attempt.
+    pending: u64,
+    /// Waiting after a failed attempt.
+    retrying: u64,
+    /// Being sent now.
+    sending: u64,
+    /// Waiting because the endpoint is disabled.
+    held: u64,
+    /// Delivered.
+    succeeded: u64,
+    dead: u64,
+    cancelled: u64,
+}
+
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct TallyParams {
+    /// Include the number of deliveries of each message, by state. Default: false.
+    #[serde(deserialize_with = "crate::query::one")]
+    with_deliveries: Option<bool>,
 }
 
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -259,7 +290,7 @@ pub(crate) async fn show_repeated(
 /// List the messages of an application, newest first.
 #[utoipa::path(
     get, path = "/api/v1/app/{app_id}/msg", operation_id = "v1.message.list", tag = "Message",
-    params(ApplicationPath, PageParams, FilterParams, ContentParams),
+    params(ApplicationPath, PageParams, FilterParams, ContentParams, TallyParams),
     responses((status = 200, body = Page<MessageOut>))
 )]
 async fn list(
@@ -268,6 +299,7 @@ async fn list(
     Query(page): Query<PageParams>,
     Query(filter): Query<FilterParams>,
     Query(content): Query<ContentParams>,
+    Query(TallyParams { with_deliveries }): Query<TallyParams>,
 ) -> Result<Response, ApiError> {
     let cursor = filter.cursor(&page)?;
     let filter = MessageFilter {
@@ -281,9 +313,18 @@ async fn list(
     };
     let scope = AppScope::of(environment, application.id);
     let Piece { rows, next } = api.read(query::Messages { scope, filter }).await?;
+    let mut tallies = BTreeMap::new();
+    for row in rows.iter().filter(|_| with_deliveries == Some(true)) {
+        tallies.insert(row.id, delivery::tally(&api, scope, row.id).await?);
+    }
     let piece = Piece { rows: rows.iter().collect::<Vec<&Message>>(), next };
     let now = api.now();
-    let page = cursor.page_of(piece, |row| row.id, |row| MessageOut::new(row, now, &content, None));
+    let show = |row: &'_ Message| tallies.get(&row.id).copied().map(DeliveryTallyOut::from);
+    let page = cursor.page_of(
+        piece,
+        |row| row.id,
+        |row| MessageOut { deliveries: show(row), ..MessageOut::new(row, now, &content, None) },
+    );
     Ok(Json(page).into_response())
 }
 
@@ -513,6 +554,7 @@ impl<'a> MessageOut<'a> {
             deliver_at: message.rest.deliver_at,
             redrive_of: message.rest.redrive_of,
             suppressed: false,
+            deliveries: None,
         }
     }
 }
@@ -552,5 +594,12 @@ impl FilterParams {
         let cursor = Cursor::new(page, Order::Descending)?;
         let starts_after = self.after.is_some() && self.before.is_none();
         Ok(if starts_after { cursor.or_last() } else { cursor })
+    }
+}
+
+impl From<DeliveryTally> for DeliveryTallyOut {
+    fn from(tally: DeliveryTally) -> DeliveryTallyOut {
+        let DeliveryTally { pending, retrying, sending, held, succeeded, dead, cancelled } = tally;
+        DeliveryTallyOut { pending, retrying, sending, held, succeeded, dead, cancelled }
     }
 }

@@ -54,7 +54,9 @@ pub(crate) struct OverviewOut {
     range: &'static str,
     /// The length of a step of the series.
     step_seconds: u64,
+    /// Counts per step.
     series: SeriesOut,
+    /// Open tasks now, and sums of the range.
     totals: TotalsOut,
     /// Failed attempts in the range, by class, most first.
     failures: Vec<FailureOut>,
@@ -81,7 +83,9 @@ pub(crate) struct SeriesOut {
     dead: Vec<u64>,
     /// The median time from acceptance to delivery, in milliseconds; null without deliveries. Precise to 7 %.
     p50: Vec<Option<f64>>,
+    /// The time within which 95 % of the deliveries succeeded.
     p95: Vec<Option<f64>>,
+    /// The time within which 99 % of the deliveries succeeded.
     p99: Vec<Option<f64>>,
 }
 
@@ -115,7 +119,9 @@ pub(crate) struct TotalsOut {
     oldest_due_seconds: Option<f64>,
     /// Times from acceptance to delivery over the whole range, in milliseconds.
     p50: Option<f64>,
+    /// The time within which 95 % of the deliveries succeeded.
     p95: Option<f64>,
+    /// The time within which 99 % of the deliveries succeeded.
     p99: Option<f64>,
 }
 
@@ -134,6 +140,7 @@ pub(crate) struct FailureOut {
 pub(crate) struct FailingEndpointOut {
     #[schema(value_type = String)]
     app_id: ApplicationId,
+    /// The name of the application.
     app_name: String,
     #[schema(value_type = String)]
     endpoint_id: EndpointId,
@@ -143,6 +150,7 @@ pub(crate) struct FailingEndpointOut {
     /// The class of the last failure.
     #[schema(value_type = String)]
     class: &'static str,
+    /// The time of the last failure.
     #[schema(value_type = String, format = DateTime)]
     last_failure_at: Timestamp,
 }

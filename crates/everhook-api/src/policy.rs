@@ -49,6 +49,12 @@ pub(crate) struct PolicySchema {
     /// application and environment applies. Deliveries beyond it die at their next failure.
     #[schema(minimum = 0, maximum = 100)]
     retry_budget: Option<u32>,
+    /// Only for endpoints: whether new messages are accepted and their deliveries wait, until this is false or absent.
+    paused: Option<bool>,
+    /// Only for endpoints: `skip` (default) leaves messages out that are accepted while the endpoint is disabled; `hold`
+    /// lets their deliveries wait until it is enabled.
+    #[schema(value_type = Option<String>, pattern = "^(skip|hold)$")]
+    while_disabled: Option<()>,
     /// An additional signature header for receivers that migrate, or `"none"`.
     #[schema(value_type = Option<Value>)]
     legacy_signature: Option<()>,
@@ -116,6 +122,8 @@ pub(crate) struct EffectiveOut {
     final_statuses: SettingOut,
     retry_budget: SettingOut,
     timeout_seconds: SettingOut,
+    paused: SettingOut,
+    while_disabled: SettingOut,
     legacy_signature: SettingOut,
 }
 
@@ -183,7 +191,7 @@ async fn put_environment(
     InEnvironment { environment }: InEnvironment,
     input: Input,
 ) -> Result<Json<Settings>, ApiError> {
-    let settings = read(&input.json()?, None)?;
+    let settings = read(&input.json()?, None, Level::Environment)?;
     let change = |old: EnvironmentPolicy| Ok(EnvironmentPolicy { settings: settings.clone(), ..old });
     let changed = resource::change(&api, environment, &(), None, change).await?;
     Ok(Json(changed.unwrap_or_default().settings))
@@ -210,19 +218,20 @@ impl ApiResource for EnvironmentPolicy {
 pub(crate) fn changed(
     wanted: Option<Option<Value>>,
     old: Option<Arc<Settings>>,
+    level: Level,
 ) -> Result<Option<Arc<Settings>>, Violation> {
     match wanted {
         None => Ok(old),
         Some(None) => Ok(None),
         Some(Some(value)) => {
-            let settings = read(&value, Some("policy"))?;
+            let settings = read(&value, Some("policy"), level)?;
             Ok((!settings.is_empty()).then(|| Arc::new(settings)))
         }
     }
 }
 
 /// Reads and checks settings. The path of a violation begins with `outer`.
-fn read(value: &Value, outer: Option<&'static str>) -> Result<Settings, Violation> {
+fn read(value: &Value, outer: Option<&'static str>, level: Level) -> Result<Settings, Violation> {
     let settings: Settings = serde_path_to_error::deserialize(value).map_err(|error| {
         let path = error.path().iter().filter_map(segment).collect();
         under(outer, Violation { path, rule: error.inner().to_string() })
@@ -232,7 +241,7 @@ fn read(value: &Value, outer: Option<&'static str>) -> Result<Settings, Violatio
         return Err(under(outer, Violation { path, rule: "is not a setting".to_owned() }));
     }
     settings.check().map_err(|violation| under(outer, violation))?;
-    check_honoured(&settings).map_err(|violation| under(outer, violation))?;
+    check_honoured(&settings, level).map_err(|violation| under(outer, violation))?;
     Ok(settings)
 }
 
@@ -267,14 +276,19 @@ fn unknown(given: &Value, known: &Value) -> Option<Vec<std::borrow::Cow<'static,
 }
 
 /// Refuses settings without effect.
-fn check_honoured(settings: &Settings) -> Result<(), Violation> {
+fn check_honoured(settings: &Settings, level: Level) -> Result<(), Violation> {
+    if level != Level::Endpoint {
+        let of_endpoints =
+            [("paused", settings.paused.is_some()), ("whileDisabled", settings.while_disabled.is_some())];
+        if let Some((name, _)) = of_endpoints.into_iter().find(|(_, is_set)| *is_set) {
+            return Err(at(name).breaks("is a setting of endpoints: set it there"));
+        }
+    }
     let unsupported = [
         ("rate", settings.rate.is_some()),
         ("concurrency", settings.concurrency.is_some()),
         ("breaker", settings.breaker.is_some()),
         ("disableAfterSeconds", settings.disable_after_seconds.is_some()),
-        ("paused", settings.paused.is_some()),
-        ("whileDisabled", settings.while_disabled.is_some()),
         ("ordering", settings.ordering.is_some()),
         ("onDead", settings.on_dead.is_some()),
     ];
@@ -295,6 +309,8 @@ impl EffectiveOut {
             retry_budget: effective.retry_budget.into(),
             timeout_seconds: Sourced { value: effective.timeout.value.as_secs(), origin: effective.timeout.origin }
                 .into(),
+            paused: effective.paused.into(),
+            while_disabled: effective.while_disabled.into(),
             legacy_signature: effective.legacy_signature.into(),
         }
     }

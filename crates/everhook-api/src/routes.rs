@@ -21,6 +21,7 @@ use utoipa::openapi::{Paths, RefOr};
 
 use crate::access;
 use crate::error::ApiError;
+use crate::http_metrics::{self, HttpMetrics};
 use crate::idempotency::{self, Keyed};
 use crate::state::{Api, ApiConfig};
 use crate::strict::{self, Known, KnownByRoute};
@@ -46,6 +47,8 @@ pub fn router(node: Arc<Node>, config: ApiConfig) -> Router {
             .fallback(not_served_here)
             .with_state(api);
     }
+    let observer = (HttpMetrics::default(), Arc::clone(&api.node));
+    api.node.add_metrics(|registry| observer.0.register(registry));
     let document = bytes::Bytes::from(document::openapi());
     let cors = CorsLayer::new()
         .allow_origin(Any)
@@ -61,6 +64,7 @@ pub fn router(node: Arc<Node>, config: ApiConfig) -> Router {
         .fallback(dashboard::fallback.layer(CompressionLayer::new()))
         .method_not_allowed_fallback(method_not_allowed)
         .with_state(api)
+        .layer(from_fn_with_state(observer, http_metrics::observe))
         .layer(cors)
 }
 

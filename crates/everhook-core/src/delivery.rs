@@ -5,6 +5,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::endpoint::{Endpoint, EndpointState};
 use crate::id::{BadId, EndpointId, MessageId};
 use crate::lifecycle::EndState;
 use crate::outcome::Class;
@@ -24,7 +25,7 @@ pub enum DeliveryState {
     /// Waiting for the first attempt or a retry.
     Pending,
     Sending,
-    /// Waiting because the endpoint is disabled.
+    /// Waiting because the endpoint is disabled or paused.
     Held,
     Succeeded,
     /// Out of attempts. A redrive is possible.
@@ -45,8 +46,21 @@ pub enum DeliveryTrace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndpointPresence {
     Enabled,
+    /// Enabled, and paused by a user.
+    Paused,
     Disabled,
     Deleted,
+}
+
+impl EndpointPresence {
+    pub fn of(endpoint: &Endpoint, is_deleted: bool) -> EndpointPresence {
+        match endpoint.state {
+            _ if is_deleted => EndpointPresence::Deleted,
+            EndpointState::Enabled if endpoint.is_paused() => EndpointPresence::Paused,
+            EndpointState::Enabled => EndpointPresence::Enabled,
+            EndpointState::Disabled | EndpointState::Gone => EndpointPresence::Disabled,
+        }
+    }
 }
 
 pub fn state(trace: DeliveryTrace, endpoint: EndpointPresence) -> DeliveryState {
@@ -56,7 +70,7 @@ pub fn state(trace: DeliveryTrace, endpoint: EndpointPresence) -> DeliveryState 
         DeliveryTrace::Open(TaskState::Pending) => match endpoint {
             // The task row stays until it becomes due and is cancelled, but the delivery will never be sent.
             EndpointPresence::Deleted => DeliveryState::Cancelled,
-            EndpointPresence::Disabled => DeliveryState::Held,
+            EndpointPresence::Disabled | EndpointPresence::Paused => DeliveryState::Held,
             EndpointPresence::Enabled => DeliveryState::Pending,
         },
         DeliveryTrace::Ended(EndState::Succeeded) => DeliveryState::Succeeded,
@@ -73,6 +87,33 @@ impl DeliveryState {
             DeliveryState::Pending | DeliveryState::Sending | DeliveryState::Held | DeliveryState::Dead => true,
             DeliveryState::Succeeded | DeliveryState::Cancelled => false,
         }
+    }
+}
+
+/// The deliveries of a message, by state. A pending delivery that failed before counts as retrying.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeliveryTally {
+    pub pending: u64,
+    pub retrying: u64,
+    pub sending: u64,
+    pub held: u64,
+    pub succeeded: u64,
+    pub dead: u64,
+    pub cancelled: u64,
+}
+
+impl DeliveryTally {
+    /// Counts a delivery with this number of tries.
+    pub fn add(&mut self, state: DeliveryState, tries: u32) {
+        *match state {
+            DeliveryState::Pending if tries > 0 => &mut self.retrying,
+            DeliveryState::Pending => &mut self.pending,
+            DeliveryState::Sending => &mut self.sending,
+            DeliveryState::Held => &mut self.held,
+            DeliveryState::Succeeded => &mut self.succeeded,
+            DeliveryState::Dead => &mut self.dead,
+            DeliveryState::Cancelled => &mut self.cancelled,
+        } += 1;
     }
 }
 
@@ -94,6 +135,7 @@ pub enum Reason {
     /// Due, and waits for its turn.
     Queued,
     EndpointDisabled,
+    EndpointPaused,
     /// A user cancelled it while a node held it. It ends when the node lets it go.
     CancelRequested,
     Sending {
@@ -115,6 +157,7 @@ pub enum Reason {
 #[derive(Clone, Copy, Debug)]
 pub struct DeliveryFacts {
     pub state: DeliveryState,
+    pub endpoint: EndpointPresence,
     /// The due time of the open task.
     pub due_at: Option<Timestamp>,
     /// The start of the lease.
@@ -131,6 +174,7 @@ pub fn reason(facts: &DeliveryFacts, now: Timestamp) -> Reason {
     match facts.state {
         DeliveryState::Pending | DeliveryState::Sending if facts.cancel => Reason::CancelRequested,
         DeliveryState::Pending => waiting(facts, now),
+        DeliveryState::Held if facts.endpoint == EndpointPresence::Paused => Reason::EndpointPaused,
         DeliveryState::Held => Reason::EndpointDisabled,
         DeliveryState::Sending => {
             facts.leased_at.or(facts.due_at).map_or(Reason::Queued, |since| Reason::Sending { since })
@@ -166,6 +210,7 @@ impl Reason {
             Reason::BackOff { .. } => "backOff",
             Reason::Queued => "queued",
             Reason::EndpointDisabled => "endpointDisabled",
+            Reason::EndpointPaused => "endpointPaused",
             Reason::CancelRequested => "cancelRequested",
             Reason::Sending { .. } => "sending",
             Reason::Delivered => "delivered",
@@ -297,6 +342,7 @@ mod tests {
         let now = Timestamp::from_millis(100_000);
         let mut facts = DeliveryFacts {
             state: DeliveryState::Pending,
+            endpoint: EndpointPresence::Enabled,
             due_at: None,
             leased_at: None,
             hold_until: None,
@@ -324,6 +370,10 @@ mod tests {
         check(|facts| (facts.due_at, facts.hold_until) = (at(99_000), at(98_000)), "queued");
         check(|facts| (facts.due_at, facts.cancel) = (at(101_000), true), "cancelRequested");
         check(|facts| facts.state = DeliveryState::Held, "endpointDisabled");
+        let paused = |facts: &mut DeliveryFacts| {
+            (facts.state, facts.endpoint) = (DeliveryState::Held, EndpointPresence::Paused);
+        };
+        check(paused, "endpointPaused");
     }
 
     #[test]
@@ -361,6 +411,7 @@ mod tests {
         let waiting = DeliveryTrace::Open(TaskState::Pending);
         assert_eq!(state(waiting, EndpointPresence::Enabled), DeliveryState::Pending);
         assert_eq!(state(waiting, EndpointPresence::Disabled), DeliveryState::Held);
+        assert_eq!(state(waiting, EndpointPresence::Paused), DeliveryState::Held);
         assert_eq!(state(waiting, EndpointPresence::Deleted), DeliveryState::Cancelled);
         let leased = DeliveryTrace::Open(TaskState::Leased);
         assert_eq!(state(leased, EndpointPresence::Enabled), DeliveryState::Sending);

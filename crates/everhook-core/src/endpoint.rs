@@ -8,9 +8,10 @@ use std::sync::Arc;
 use crate::filter::TypePattern;
 use crate::filter::expression::Expression;
 use crate::id::{ApplicationId, BadId, EndpointId, Id};
+use crate::lane::LaneState;
 use crate::name::{Metadata, Name};
-use crate::policy::Settings;
 use crate::policy::effective::Levels;
+use crate::policy::{Settings, WhileDisabled};
 use crate::poll::POLL_URL;
 use crate::signing::SigningKeys;
 use crate::task::stored_as;
@@ -92,6 +93,22 @@ impl Endpoint {
     /// The settings that apply to the endpoint, with those of its environment.
     pub fn levels<'a>(&'a self, environment: Option<&'a Settings>) -> Levels<'a> {
         Levels { endpoint: self.policy.as_deref(), application: self.inherited.as_deref(), environment }
+    }
+
+    /// Whether a user has paused the endpoint: it takes messages, and their deliveries wait.
+    pub fn is_paused(&self) -> bool {
+        self.policy.as_ref().is_some_and(|policy| policy.paused == Some(true))
+    }
+
+    /// Whether new messages are for the endpoint. A disabled one may be set to hold their deliveries.
+    pub fn accepts(&self) -> bool {
+        let holds = |policy: &Arc<Settings>| policy.while_disabled == Some(WhileDisabled::Hold);
+        self.state == EndpointState::Enabled || self.policy.as_ref().is_some_and(holds)
+    }
+
+    /// The state of its lane, unless the endpoint is deleted.
+    pub fn lane_state(&self) -> LaneState {
+        if self.state == EndpointState::Enabled && !self.is_paused() { LaneState::Open } else { LaneState::Held }
     }
 
     /// Whether readers fetch the messages, so that no requests are sent.

@@ -2,7 +2,7 @@
 //!
 //! Pure. The stores call it inside the transaction that appends the message, with the endpoints as of that transaction.
 
-use crate::endpoint::{Endpoint, EndpointState};
+use crate::endpoint::Endpoint;
 use crate::filter::{self, Facts};
 use crate::id::EndpointId;
 use crate::name::Name;
@@ -13,7 +13,7 @@ pub enum Audience {
     /// Every endpoint that wants the message.
     #[default]
     Subscribers,
-    /// This endpoint, whatever its filters; no endpoint while it is disabled.
+    /// This endpoint, whatever its filters; no endpoint while it is disabled, unless it holds deliveries.
     Only(EndpointId),
 }
 
@@ -21,8 +21,8 @@ impl Audience {
     /// Whether `endpoint` gets the message.
     pub fn includes(self, endpoint: &Endpoint, facts: &Facts<'_>) -> bool {
         match self {
-            Audience::Subscribers => endpoint.state == EndpointState::Enabled && filter::passes(endpoint, facts),
-            Audience::Only(id) => endpoint.id == id && endpoint.state == EndpointState::Enabled,
+            Audience::Subscribers => endpoint.accepts() && filter::passes(endpoint, facts),
+            Audience::Only(id) => endpoint.id == id && endpoint.accepts(),
         }
     }
 
@@ -30,22 +30,24 @@ impl Audience {
     pub fn may_include(self, endpoint: &Endpoint, event_type: &Name, channels: &[Name]) -> bool {
         match self {
             Audience::Subscribers => wants(endpoint, event_type, channels),
-            Audience::Only(id) => endpoint.id == id && endpoint.state == EndpointState::Enabled,
+            Audience::Only(id) => endpoint.id == id && endpoint.accepts(),
         }
     }
 }
 
 /// Whether `endpoint` may get a message of this type on these channels.
 pub fn wants(endpoint: &Endpoint, event_type: &Name, channels: &[Name]) -> bool {
-    endpoint.state == EndpointState::Enabled && filter::passes_plain(endpoint, event_type, channels)
+    endpoint.accepts() && filter::passes_plain(endpoint, event_type, channels)
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::endpoint::EndpointState;
     use crate::filter::expression::Expression;
     use crate::id::{ApplicationId, EndpointId, Id, MessageId};
     use crate::message::{Message, Rest};
+    use crate::policy::{Settings, WhileDisabled};
     use crate::signing::SigningKeys;
     use crate::time::Timestamp;
 
@@ -107,6 +109,9 @@ pub(crate) mod tests {
         assert!(!included(only(1), &endpoint));
         let disabled = Endpoint { state: EndpointState::Disabled, ..endpoint };
         assert!(!included(Audience::Subscribers, &disabled) && !included(Audience::Only(disabled.id), &disabled));
+        let policy = Settings { while_disabled: Some(WhileDisabled::Hold), ..Settings::default() };
+        let holding = Endpoint { policy: Some(std::sync::Arc::new(policy)), ..disabled };
+        assert_eq!(included(Audience::Subscribers, &holding), want, "its deliveries are held");
     }
 
     fn leak(text: &str) -> &'static str {

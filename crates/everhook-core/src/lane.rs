@@ -21,7 +21,7 @@ const SOON: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaneState {
     Open,
-    /// The endpoint is disabled.
+    /// The endpoint is disabled or paused.
     Held,
     /// The endpoint was deleted: every task is leased, due or not, and settled as cancelled.
     Closing,

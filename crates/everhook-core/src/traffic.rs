@@ -332,7 +332,7 @@ impl Traffic {
 
 /// The time from acceptance until `at`. A delivery for later counts from the time for which it was planned, as long as it
 /// was not tried before. A manual attempt has none: its message may have been delivered long ago.
-fn time_to_delivery(task: &Task, at: Timestamp) -> Option<Duration> {
+pub fn time_to_delivery(task: &Task, at: Timestamp) -> Option<Duration> {
     let accepted = task.key.subject.timestamp();
     match task.trigger {
         Trigger::Manual => None,

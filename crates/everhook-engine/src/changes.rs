@@ -6,11 +6,11 @@
 use everhook_core::application::Environment;
 use everhook_core::batch::Resolution;
 use everhook_core::delivery::DeliveryAction;
-use everhook_core::endpoint::EndpointState;
 use everhook_core::failure_group::{GroupKey, GroupState};
 use everhook_core::id::{BatchId, Id, JobId, OrgId};
 use everhook_core::job::report::Progress;
 use everhook_core::job::{JobAction, LeaseLost, LeaseProof};
+use everhook_core::lane::LaneState;
 use everhook_core::name::Name;
 use everhook_core::poll::PollMark;
 use everhook_core::scope::{AppScope, Scope};
@@ -113,7 +113,7 @@ impl Node {
         let changed: ChangedResource = changed.into();
         let (is_queue, enables) = match &changed.resource {
             Resource::Queue(_) => (true, false),
-            Resource::Endpoint(endpoint) => (false, endpoint.state == EndpointState::Enabled),
+            Resource::Endpoint(endpoint) => (false, endpoint.lane_state() == LaneState::Open),
             Resource::Application(_)
             | Resource::EventType(_)
             | Resource::Schedule(_)
@@ -236,7 +236,9 @@ impl Node {
 
     /// Starts a schedule now, whatever its state. Returns none if the schedule does not exist.
     pub async fn run_schedule(&self, scope: Scope, name: Name) -> Result<Option<Run>, StoreError> {
-        Ok(self.counted(self.store.run_schedule(scope, name).await?))
+        let run = self.store.run_schedule(scope, name).await?;
+        self.traffic.accepted(std::iter::repeat_n(scope.environment, run.made.messages));
+        Ok(self.counted(run))
     }
 
     /// Counts the messages and jobs that a write created, and wakes the dispatchers that lease them.

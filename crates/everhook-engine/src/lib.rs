@@ -14,7 +14,7 @@ mod dispatcher;
 mod egress;
 pub mod entropy;
 pub mod intake;
-mod metrics;
+pub mod metrics;
 pub mod node;
 pub mod outbox;
 mod policies;

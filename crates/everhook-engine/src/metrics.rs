@@ -7,9 +7,11 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use everhook_core::lifecycle::EndState;
 use everhook_core::limits::BACKLOG_COUNTED_MAX;
 use everhook_core::outcome::Class;
 use everhook_core::task::TaskKind;
+use everhook_core::time::Timestamp;
 use everhook_store::backlog::{Backlog, PoolUse};
 use everhook_store::made::Made;
 use everhook_store::outbox::OutboxStatus;
@@ -28,12 +30,21 @@ use crate::clock::Clock;
 /// The buckets of durations, from 0.1 ms to 30 s, including the values of the published targets.
 const SECONDS: [f64; 17] =
     [0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
+/// The buckets of times from acceptance to delivery, which include retries: from 1 ms to a day.
+const DELIVERY_SECONDS: [f64; 17] =
+    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0, 300.0, 3600.0, 21_600.0, 86_400.0];
 /// The interval at which the backlog is counted in the store.
 const BACKLOG_INTERVAL: Duration = Duration::from_secs(15);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct AttemptLabels {
     class: String,
+}
+
+/// The label of ended deliveries: `succeeded`, `dead` or `cancelled`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct EndLabels {
+    end: &'static str,
 }
 
 /// The label of outboxes: their names in the configuration.
@@ -61,12 +72,16 @@ pub(crate) struct Metrics {
     append_seconds: Histogram,
     attempts: Family<AttemptLabels, Counter>,
     attempt_seconds: Histogram,
+    deliveries: Family<EndLabels, Counter>,
+    delivery_seconds: Histogram,
     enqueued: Counter,
     job_attempts: Family<AttemptLabels, Counter>,
     job_attempt_seconds: Histogram,
     settle_size: Histogram,
     settle_seconds: Histogram,
+    schedule_lateness: Histogram,
     lost: Counter,
+    reclaimed: Counter,
     leased: Counter,
     lease_seconds: Histogram,
     running: Gauge,
@@ -99,12 +114,16 @@ impl Metrics {
             append_seconds: seconds(),
             attempts: Family::default(),
             attempt_seconds: seconds(),
+            deliveries: Family::default(),
+            delivery_seconds: Histogram::new(DELIVERY_SECONDS),
             enqueued: Counter::default(),
             job_attempts: Family::default(),
             job_attempt_seconds: seconds(),
             settle_size: sizes(),
             settle_seconds: seconds(),
+            schedule_lateness: seconds(),
             lost: Counter::default(),
+            reclaimed: Counter::default(),
             leased: Counter::default(),
             lease_seconds: seconds(),
             running: Gauge::default(),
@@ -151,12 +170,19 @@ impl Metrics {
         seconds(registry, "append", "Time of one append transaction", &self.append_seconds);
         registry.register("attempts", "Attempts that ended, by how", self.attempts.clone());
         seconds(registry, "attempt", "Time of one attempt", &self.attempt_seconds);
+        registry.register("deliveries_ended", "Deliveries that ended, by how", self.deliveries.clone());
+        let delivery = "Time from acceptance, or from the planned time, until a delivery succeeded";
+        seconds(registry, "delivery", delivery, &self.delivery_seconds);
         registry.register("jobs_enqueued", "Jobs committed", self.enqueued.clone());
         registry.register("job_attempts", "Attempts of jobs that ended, by how", self.job_attempts.clone());
         seconds(registry, "job_attempt", "Time of one attempt of a job", &self.job_attempt_seconds);
         registry.register("settle_size", "Attempts in one settle transaction", self.settle_size.clone());
         seconds(registry, "settle", "Time of one settle transaction", &self.settle_seconds);
         registry.register("settlements_lost", "Results that came after the task was taken over", self.lost.clone());
+        let late = "Time from the due time of a schedule until its run was started";
+        seconds(registry, "schedule_lateness", late, &self.schedule_lateness);
+        let reclaimed = "Tasks taken over from crashed or late holders";
+        registry.register("tasks_reclaimed", reclaimed, self.reclaimed.clone());
         registry.register("tasks_leased", "Tasks that leases brought", self.leased.clone());
         seconds(registry, "lease", "Time of one lease", &self.lease_seconds);
         registry.register("tasks_running", "Deliveries under way on this node", self.running.clone());
@@ -267,6 +293,29 @@ impl Metrics {
         self.outbox_oldest_seconds.get_or_create(&labels).set(age);
     }
 
+    /// Counts the settled attempt of a delivery, if it ended the delivery. `took` is the time since its acceptance.
+    pub(crate) fn delivered(&self, end: EndState, took: Option<Duration>) {
+        let end = match end {
+            EndState::Open => return,
+            EndState::Succeeded => "succeeded",
+            EndState::Dead => "dead",
+            EndState::Cancelled => "cancelled",
+        };
+        self.deliveries.get_or_create(&EndLabels { end }).inc();
+        if let Some(took) = took {
+            self.delivery_seconds.observe(took.as_secs_f64());
+        }
+    }
+
+    /// Observes how late schedules were.
+    pub(crate) fn fired(&self, lateness: &[Duration]) {
+        lateness.iter().for_each(|late| self.schedule_lateness.observe(late.as_secs_f64()));
+    }
+
+    pub(crate) fn reclaimed(&self, tasks: usize) {
+        self.reclaimed.inc_by(tasks as u64);
+    }
+
     pub(crate) fn lost(&self) {
         self.lost.inc();
     }
@@ -280,6 +329,19 @@ impl Metrics {
         self.leased.inc_by(tasks as u64);
         self.lease_seconds.observe(self.since(begun));
     }
+}
+
+/// Returns a page on which every metric appears, with examples of labels. The reference of metrics is made from it.
+/// `register` adds the metrics of other parts of the process.
+pub fn example_page(register: impl FnOnce(&mut Registry)) -> String {
+    let metrics = Metrics::new(Arc::new(Clock::new(Timestamp::default())));
+    metrics.add(register);
+    metrics.attempted(TaskKind::Delivery, Class::Success, Duration::ZERO);
+    metrics.attempted(TaskKind::Job, Class::Success, Duration::ZERO);
+    metrics.delivered(EndState::Succeeded, Some(Duration::ZERO));
+    metrics.outbox_relayed("default", std::iter::empty(), 0);
+    metrics.outbox("default", OutboxStatus::default());
+    metrics.render(Now { running: 0, jobs: 0, unsettled: 0, pool: None })
 }
 
 fn gauge(value: u64) -> i64 {
@@ -298,6 +360,9 @@ mod tests {
         metrics.attempted(TaskKind::Delivery, Class::Timeout, Duration::from_secs(15));
         metrics.attempted(TaskKind::Job, Class::Panicked, Duration::from_secs(2));
         metrics.leased(7, Duration::ZERO);
+        metrics.delivered(EndState::Succeeded, Some(Duration::from_millis(20)));
+        metrics.delivered(EndState::Open, None);
+        metrics.reclaimed(2);
         metrics.lost();
         metrics.waits(Backlog { pending: 9, dead: 2, due_for: Duration::from_millis(1500) });
         let page = metrics.render(Now {
@@ -313,6 +378,9 @@ mod tests {
             "everhook_attempt_seconds_sum 15.0",
             "everhook_tasks_leased_total 7",
             "everhook_settlements_lost_total 1",
+            "everhook_deliveries_ended_total{end=\"succeeded\"} 1",
+            "everhook_delivery_seconds_count 1",
+            "everhook_tasks_reclaimed_total 2",
             "everhook_tasks_running 5",
             "everhook_jobs_running 2",
             "everhook_jobs_enqueued_total 6",

@@ -362,6 +362,11 @@ impl Node {
         self.clock.now()
     }
 
+    /// The time since the node started.
+    pub fn elapsed(&self) -> Duration {
+        self.clock.elapsed()
+    }
+
     pub fn new_id(&self) -> Id {
         self.ids.next(self.clock.now())
     }

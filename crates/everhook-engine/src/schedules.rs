@@ -20,6 +20,8 @@ pub(crate) async fn run(node: &Node) {
         let next_look = match node.store.fire_due(FIRED_MAX).await {
             Ok(fired) => {
                 node.metrics.made(fired.made);
+                node.metrics.fired(&fired.lateness);
+                node.traffic.accepted(fired.messages.iter().copied());
                 if fired.started > 0 {
                     debug!("started {} runs of schedules", fired.started);
                     node.wakeups.hint_made(fired.made);

@@ -252,7 +252,7 @@ async fn write(node: &Node, batch: &mut Vec<FinishedAttempt>) {
     let mut jobs = false;
     for (((ended, settlement), decision), settled) in batch.drain(..).zip(&*settlements).zip(&decided).zip(settled) {
         log(&ended, decision.as_ref(), settled);
-        count(node, &ended, settled);
+        count(node, &ended, decision.as_ref(), settled);
         jobs |= settlement.kind == TaskKind::Job;
         if let (Settled::Done, NextRow::Pending { due_in }) = (settled, settlement.row) {
             node.wakeups.due_in(settlement.kind, due_in);
@@ -269,12 +269,18 @@ async fn write(node: &Node, batch: &mut Vec<FinishedAttempt>) {
     }
 }
 
-fn count(node: &Node, ended: &FinishedAttempt, settled: Settled) {
+fn count(node: &Node, ended: &FinishedAttempt, decision: Option<&Decision>, settled: Settled) {
     match (settled, &ended.end) {
         (Settled::Lost, _) => node.metrics.lost(),
         (Settled::Done, AttemptEnd::HandedBack) => {}
         (Settled::Done, AttemptEnd::Attempted(record)) => {
             node.metrics.attempted(ended.task.kind, record.class, record.duration);
+            if let Some(decision) = decision.filter(|_| ended.task.kind == TaskKind::Delivery) {
+                let ended_at = record.started_at.plus(record.duration);
+                let is_delivered = decision.end == EndState::Succeeded;
+                let took = traffic::time_to_delivery(&ended.task, ended_at).filter(|_| is_delivered);
+                node.metrics.delivered(decision.end, took);
+            }
             if let Some(job) = &ended.job {
                 node.counts.ended(ended.task.key.environment, &job.queue);
             }

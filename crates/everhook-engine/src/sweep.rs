@@ -66,6 +66,7 @@ impl Sweeper {
             let ask = ReclaimAsk { session: session.id, limit: RECLAIM_BATCH_MAX, what: Reclaim::Orphaned };
             let tasks = self.taken(session, self.node.store.reclaim(ask).await)?;
             let count = tasks.len();
+            self.node.metrics.reclaimed(count);
             for taken in tasks {
                 // During a drain the settle queue may be full with no writer left. Other nodes reclaim the remaining
                 // tasks.
@@ -84,6 +85,7 @@ impl Sweeper {
             let ask = ReclaimAsk { session: session.id, limit: RECLAIM_BATCH_MAX, what: Reclaim::Overdue };
             let jobs = self.taken(session, self.node.store.reclaim(ask).await)?;
             let count = jobs.len();
+            self.node.metrics.reclaimed(count);
             for taken in jobs {
                 if stop.run_until_cancelled(self.time_out(taken, session)).await.is_none() {
                     return Ok(());

@@ -30,6 +30,7 @@ select
             from everhook.task
             where task.environment = :environment
                 and task.state = 1
+            order by task.owner
             limit :counted_max
         ) as leased
     ) as leased,

@@ -3,7 +3,7 @@
 -- has a few.
 -- Differs: many messages at once.
 select
-    {message: Message; payload = substr(message.payload, 1, :payload_bytes)},
+    {message: Message; payload = substr(message.payload, 1, :payload_bytes::integer)},
     coalesce(open.is_open, false), coalesce(open.is_dead, false), coalesce(tried.has_succeeded, false),
     tried.end_state, tried.class, tried.status, tried.started_at
 from unnest(:wanted)

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use everhook_core::delivery::{
     self, DeliveryFacts, DeliveryKey, DeliveryState, DeliveryTrace, EndpointPresence, Reason,
 };
-use everhook_core::endpoint::{Endpoint, EndpointState};
+use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{ApplicationId, AttemptId, EndpointId, Id, MessageId, TaskId};
 use everhook_core::lifecycle::EndState;
 use everhook_core::limits::{ATTEMPT_SKEW_MAX, ID_SKEW_MAX, PAGE_BYTES_MAX};
@@ -186,11 +186,7 @@ pub struct DeliveryRow {
 impl DeliveryRecord {
     /// Returns none for rows that hold neither a task nor an attempt.
     pub fn new(row: DeliveryRow) -> Option<DeliveryRecord> {
-        let presence = match row.endpoint.state {
-            _ if row.deleted_at.is_some() => EndpointPresence::Deleted,
-            EndpointState::Enabled => EndpointPresence::Enabled,
-            EndpointState::Disabled | EndpointState::Gone => EndpointPresence::Disabled,
-        };
+        let presence = EndpointPresence::of(&row.endpoint, row.deleted_at.is_some());
         // A dead task stays while a later life, started by a resend, comes and goes.
         let is_newest = |open: &OpenTask| row.last.as_ref().is_none_or(|last| last.task <= open.task.key.id);
         let open = row.open.filter(is_newest);
@@ -214,6 +210,7 @@ impl DeliveryRecord {
         let of_this_life = |last: &&LastAttempt| task.is_none_or(|task| last.task == task.key.id);
         let facts = DeliveryFacts {
             state: self.state,
+            endpoint: self.presence,
             due_at: task.map(|task| task.due_at),
             leased_at: self.open.and_then(|open| open.holder).map(|holder| holder.since),
             hold_until: self.hold_until,

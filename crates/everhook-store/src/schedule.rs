@@ -166,6 +166,10 @@ pub struct FiredAll {
     pub started: usize,
     /// The messages and jobs that the runs created. A run whose unique job already exists creates none.
     pub made: Made,
+    /// The environment of each message that the runs created.
+    pub messages: Vec<EnvironmentId>,
+    /// How late each schedule with a started run was.
+    pub lateness: Vec<Duration>,
     /// The time until the next schedule is due.
     pub next_look: Option<Duration>,
 }

@@ -39,7 +39,7 @@ use crate::task::TaskCommand;
 use crate::trigger::TriggerArgs;
 use crate::verify::VerifyArgs;
 use crate::worker::WorkerCommand;
-use crate::{backup, exit, keys, logging, serve, status, store};
+use crate::{backup, exit, keys, logging, metrics_reference, serve, status, store};
 
 /// Delivers webhooks and runs jobs durably: accepted work ends as delivered, dead or cancelled, visibly.
 ///
@@ -261,6 +261,9 @@ The exit code is 0 for a genuine request and 1 for any other.")]
     /// Print the OpenAPI document of the API.
     #[command(hide = true)]
     Openapi,
+    /// Print the reference of metrics.
+    #[command(hide = true)]
+    MetricsReference,
 }
 
 // A group of commands that talk to a running server. A doc comment would replace the description of each group.
@@ -402,6 +405,7 @@ impl Cli {
             }
             Command::Man { folder } => manual(folder),
             Command::Openapi => print(&everhook_api::openapi()),
+            Command::MetricsReference => print(&metrics_reference::page()),
         }
     }
 }

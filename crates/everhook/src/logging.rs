@@ -28,6 +28,12 @@ pub(crate) use crate::logging::levels::filter;
 /// The logs of the process. Dropping them writes the queued lines.
 pub(crate) struct Logs {
     _writer: Writer,
+    pub(crate) counters: Counters,
+}
+
+/// Lines that were not written.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Counters {
     dropped: Counter,
     limited: Counter,
 }
@@ -45,10 +51,10 @@ pub(crate) fn init(config: &Config) -> anyhow::Result<Logs> {
     let subscriber = tracing_subscriber::registry().with(config.log_filter.clone()).with(format).with(limit.clone());
     subscriber.try_init().context("could not start the logger")?;
     let writer = lines.write_to(std::io::stderr(), Reporter { limit })?;
-    Ok(Logs { _writer: writer, dropped, limited })
+    Ok(Logs { _writer: writer, counters: Counters { dropped, limited } })
 }
 
-impl Logs {
+impl Counters {
     pub(crate) fn register(&self, registry: &mut Registry) {
         let dropped = "Log lines dropped because stderr was not read fast enough";
         registry.register("log_lines_dropped", dropped, self.dropped.clone());

@@ -28,6 +28,7 @@ use crate::files;
 use crate::first_key::FirstKey;
 use crate::logging::Logs;
 use crate::outboxes;
+use crate::process;
 use crate::startup_retry::StartupRetry;
 use crate::store::{self, Opened};
 
@@ -81,7 +82,8 @@ pub(crate) async fn serve(mut config: Config, logs: &Logs, announce: Announce) -
     node.relay(outboxes);
     let metrics = ConnectionMetrics::default();
     node.add_metrics(|registry| {
-        logs.register(registry);
+        process::register(registry, VERSION);
+        logs.counters.register(registry);
         metrics.register(registry);
     });
     let addresses = listeners.addresses()?;

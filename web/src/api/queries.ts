@@ -5,7 +5,7 @@ import { useEffect, useState } from 'react';
 import { parseLossless } from '../lib/json';
 import { preferences, usePreferences } from '../preferences';
 import { api, ApiFailure, failure, ok, raw } from './client';
-import type { Attempt, BackgroundTask, Delivery, Destination, Endpoint, Message, Overview, Page } from './types';
+import type { Attempt, BackgroundTask, Delivery, Destination, Endpoint, FilterTest, Message, Overview, Page, PlacedEndpoint } from './types';
 
 export const POLL_MS = 5000;
 export const PAGE_ROWS = 50;
@@ -29,8 +29,8 @@ export function usePoll(ms = POLL_MS): number | false {
 
 type Query = Record<string, string | undefined>;
 
-export const overviewQuery = (range: string, app?: string) =>
-  queryOptions({ queryKey: ['overview', range, app], queryFn: () => raw<Overview>('GET', '/api/v1/overview', { query: { range, app } }) });
+export const overviewQuery = (range: string) =>
+  queryOptions({ queryKey: ['overview', range], queryFn: () => raw<Overview>('GET', '/api/v1/overview', { query: { range } }) });
 
 export const appsQuery = (query: { iterator?: string; limit?: number } = {}) =>
   queryOptions({ queryKey: ['apps', query], queryFn: () => ok(api.GET('/api/v1/app', { params: { query } })), staleTime: 30_000 });
@@ -176,6 +176,21 @@ export const endpointsQuery = (app: string, iterator?: string, limit = PAGE_ROWS
     queryKey: ['endpoints', app, iterator, limit],
     queryFn: () => ok(api.GET('/api/v1/app/{app_id}/endpoint', { params: { path: { app_id: app }, query: { limit, iterator } } })) as Promise<Page<Endpoint>>,
     enabled: app !== '',
+  });
+
+/** The endpoints of all applications. */
+export const allEndpointsQuery = (iterator?: string) =>
+  queryOptions({
+    queryKey: ['endpoints', 'all', iterator],
+    queryFn: () => raw<Page<PlacedEndpoint>>('GET', '/api/v1/endpoint', { query: { limit: String(PAGE_ROWS), iterator } }),
+  });
+
+export const filterTestQuery = (app: string, ep: string, msg: string) =>
+  queryOptions({
+    queryKey: ['endpoints', 'filter', app, ep, msg],
+    queryFn: () => raw<FilterTest>('POST', `/api/v1/app/${encodeURIComponent(app)}/endpoint/${ep}/filter/test`, { body: { msgId: msg } }),
+    staleTime: 60_000,
+    retry: false,
   });
 
 export const endpointQuery = (app: string, ep: string) =>

@@ -178,6 +178,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/app/{app_id}/endpoint/{endpoint_id}/filter/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Test whether a message passes the filters of an endpoint, and why. Nothing is sent. */
+        post: operations["v1.policy.test-filter"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/app/{app_id}/endpoint/{endpoint_id}/headers": {
         parameters: {
             query?: never;
@@ -206,6 +223,23 @@ export interface paths {
         };
         /** List the messages that went or go to an endpoint with their states, newest first. */
         get: operations["v1.message-attempt.list-attempted-messages"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/app/{app_id}/endpoint/{endpoint_id}/policy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the effective policy of an endpoint, with the origin of each setting. */
+        get: operations["v1.policy.get-effective"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1078,6 +1112,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/endpoint": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the endpoints of all applications, ordered by application and id. */
+        get: operations["v1.overview.list-endpoints"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/environment/export": {
         parameters: {
             query?: never;
@@ -1110,6 +1161,24 @@ export interface paths {
          *     interrupted import may be repeated.
          */
         post: operations["v1.environment.import"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/environment/policy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the delivery policy of the environment. */
+        get: operations["v1.policy.get"];
+        /** Replace the delivery policy of the environment. It applies on every replica within five seconds. */
+        put: operations["v1.policy.put"];
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1172,6 +1241,114 @@ export interface paths {
         head?: never;
         /** Change an event type. Absent members keep their values. */
         patch: operations["v1.event-type.patch"];
+        trace?: never;
+    };
+    "/api/v1/failure-group": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the groups of dead deliveries, ordered by endpoint.
+         * @description A page has all groups of up to 50 endpoints. It can be empty and not be the last.
+         */
+        get: operations["v1.failure-group.list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/failure-group/{group_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a group of dead deliveries. */
+        get: operations["v1.failure-group.get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/failure-group/{group_id}/acknowledge": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Acknowledge a group: an operator knows about it. It stays acknowledged when more deliveries die. */
+        post: operations["v1.failure-group.acknowledge"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/failure-group/{group_id}/redrive": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send the messages of a group again, in a background task. With `dryRun`, only count them. Messages that arrived in the
+         *     meantime are left out.
+         */
+        post: operations["v1.failure-group.redrive"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/failure-group/{group_id}/reopen": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Open a group again that was acknowledged or resolved. */
+        post: operations["v1.failure-group.reopen"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/failure-group/{group_id}/resolve": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Resolve a group: its cause is gone. It opens again when another delivery dies. Its dead deliveries stay. */
+        post: operations["v1.failure-group.resolve"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/v1/health": {
@@ -1401,6 +1578,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/lookup/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Find the object that has an id, and the path that returns it.
+         * @description A message is found among the 10000 newest applications.
+         */
+        get: operations["v1.overview.lookup"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/node": {
         parameters: {
             query?: never;
@@ -1587,6 +1784,27 @@ export interface paths {
         put?: never;
         /** Retry a row that was set aside: it is relayed at once. Requires an admin key. */
         post: operations["v1.outbox.aside.retry"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/overview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the traffic of the environment over a range of time, its open tasks, nodes and queues.
+         * @description Counts of this node are current. Those of other nodes are at most a few seconds old, and a node that crashes loses
+         *     those of its last five seconds.
+         */
+        get: operations["v1.overview.get"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1890,6 +2108,16 @@ export interface components {
              *         "key": "text"
              *       },
              *       "name": "Acme",
+             *       "policy": {
+             *         "retry": {
+             *           "backoff": [
+             *             5,
+             *             60,
+             *             600
+             *           ]
+             *         },
+             *         "timeoutSeconds": 20
+             *       },
              *       "throttleRate": 1,
              *       "uid": "acme"
              *     }
@@ -1992,6 +2220,21 @@ export interface components {
              */
             name: string;
             /**
+             * @description The delivery policy of its endpoints. Absent: an existing application keeps its policy. Null: its endpoints
+             *     inherit every setting from the environment.
+             * @example {
+             *       "retry": {
+             *         "backoff": [
+             *           5,
+             *           60,
+             *           600
+             *         ]
+             *       },
+             *       "timeoutSeconds": 20
+             *     }
+             */
+            policy?: components["schemas"]["DeliveryPolicy"] | null;
+            /**
              * Format: int32
              * @deprecated
              * @description The older name of `throttleRate`.
@@ -2038,6 +2281,20 @@ export interface components {
              */
             name: string;
             /**
+             * @description The delivery policy of its endpoints.
+             * @example {
+             *       "retry": {
+             *         "backoff": [
+             *           5,
+             *           60,
+             *           600
+             *         ]
+             *       },
+             *       "timeoutSeconds": 20
+             *     }
+             */
+            policy?: components["schemas"]["DeliveryPolicy"] | null;
+            /**
              * Format: int32
              * @deprecated
              * @description The older name of `throttleRate`.
@@ -2078,6 +2335,21 @@ export interface components {
              * @example nightly
              */
             name?: string | null;
+            /**
+             * @description The delivery policy of its endpoints. Absent: an existing application keeps its policy. Null: its endpoints
+             *     inherit every setting from the environment.
+             * @example {
+             *       "retry": {
+             *         "backoff": [
+             *           5,
+             *           60,
+             *           600
+             *         ]
+             *       },
+             *       "timeoutSeconds": 20
+             *     }
+             */
+            policy?: components["schemas"]["DeliveryPolicy"] | null;
             /**
              * Format: int32
              * @deprecated
@@ -2567,6 +2839,188 @@ export interface components {
              */
             tries?: number | null;
         };
+        /**
+         * @description The delivery policy of an endpoint, of the endpoints of an application, or of all endpoints. Absent settings are
+         *     inherited: from the endpoint's application, then from the environment, then from the server.
+         * @example {
+         *       "retry": {
+         *         "backoff": [
+         *           5,
+         *           60,
+         *           600
+         *         ]
+         *       },
+         *       "timeoutSeconds": 20
+         *     }
+         */
+        DeliveryPolicy: {
+            /**
+             * @description Settings for single event types. They outrank the other settings of this policy.
+             * @example {
+             *       "key": {
+             *         "timeoutSeconds": 5
+             *       }
+             *     }
+             */
+            eventTypes?: {
+                [key: string]: components["schemas"]["DeliveryTypePolicy"];
+            } | null;
+            /**
+             * @description An additional signature header for receivers that migrate, or `"none"`.
+             * @example {}
+             */
+            legacySignature?: unknown;
+            /**
+             * @description Only for endpoints: whether new messages are accepted and their deliveries wait, until this is false or absent.
+             * @example true
+             */
+            paused?: boolean | null;
+            /**
+             * @description When a failed delivery is tried again.
+             * @example {
+             *       "backoff": [
+             *         5,
+             *         60,
+             *         600
+             *       ],
+             *       "finalStatuses": [
+             *         "4xx"
+             *       ]
+             *     }
+             */
+            retry?: components["schemas"]["DeliveryRetry"] | null;
+            /**
+             * Format: int32
+             * @description The number of retries that are allowed for now, for example 0 during an incident. The lowest number of endpoint,
+             *     application and environment applies. Deliveries beyond it die at their next failure.
+             * @example 1
+             */
+            retryBudget?: number | null;
+            /**
+             * Format: int64
+             * @description Seconds for the receiver to answer.
+             * @example 1
+             */
+            timeoutSeconds?: number | null;
+            /**
+             * @description Only for endpoints: `skip` (default) leaves messages out that are accepted while the endpoint is disabled; `hold`
+             *     lets their deliveries wait until it is enabled.
+             * @example skip
+             */
+            whileDisabled?: string | null;
+        };
+        /**
+         * @description When a failed delivery is tried again.
+         * @example {
+         *       "backoff": [
+         *         5,
+         *         60,
+         *         600
+         *       ],
+         *       "finalStatuses": [
+         *         "4xx"
+         *       ]
+         *     }
+         */
+        DeliveryRetry: {
+            /**
+             * @description Seconds between attempts: a list such as `[5, 60]`, or `{"baseSeconds": 5, "capSeconds": 3600}`.
+             * @example {}
+             */
+            backoff?: unknown;
+            /**
+             * @description Statuses such as `400`, or classes such as `"4xx"`, after which the delivery is not tried again. 408, 425 and 429
+             *     are never final, and 410 always is.
+             * @example [
+             *       {}
+             *     ]
+             */
+            finalStatuses?: unknown[] | null;
+            /**
+             * Format: int32
+             * @description The random part of a delay, in percent.
+             * @example 1
+             */
+            jitterPercent?: number | null;
+            /**
+             * Format: int32
+             * @description The number of attempts before the delivery is dead. Default: one more than `backoff` has delays, or 10.
+             * @example 1
+             */
+            maxAttempts?: number | null;
+        };
+        /** @description The deliveries of a message, by state. */
+        DeliveryTallyOut: {
+            /**
+             * Format: int64
+             * @description Jobs that were cancelled. The worker should stop them and report them as failed.
+             * @example 1
+             */
+            cancelled: number;
+            /**
+             * Format: int64
+             * @description Jobs that ran out of attempts and can be retried or skipped.
+             * @example 1
+             */
+            dead: number;
+            /**
+             * Format: int64
+             * @description Waiting because the endpoint is disabled.
+             * @example 1
+             */
+            held: number;
+            /**
+             * Format: int64
+             * @description Waiting for the first attempt.
+             * @example 1
+             */
+            pending: number;
+            /**
+             * Format: int64
+             * @description Waiting after a failed attempt.
+             * @example 1
+             */
+            retrying: number;
+            /**
+             * Format: int64
+             * @description Deliveries that are being sent now. 0 if the period has ended.
+             * @example 1
+             */
+            sending: number;
+            /**
+             * Format: int64
+             * @example 1
+             */
+            succeeded: number;
+        };
+        /**
+         * @description Settings for one event type.
+         * @example {
+         *       "timeoutSeconds": 5
+         *     }
+         */
+        DeliveryTypePolicy: {
+            /**
+             * @description When a failed delivery is tried again.
+             * @example {
+             *       "backoff": [
+             *         5,
+             *         60,
+             *         600
+             *       ],
+             *       "finalStatuses": [
+             *         "4xx"
+             *       ]
+             *     }
+             */
+            retry?: components["schemas"]["DeliveryRetry"] | null;
+            /**
+             * Format: int64
+             * @description Seconds for the receiver to answer.
+             * @example 1
+             */
+            timeoutSeconds?: number | null;
+        };
         /** @description A destination to create. Polled endpoints are the only type. */
         DestinationIn: components["schemas"]["PolledIn"] & {
             /**
@@ -2618,6 +3072,116 @@ export interface components {
              * @example 2026-01-31T12:00:00.000000Z
              */
             updatedAt: string;
+        };
+        /** @description The effective policy of an endpoint: each setting with its value and its origin. */
+        EffectivePolicy: {
+            /**
+             * @description Seconds between attempts: a list such as `[5, 60]`, or `{"baseSeconds": 5, "capSeconds": 3600}`.
+             * @example {
+             *       "forEventType": true,
+             *       "from": "application",
+             *       "value": {}
+             *     }
+             */
+            backoff: components["schemas"]["EffectiveSetting"];
+            /**
+             * @description The event type of the request.
+             * @example invoice.paid
+             */
+            eventType?: string | null;
+            /**
+             * @description Statuses such as `400`, or classes such as `"4xx"`, after which the delivery is not tried again. 408, 425 and 429
+             *     are never final, and 410 always is.
+             * @example {
+             *       "forEventType": true,
+             *       "from": "application",
+             *       "value": {}
+             *     }
+             */
+            finalStatuses: components["schemas"]["EffectiveSetting"];
+            /**
+             * @description The random part of a delay, in percent.
+             * @example {
+             *       "forEventType": true,
+             *       "from": "application",
+             *       "value": {}
+             *     }
+             */
+            jitterPercent: components["schemas"]["EffectiveSetting"];
+            /**
+             * @description An additional signature header for receivers that migrate, or `"none"`.
+             * @example {
+             *       "forEventType": true,
+             *       "from": "application",
+             *       "value": {}
+             *     }
+             */
+            legacySignature: components["schemas"]["EffectiveSetting"];
+            /**
+             * @description The number of attempts before the delivery is dead. Default: one more than `backoff` has delays, or 10.
+             * @example {
+             *       "forEventType": true,
+             *       "from": "application",
+             *       "value": {}
+             *     }
+             */
+            maxAttempts: components["schemas"]["EffectiveSetting"];
+            /**
+             * @description Only for endpoints: whether new messages are accepted and their deliveries wait, until this is false or absent.
+             * @example {
+             *       "forEventType": true,
+             *       "from": "application",
+             *       "value": {}
+             *     }
+             */
+            paused: components["schemas"]["EffectiveSetting"];
+            /**
+             * @description The number of retries that are allowed for now, for example 0 during an incident. The lowest number of endpoint,
+             *     application and environment applies. Deliveries beyond it die at their next failure.
+             * @example {
+             *       "forEventType": true,
+             *       "from": "application",
+             *       "value": {}
+             *     }
+             */
+            retryBudget: components["schemas"]["EffectiveSetting"];
+            /**
+             * @description Seconds for the receiver to answer.
+             * @example {
+             *       "forEventType": true,
+             *       "from": "application",
+             *       "value": {}
+             *     }
+             */
+            timeoutSeconds: components["schemas"]["EffectiveSetting"];
+            /**
+             * @description Only for endpoints: `skip` (default) leaves messages out that are accepted while the endpoint is disabled; `hold`
+             *     lets their deliveries wait until it is enabled.
+             * @example {
+             *       "forEventType": true,
+             *       "from": "application",
+             *       "value": {}
+             *     }
+             */
+            whileDisabled: components["schemas"]["EffectiveSetting"];
+        };
+        /** @description A setting with its origin. */
+        EffectiveSetting: {
+            /**
+             * @description Whether the value was set for the event type alone.
+             * @example true
+             */
+            forEventType: boolean;
+            /**
+             * @description `endpoint`, `application`, `environment`, or `server` for the configuration of the server.
+             * @example application
+             */
+            from: string;
+            /**
+             * @description The value in force.
+             * @example {}
+             */
+            value: unknown;
         };
         /** @description An empty object. */
         EmptyResponse: Record<string, unknown>;
@@ -2778,8 +3342,8 @@ export interface components {
             };
         };
         /**
-         * @description An endpoint to create, or the new content of an existing endpoint. An existing endpoint keeps its headers if they
-         *     are absent. Its secret cannot be changed here: use the route that rotates it.
+         * @description An endpoint to create, or the new content of an existing endpoint. An existing endpoint keeps its headers,
+         *     its policy and its filter if they are absent. Its secret cannot be changed here: use the route that rotates it.
          */
         EndpointIn: {
             /**
@@ -2809,6 +3373,12 @@ export interface components {
              */
             eventTypes?: string[] | null;
             /**
+             * @description An expression (a subset of CEL) over the message, such as `payload.amount > 100`. Messages for which it is not
+             *     true are not delivered to the endpoint. Absent: an existing endpoint keeps it. Null: removes it.
+             * @example payload.amount > 100
+             */
+            filter?: string | null;
+            /**
              * @deprecated
              * @description The older name of `eventTypes`.
              * @example [
@@ -2834,6 +3404,20 @@ export interface components {
             metadata?: {
                 [key: string]: string;
             } | null;
+            /**
+             * @description The delivery policy. Absent: an existing endpoint keeps its policy. Null: the endpoint inherits every setting.
+             * @example {
+             *       "retry": {
+             *         "backoff": [
+             *           5,
+             *           60,
+             *           600
+             *         ]
+             *       },
+             *       "timeoutSeconds": 20
+             *     }
+             */
+            policy?: components["schemas"]["DeliveryPolicy"] | null;
             /**
              * Format: int32
              * @deprecated
@@ -2893,6 +3477,11 @@ export interface components {
         /** @description An endpoint. Separate routes return its secret and its headers. */
         EndpointOut: components["schemas"]["EndpointCommonOut"] & {
             /**
+             * @description The expression that messages for the endpoint satisfy.
+             * @example text
+             */
+            filter?: string | null;
+            /**
              * @description Your own data. Everhook does not interpret it.
              * @example {
              *       "key": "text"
@@ -2901,6 +3490,20 @@ export interface components {
             metadata: {
                 [key: string]: string;
             };
+            /**
+             * @description The endpoint's own delivery policy.
+             * @example {
+             *       "retry": {
+             *         "backoff": [
+             *           5,
+             *           60,
+             *           600
+             *         ]
+             *       },
+             *       "timeoutSeconds": 20
+             *     }
+             */
+            policy?: components["schemas"]["DeliveryPolicy"] | null;
         };
         /** @description A change of an endpoint. Absent members keep their values. */
         EndpointPatch: {
@@ -2931,6 +3534,12 @@ export interface components {
              */
             eventTypes?: string[] | null;
             /**
+             * @description An expression (a subset of CEL) over the message, such as `payload.amount > 100`. Messages for which it is not
+             *     true are not delivered to the endpoint. Absent: an existing endpoint keeps it. Null: removes it.
+             * @example payload.amount > 100
+             */
+            filter?: string | null;
+            /**
              * @deprecated
              * @description The older name of `eventTypes`.
              * @example [
@@ -2947,6 +3556,20 @@ export interface components {
             metadata?: {
                 [key: string]: string;
             } | null;
+            /**
+             * @description The delivery policy. Absent: an existing endpoint keeps its policy. Null: the endpoint inherits every setting.
+             * @example {
+             *       "retry": {
+             *         "backoff": [
+             *           5,
+             *           60,
+             *           600
+             *         ]
+             *       },
+             *       "timeoutSeconds": 20
+             *     }
+             */
+            policy?: components["schemas"]["DeliveryPolicy"] | null;
             /**
              * Format: int32
              * @deprecated
@@ -3465,6 +4088,233 @@ export interface components {
              * @example sess_1srOrx2ZWZBpBUvZwXKQmoEYga2
              */
             workerId: string;
+        };
+        /** @description An endpoint with failed attempts. */
+        FailingEndpointOut: {
+            /**
+             * @description The application of both.
+             * @example text
+             */
+            appId: string;
+            /** @example text */
+            appName: string;
+            /**
+             * @description The class of the last failure.
+             * @example success
+             */
+            class: string;
+            /**
+             * @description The endpoint. It may have been deleted in the meantime.
+             * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
+             */
+            endpointId: string;
+            /**
+             * Format: int64
+             * @description A lower bound, if very many endpoints fail.
+             * @example 1
+             */
+            failures: number;
+            /**
+             * Format: date-time
+             * @example 2026-01-31T12:00:00.000000Z
+             */
+            lastFailureAt: string;
+            /**
+             * @description The address of the application's portal. The token is in the fragment, which browsers do not send to servers.
+             * @example https://example.com/webhooks
+             */
+            url: string;
+        };
+        /** @description Dead deliveries to one endpoint that failed in the same way. */
+        FailureGroupOut: {
+            /**
+             * @description The application of both.
+             * @example text
+             */
+            appId: string;
+            /** @example text */
+            appName: string;
+            /**
+             * @description `4xx`, `5xx` or `429`; `status` for other statuses; or the class of the last attempt, such as `timeout`.
+             * @example success
+             */
+            class: string;
+            /**
+             * Format: int64
+             * @description Dead deliveries among the newest 1000 of the endpoint; of one group, among the newest 10000.
+             * @example 1
+             */
+            count: number;
+            /**
+             * @description The endpoint. It may have been deleted in the meantime.
+             * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
+             */
+            endpointId: string;
+            /**
+             * Format: date-time
+             * @description The time of the first death among the counted deliveries.
+             * @example 2026-01-31T12:00:00.000000Z
+             */
+            firstDiedAt: string;
+            /**
+             * @description The endpoint and the class.
+             * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2.timeout
+             */
+            id: string;
+            /**
+             * Format: date-time
+             * @example 2026-01-31T12:00:00.000000Z
+             */
+            lastDiedAt: string;
+            /**
+             * @description The latest note of an operator.
+             * @example text
+             */
+            note?: string | null;
+            /**
+             * Format: date-time
+             * @description The time of the latest note.
+             * @example 2026-01-31T12:00:00.000000Z
+             */
+            notedAt?: string | null;
+            /**
+             * @description `open`, `acknowledged` or `resolved`. A resolved group is open again after another delivery has died.
+             * @example text
+             */
+            state: string;
+            /**
+             * @description The address of the application's portal. The token is in the fragment, which browsers do not send to servers.
+             * @example https://example.com/webhooks
+             */
+            url: string;
+        };
+        /** @description A note about a group. */
+        FailureNoteIn: {
+            /**
+             * @description A text for other operators.
+             * @example text
+             */
+            note?: string | null;
+        };
+        /** @description Failed attempts of one class. */
+        FailureOut: {
+            /**
+             * @description `4xx`, `5xx` or `429`; `status` for other statuses; or the class of the attempt, such as `timeout`.
+             * @example success
+             */
+            class: string;
+            /**
+             * Format: int64
+             * @description Dead deliveries among the newest 1000 of the endpoint; of one group, among the newest 10000.
+             * @example 1
+             */
+            count: number;
+        };
+        /** @description The options of a redrive. */
+        FailureRedriveIn: {
+            /**
+             * @description Only count the dead deliveries, and redrive none.
+             * @example true
+             */
+            dryRun?: boolean | null;
+        };
+        /** @description The size of a redrive, and its background task. */
+        FailureRedriveOut: {
+            /**
+             * Format: int64
+             * @description Dead deliveries of the group, among the newest 10000 of the endpoint. The background task visits all of them.
+             * @example 1
+             */
+            count: number;
+            /**
+             * @description The background task that sends the messages again; absent after a dry run.
+             * @example {
+             *       "id": "job_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+             *       "status": "text",
+             *       "task": "text",
+             *       "updatedAt": "2026-01-31T12:00:00.000000Z"
+             *     }
+             */
+            task?: components["schemas"]["StartedTaskOut"] | null;
+        };
+        /** @description One check of an endpoint's filters. */
+        FilterCheckOut: {
+            /**
+             * @description `eventTypes`, `channels` or `filter`.
+             * @example filter
+             */
+            check: string;
+            /**
+             * @description Whether the message passes the check.
+             * @example true
+             */
+            passes: boolean;
+            /**
+             * @description The reason, for people.
+             * @example the expression is false
+             */
+            reason: string;
+        };
+        /** @description A message to test an endpoint's filters with: an accepted one, or one that is described here. */
+        FilterTestIn: {
+            /**
+             * @description The channels of the message.
+             * @example [
+             *       "audit"
+             *     ]
+             */
+            channels?: string[] | null;
+            /**
+             * @description The event id of the message.
+             * @example invoice-42-paid
+             */
+            eventId?: string | null;
+            /**
+             * @description The event type of the message.
+             * @example invoice.paid
+             */
+            eventType?: string | null;
+            /**
+             * @description The expression to test in the place of the endpoint's own.
+             * @example payload.amount > 100
+             */
+            filter?: string | null;
+            /**
+             * @description The id or event id of an accepted message, in the place of the other fields of a message.
+             * @example msg_1srOrx2ZWZBpBUvZwXKQmoEYga2
+             */
+            msgId?: string | null;
+            /**
+             * @description The payload of the message.
+             * @example {}
+             */
+            payload?: Record<string, unknown> | null;
+            /**
+             * @description The tags of the message.
+             * @example [
+             *       "eu"
+             *     ]
+             */
+            tags?: string[] | null;
+        };
+        /** @description The result of a test. */
+        FilterTestOut: {
+            /**
+             * @description All checks, in the order in which they run.
+             * @example [
+             *       {
+             *         "check": "filter",
+             *         "passes": true,
+             *         "reason": "the expression is false"
+             *       }
+             *     ]
+             */
+            checks: components["schemas"]["FilterCheckOut"][];
+            /**
+             * @description Whether the message passes every check.
+             * @example true
+             */
+            matches: boolean;
         };
         /** @description The body of a 422. */
         HTTPValidationError: {
@@ -4203,6 +5053,29 @@ export interface components {
              */
             timeoutSeconds: number;
         };
+        /** @description The object that has an id. */
+        LookupOut: {
+            /**
+             * @description The application of an endpoint or a message.
+             * @example text
+             */
+            appId?: string | null;
+            /**
+             * @description The id, unique in the environment.
+             * @example job_1srOrx2ZWZBpBUvZwXKQmoEYga2
+             */
+            id: string;
+            /**
+             * @description `application`, `endpoint`, `message`, `job`, `batch` or `backgroundTask`.
+             * @example email.send
+             */
+            kind: string;
+            /**
+             * @description The path of the route that returns the object.
+             * @example text
+             */
+            path: string;
+        };
         /** @description One attempt to deliver a message to an endpoint. */
         MessageAttemptOut: {
             /**
@@ -4228,6 +5101,15 @@ export interface components {
              *         "audit"
              *       ],
              *       "deliverAt": "2026-01-31T12:00:00.000000Z",
+             *       "deliveries": {
+             *         "cancelled": 1,
+             *         "dead": 1,
+             *         "held": 1,
+             *         "pending": 1,
+             *         "retrying": 1,
+             *         "sending": 1,
+             *         "succeeded": 1
+             *       },
              *       "eventId": "invoice-42-paid",
              *       "eventType": "invoice.paid",
              *       "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
@@ -4301,6 +5183,16 @@ export interface components {
              *         "key": "text"
              *       },
              *       "name": "Acme",
+             *       "policy": {
+             *         "retry": {
+             *           "backoff": [
+             *             5,
+             *             60,
+             *             600
+             *           ]
+             *         },
+             *         "timeoutSeconds": 20
+             *       },
              *       "throttleRate": 1,
              *       "uid": "acme"
              *     }
@@ -4391,6 +5283,16 @@ export interface components {
              *         "key": "text"
              *       },
              *       "name": "Acme",
+             *       "policy": {
+             *         "retry": {
+             *           "backoff": [
+             *             5,
+             *             60,
+             *             600
+             *           ]
+             *         },
+             *         "timeoutSeconds": 20
+             *       },
              *       "throttleRate": 1,
              *       "uid": "acme"
              *     }
@@ -4484,6 +5386,19 @@ export interface components {
              * @example 2026-01-31T12:00:00.000000Z
              */
             deliverAt?: string | null;
+            /**
+             * @description The deliveries of the message, by state; only in a list with `with_deliveries`.
+             * @example {
+             *       "cancelled": 1,
+             *       "dead": 1,
+             *       "held": 1,
+             *       "pending": 1,
+             *       "retrying": 1,
+             *       "sending": 1,
+             *       "succeeded": 1
+             *     }
+             */
+            deliveries?: components["schemas"]["DeliveryTallyOut"] | null;
             /**
              * @description Your own id for the message. An application accepts each id once.
              * @example invoice-42-paid
@@ -4936,6 +5851,207 @@ export interface components {
              */
             setAside?: number | null;
         };
+        /** @description A node, or a worker, with an open session. */
+        OverviewNodeOut: {
+            /**
+             * @description The session's id.
+             * @example job_1srOrx2ZWZBpBUvZwXKQmoEYga2
+             */
+            id: string;
+            /**
+             * Format: date-time
+             * @description The latest renewal of the session.
+             * @example 2026-01-31T12:00:00.000000Z
+             */
+            lastSeenAt: string;
+            /**
+             * Format: int32
+             * @description Tasks that it holds, of all environments.
+             * @example 1
+             */
+            leases: number;
+            /**
+             * @description The host and the process.
+             * @example nightly
+             */
+            name: string;
+            /**
+             * @description `all`, `api` or `worker`.
+             * @example all
+             */
+            role: string;
+            /**
+             * Format: date-time
+             * @description The start of the attempt. For remote workers and abandoned attempts, the time of the lease.
+             * @example 2026-01-31T12:00:00.000000Z
+             */
+            startedAt: string;
+            /**
+             * @description Your own version number. Everhook does not interpret it.
+             * @example text
+             */
+            version: string;
+        };
+        /** @description The state of an environment. */
+        OverviewOut: {
+            /**
+             * @description Failed attempts in the range, by class, most first.
+             * @example [
+             *       {
+             *         "class": "success",
+             *         "count": 1
+             *       }
+             *     ]
+             */
+            failures: components["schemas"]["FailureOut"][];
+            /**
+             * @description The nodes that share this store. Empty unless the key is an admin key.
+             * @example [
+             *       {
+             *         "id": "job_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+             *         "lastSeenAt": "2026-01-31T12:00:00.000000Z",
+             *         "leases": 1,
+             *         "name": "nightly",
+             *         "role": "all",
+             *         "startedAt": "2026-01-31T12:00:00.000000Z",
+             *         "version": "text"
+             *       }
+             *     ]
+             */
+            nodes: components["schemas"]["OverviewNodeOut"][];
+            /**
+             * Format: date-time
+             * @description The time of this overview.
+             * @example 2026-01-31T12:00:00.000000Z
+             */
+            now: string;
+            /**
+             * @description The first 20 queues by name.
+             * @example [
+             *       {
+             *         "dead": 1,
+             *         "leased": 1,
+             *         "limit": 1,
+             *         "name": "nightly",
+             *         "paused": true,
+             *         "pending": 1
+             *       }
+             *     ]
+             */
+            queues: components["schemas"]["OverviewQueueOut"][];
+            /**
+             * @description The range of the series and totals.
+             * @example text
+             */
+            range: string;
+            /**
+             * @example {
+             *       "accepted": [
+             *         1
+             *       ],
+             *       "dead": [
+             *         1
+             *       ],
+             *       "delivered": [
+             *         1
+             *       ],
+             *       "failed": [
+             *         1
+             *       ],
+             *       "p50": [
+             *         1
+             *       ],
+             *       "p95": [
+             *         1
+             *       ],
+             *       "p99": [
+             *         1
+             *       ],
+             *       "t": [
+             *         1
+             *       ]
+             *     }
+             */
+            series: components["schemas"]["SeriesOut"];
+            /**
+             * Format: int64
+             * @description The length of a step of the series.
+             * @example 1
+             */
+            stepSeconds: number;
+            /**
+             * @description The endpoints with the most failed attempts in the range, most first. Deleted endpoints are left out.
+             * @example [
+             *       {
+             *         "appId": "text",
+             *         "appName": "text",
+             *         "class": "success",
+             *         "endpointId": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+             *         "failures": 1,
+             *         "lastFailureAt": "2026-01-31T12:00:00.000000Z",
+             *         "url": "https://example.com/webhooks"
+             *       }
+             *     ]
+             */
+            topEndpoints: components["schemas"]["FailingEndpointOut"][];
+            /**
+             * @example {
+             *       "accepted": 1,
+             *       "countedMax": 1,
+             *       "dead": 1,
+             *       "delivered": 1,
+             *       "deliveredPerMinute": 1,
+             *       "due": 1,
+             *       "failed": 1,
+             *       "leased": 1,
+             *       "oldestDueSeconds": 1,
+             *       "p50": 1,
+             *       "p95": 1,
+             *       "p99": 1,
+             *       "pending": 1,
+             *       "retrying": 1,
+             *       "successRate": 1
+             *     }
+             */
+            totals: components["schemas"]["TotalsOut"];
+        };
+        /** @description A queue with its jobs. Counting stops at 100000. */
+        OverviewQueueOut: {
+            /**
+             * Format: int64
+             * @description Jobs that ran out of attempts and can be retried or skipped.
+             * @example 1
+             */
+            dead: number;
+            /**
+             * Format: int64
+             * @description Tasks that a node or worker holds.
+             * @example 1
+             */
+            leased: number;
+            /**
+             * Format: int32
+             * @description The maximum number of running jobs.
+             * @example 1
+             */
+            limit?: number | null;
+            /**
+             * @description A name for people.
+             * @example nightly
+             */
+            name: string;
+            /**
+             * @description Whether the queue is paused, or stopped by its target.
+             * @example true
+             */
+            paused: boolean;
+            /**
+             * Format: int64
+             * @description Jobs that wait or run.
+             * @example 1
+             */
+            pending: number;
+        };
         /** @description A page of a list. */
         Page_ApplicationOut: {
             /**
@@ -4948,6 +6064,16 @@ export interface components {
              *           "key": "text"
              *         },
              *         "name": "Acme",
+             *         "policy": {
+             *           "retry": {
+             *             "backoff": [
+             *               5,
+             *               60,
+             *               600
+             *             ]
+             *           },
+             *           "timeoutSeconds": 20
+             *         },
              *         "throttleRate": 1,
              *         "uid": "acme",
              *         "updatedAt": "2026-01-31T12:00:00.000000Z"
@@ -5153,6 +6279,15 @@ export interface components {
              *           "audit"
              *         ],
              *         "deliverAt": "2026-01-31T12:00:00.000000Z",
+             *         "deliveries": {
+             *           "cancelled": 1,
+             *           "dead": 1,
+             *           "held": 1,
+             *           "pending": 1,
+             *           "retrying": 1,
+             *           "sending": 1,
+             *           "succeeded": 1
+             *         },
              *         "eventId": "invoice-42-paid",
              *         "eventType": "invoice.paid",
              *         "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
@@ -5202,9 +6337,20 @@ export interface components {
              *         "eventTypes": [
              *           "invoice.paid"
              *         ],
+             *         "filter": "text",
              *         "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
              *         "metadata": {
              *           "key": "text"
+             *         },
+             *         "policy": {
+             *           "retry": {
+             *             "backoff": [
+             *               5,
+             *               60,
+             *               600
+             *             ]
+             *           },
+             *           "timeoutSeconds": 20
              *         },
              *         "throttleRate": 1,
              *         "uid": "books",
@@ -5254,6 +6400,45 @@ export interface components {
              *     ]
              */
             data: components["schemas"]["EventTypeOut"][];
+            /**
+             * @description Whether this is the last page in this direction. A page can have fewer items than `limit`, or none, and not be
+             *     the last: the rows that a search reads and the bytes of a page are limited.
+             * @example true
+             */
+            done: boolean;
+            /**
+             * @description The iterator of the next page.
+             * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+             */
+            iterator: string | null;
+            /**
+             * @description The iterator of the previous page.
+             * @example -app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+             */
+            prevIterator?: string | null;
+        };
+        /** @description A page of a list. */
+        Page_FailureGroupOut: {
+            /**
+             * @description The items, in the order of the list.
+             * @example [
+             *       {
+             *         "appId": "text",
+             *         "appName": "text",
+             *         "class": "success",
+             *         "count": 1,
+             *         "endpointId": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+             *         "firstDiedAt": "2026-01-31T12:00:00.000000Z",
+             *         "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2.timeout",
+             *         "lastDiedAt": "2026-01-31T12:00:00.000000Z",
+             *         "note": "text",
+             *         "notedAt": "2026-01-31T12:00:00.000000Z",
+             *         "state": "text",
+             *         "url": "https://example.com/webhooks"
+             *       }
+             *     ]
+             */
+            data: components["schemas"]["FailureGroupOut"][];
             /**
              * @description Whether this is the last page in this direction. A page can have fewer items than `limit`, or none, and not be
              *     the last: the rows that a search reads and the bytes of a page are limited.
@@ -5401,6 +6586,15 @@ export interface components {
              *             "audit"
              *           ],
              *           "deliverAt": "2026-01-31T12:00:00.000000Z",
+             *           "deliveries": {
+             *             "cancelled": {},
+             *             "dead": {},
+             *             "held": {},
+             *             "pending": {},
+             *             "retrying": {},
+             *             "sending": {},
+             *             "succeeded": {}
+             *           },
              *           "eventId": "invoice-42-paid",
              *           "eventType": "invoice.paid",
              *           "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
@@ -5498,6 +6692,15 @@ export interface components {
              *           "audit"
              *         ],
              *         "deliverAt": "2026-01-31T12:00:00.000000Z",
+             *         "deliveries": {
+             *           "cancelled": 1,
+             *           "dead": 1,
+             *           "held": 1,
+             *           "pending": 1,
+             *           "retrying": 1,
+             *           "sending": 1,
+             *           "succeeded": 1
+             *         },
              *         "eventId": "invoice-42-paid",
              *         "eventType": "invoice.paid",
              *         "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
@@ -5589,6 +6792,67 @@ export interface components {
              *     ]
              */
             data: components["schemas"]["OperationalWebhookEndpointOut"][];
+            /**
+             * @description Whether this is the last page in this direction. A page can have fewer items than `limit`, or none, and not be
+             *     the last: the rows that a search reads and the bytes of a page are limited.
+             * @example true
+             */
+            done: boolean;
+            /**
+             * @description The iterator of the next page.
+             * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+             */
+            iterator: string | null;
+            /**
+             * @description The iterator of the previous page.
+             * @example -app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+             */
+            prevIterator?: string | null;
+        };
+        /** @description A page of a list. */
+        Page_PlacedEndpointOut: {
+            /**
+             * @description The items, in the order of the list.
+             * @example [
+             *       {
+             *         "appId": "text",
+             *         "appName": "text",
+             *         "appUid": "text",
+             *         "channels": [
+             *           "audit"
+             *         ],
+             *         "createdAt": "2026-01-31T12:00:00.000000Z",
+             *         "description": "Invoices for the bookkeeping",
+             *         "disabled": true,
+             *         "eventTypes": [
+             *           "invoice.paid"
+             *         ],
+             *         "filter": "text",
+             *         "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+             *         "metadata": {
+             *           "key": "text"
+             *         },
+             *         "policy": {
+             *           "retry": {
+             *             "backoff": [
+             *               5,
+             *               60,
+             *               600
+             *             ]
+             *           },
+             *           "timeoutSeconds": 20
+             *         },
+             *         "reason": "text",
+             *         "state": "text",
+             *         "throttleRate": 1,
+             *         "uid": "books",
+             *         "updatedAt": "2026-01-31T12:00:00.000000Z",
+             *         "url": "https://example.com/webhooks",
+             *         "version": 1
+             *       }
+             *     ]
+             */
+            data: components["schemas"]["PlacedEndpointOut"][];
             /**
              * @description Whether this is the last page in this direction. A page can have fewer items than `limit`, or none, and not be
              *     the last: the rows that a search reads and the bytes of a page are limited.
@@ -5739,6 +7003,28 @@ export interface components {
              */
             prevIterator?: string | null;
         };
+        /** @description An endpoint with its application. */
+        PlacedEndpointOut: components["schemas"]["EndpointOut"] & {
+            /**
+             * @description The application of both.
+             * @example text
+             */
+            appId: string;
+            /** @example text */
+            appName: string;
+            /** @example text */
+            appUid?: string | null;
+            /**
+             * @description Why the endpoint gets no deliveries: `user` disabled it, or the `receiver` answered 410. Null if it is enabled.
+             * @example text
+             */
+            reason?: string | null;
+            /**
+             * @description `enabled`, `disabled` or `gone`.
+             * @example text
+             */
+            state: string;
+        };
         /** @description The settings of a polled endpoint. */
         PolledIn: {
             /**
@@ -5788,6 +7074,15 @@ export interface components {
              *           "audit"
              *         ],
              *         "deliverAt": "2026-01-31T12:00:00.000000Z",
+             *         "deliveries": {
+             *           "cancelled": 1,
+             *           "dead": 1,
+             *           "held": 1,
+             *           "pending": 1,
+             *           "retrying": 1,
+             *           "sending": 1,
+             *           "succeeded": 1
+             *         },
              *         "eventId": "invoice-42-paid",
              *         "eventType": "invoice.paid",
              *         "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
@@ -5982,6 +7277,11 @@ export interface components {
         /** @description The readiness of the server. */
         ReadyOut: {
             /**
+             * @description `open`, or `paused` while the server accepts messages and sends nothing.
+             * @example text
+             */
+            egress: string;
+            /**
              * @description Whether the node can serve requests.
              * @example true
              */
@@ -6011,8 +7311,8 @@ export interface components {
             detail?: string | null;
             /**
              * @description The reason. While pending: `scheduled` (waits for `deliverAt`), `retry`, `backOff` (the endpoint asked for a pause
-             *     or timed out), `queued` (due, waits for its turn) or `cancelRequested`. While held: `endpointDisabled`. While
-             *     sending: `sending` or `cancelRequested`. Once dead: `exhausted` (no attempts left), `gone` (the receiver answered
+             *     or timed out), `queued` (due, waits for its turn) or `cancelRequested`. While held: `endpointDisabled` or
+             *     `endpointPaused`. While sending: `sending` or `cancelRequested`. Once dead: `exhausted` (no attempts left), `gone` (the receiver answered
              *     410) or `crashed`. At the end: `delivered`, `cancelled` or `endpointDeleted`. Later versions may add reasons.
              * @example retry
              */
@@ -6123,6 +7423,15 @@ export interface components {
              *         "audit"
              *       ],
              *       "deliverAt": "2026-01-31T12:00:00.000000Z",
+             *       "deliveries": {
+             *         "cancelled": 1,
+             *         "dead": 1,
+             *         "held": 1,
+             *         "pending": 1,
+             *         "retrying": 1,
+             *         "sending": 1,
+             *         "succeeded": 1
+             *       },
              *       "eventId": "invoice-42-paid",
              *       "eventType": "invoice.paid",
              *       "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
@@ -6558,6 +7867,63 @@ export interface components {
              */
             jobs: string[];
         };
+        /** @description Counts per step. All lists have one item per step, oldest first. */
+        SeriesOut: {
+            /**
+             * @description Accepted messages, except those that the server itself creates.
+             * @example [
+             *       1
+             *     ]
+             */
+            accepted: number[];
+            /**
+             * @description Deliveries that died.
+             * @example [
+             *       1
+             *     ]
+             */
+            dead: number[];
+            /**
+             * @description Deliveries that succeeded.
+             * @example [
+             *       1
+             *     ]
+             */
+            delivered: number[];
+            /**
+             * @description Attempts that failed.
+             * @example [
+             *       1
+             *     ]
+             */
+            failed: number[];
+            /**
+             * @description The median time from acceptance to delivery, in milliseconds; null without deliveries. Precise to 7 %.
+             * @example [
+             *       1
+             *     ]
+             */
+            p50: (number | null)[];
+            /**
+             * @example [
+             *       1
+             *     ]
+             */
+            p95: (number | null)[];
+            /**
+             * @example [
+             *       1
+             *     ]
+             */
+            p99: (number | null)[];
+            /**
+             * @description The start of each step, in seconds since 1970.
+             * @example [
+             *       1
+             *     ]
+             */
+            t: number[];
+        };
         /** @description The request of a worker to run a job later, without using an attempt. */
         SnoozeIn: {
             /**
@@ -6608,6 +7974,96 @@ export interface components {
              * @example 2026-01-31T12:00:00.000000Z
              */
             updatedAt: string;
+        };
+        /** @description Open tasks now, and rates. Tasks are deliveries and jobs. A count of `countedMax` means at least so many. */
+        TotalsOut: {
+            /**
+             * Format: int64
+             * @description Messages that were accepted in the range.
+             * @example 1
+             */
+            accepted: number;
+            /**
+             * @description The bound of the counts above.
+             * @example 1
+             */
+            countedMax: number;
+            /**
+             * Format: int64
+             * @description Tasks that ran out of attempts.
+             * @example 1
+             */
+            dead: number;
+            /**
+             * Format: int64
+             * @description Deliveries that succeeded in the range.
+             * @example 1
+             */
+            delivered: number;
+            /**
+             * Format: double
+             * @description The average of the last five minutes.
+             * @example 1
+             */
+            deliveredPerMinute: number;
+            /**
+             * Format: int64
+             * @description Waiting tasks that are due and not held back by their endpoint.
+             * @example 1
+             */
+            due: number;
+            /**
+             * Format: int64
+             * @description Attempts that failed in the range.
+             * @example 1
+             */
+            failed: number;
+            /**
+             * Format: int64
+             * @description Tasks that a node or worker holds.
+             * @example 1
+             */
+            leased: number;
+            /**
+             * Format: double
+             * @description The time for which the oldest due task has waited; null if none is due.
+             * @example 1
+             */
+            oldestDueSeconds?: number | null;
+            /**
+             * Format: double
+             * @description Times from acceptance to delivery over the whole range, in milliseconds.
+             * @example 1
+             */
+            p50?: number | null;
+            /**
+             * Format: double
+             * @example 1
+             */
+            p95?: number | null;
+            /**
+             * Format: double
+             * @example 1
+             */
+            p99?: number | null;
+            /**
+             * Format: int64
+             * @description Waiting tasks, due or not.
+             * @example 1
+             */
+            pending: number;
+            /**
+             * Format: int64
+             * @description Waiting tasks that failed before.
+             * @example 1
+             */
+            retrying: number;
+            /**
+             * Format: double
+             * @description The share of attempts in the range that succeeded, from 0 to 1; null without attempts.
+             * @example 1
+             */
+            successRate?: number | null;
         };
         /** @description Options for the payload of a message. */
         TransformationsParams: {
@@ -7002,6 +8458,16 @@ export interface operations {
                      *             "key": "text"
                      *           },
                      *           "name": "Acme",
+                     *           "policy": {
+                     *             "retry": {
+                     *               "backoff": [
+                     *                 5,
+                     *                 60,
+                     *                 600
+                     *               ]
+                     *             },
+                     *             "timeoutSeconds": 20
+                     *           },
                      *           "throttleRate": 1,
                      *           "uid": "acme",
                      *           "updatedAt": "2026-01-31T12:00:00.000000Z"
@@ -7074,6 +8540,16 @@ export interface operations {
                      *         "key": "text"
                      *       },
                      *       "name": "Acme",
+                     *       "policy": {
+                     *         "retry": {
+                     *           "backoff": [
+                     *             5,
+                     *             60,
+                     *             600
+                     *           ]
+                     *         },
+                     *         "timeoutSeconds": 20
+                     *       },
                      *       "throttleRate": 1,
                      *       "uid": "acme",
                      *       "updatedAt": "2026-01-31T12:00:00.000000Z"
@@ -7096,6 +8572,16 @@ export interface operations {
                      *         "key": "text"
                      *       },
                      *       "name": "Acme",
+                     *       "policy": {
+                     *         "retry": {
+                     *           "backoff": [
+                     *             5,
+                     *             60,
+                     *             600
+                     *           ]
+                     *         },
+                     *         "timeoutSeconds": 20
+                     *       },
                      *       "throttleRate": 1,
                      *       "uid": "acme",
                      *       "updatedAt": "2026-01-31T12:00:00.000000Z"
@@ -7148,6 +8634,16 @@ export interface operations {
                      *         "key": "text"
                      *       },
                      *       "name": "Acme",
+                     *       "policy": {
+                     *         "retry": {
+                     *           "backoff": [
+                     *             5,
+                     *             60,
+                     *             600
+                     *           ]
+                     *         },
+                     *         "timeoutSeconds": 20
+                     *       },
                      *       "throttleRate": 1,
                      *       "uid": "acme",
                      *       "updatedAt": "2026-01-31T12:00:00.000000Z"
@@ -7209,6 +8705,16 @@ export interface operations {
                      *         "key": "text"
                      *       },
                      *       "name": "Acme",
+                     *       "policy": {
+                     *         "retry": {
+                     *           "backoff": [
+                     *             5,
+                     *             60,
+                     *             600
+                     *           ]
+                     *         },
+                     *         "timeoutSeconds": 20
+                     *       },
                      *       "throttleRate": 1,
                      *       "uid": "acme",
                      *       "updatedAt": "2026-01-31T12:00:00.000000Z"
@@ -7231,6 +8737,16 @@ export interface operations {
                      *         "key": "text"
                      *       },
                      *       "name": "Acme",
+                     *       "policy": {
+                     *         "retry": {
+                     *           "backoff": [
+                     *             5,
+                     *             60,
+                     *             600
+                     *           ]
+                     *         },
+                     *         "timeoutSeconds": 20
+                     *       },
                      *       "throttleRate": 1,
                      *       "uid": "acme",
                      *       "updatedAt": "2026-01-31T12:00:00.000000Z"
@@ -7331,6 +8847,16 @@ export interface operations {
                      *         "key": "text"
                      *       },
                      *       "name": "Acme",
+                     *       "policy": {
+                     *         "retry": {
+                     *           "backoff": [
+                     *             5,
+                     *             60,
+                     *             600
+                     *           ]
+                     *         },
+                     *         "timeoutSeconds": 20
+                     *       },
                      *       "throttleRate": 1,
                      *       "uid": "acme",
                      *       "updatedAt": "2026-01-31T12:00:00.000000Z"
@@ -7455,6 +8981,15 @@ export interface operations {
                      *               "audit"
                      *             ],
                      *             "deliverAt": "2026-01-31T12:00:00.000000Z",
+                     *             "deliveries": {
+                     *               "cancelled": {},
+                     *               "dead": {},
+                     *               "held": {},
+                     *               "pending": {},
+                     *               "retrying": {},
+                     *               "sending": {},
+                     *               "succeeded": {}
+                     *             },
                      *             "eventId": "invoice-42-paid",
                      *             "eventType": "invoice.paid",
                      *             "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
@@ -7606,6 +9141,15 @@ export interface operations {
                      *               "audit"
                      *             ],
                      *             "deliverAt": "2026-01-31T12:00:00.000000Z",
+                     *             "deliveries": {
+                     *               "cancelled": {},
+                     *               "dead": {},
+                     *               "held": {},
+                     *               "pending": {},
+                     *               "retrying": {},
+                     *               "sending": {},
+                     *               "succeeded": {}
+                     *             },
                      *             "eventId": "invoice-42-paid",
                      *             "eventType": "invoice.paid",
                      *             "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
@@ -7895,9 +9439,20 @@ export interface operations {
                      *           "eventTypes": [
                      *             "invoice.paid"
                      *           ],
+                     *           "filter": "text",
                      *           "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
                      *           "metadata": {
                      *             "key": "text"
+                     *           },
+                     *           "policy": {
+                     *             "retry": {
+                     *               "backoff": [
+                     *                 5,
+                     *                 60,
+                     *                 600
+                     *               ]
+                     *             },
+                     *             "timeoutSeconds": 20
                      *           },
                      *           "throttleRate": 1,
                      *           "uid": "books",
@@ -7976,9 +9531,20 @@ export interface operations {
                      *       "eventTypes": [
                      *         "invoice.paid"
                      *       ],
+                     *       "filter": "text",
                      *       "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
                      *       "metadata": {
                      *         "key": "text"
+                     *       },
+                     *       "policy": {
+                     *         "retry": {
+                     *           "backoff": [
+                     *             5,
+                     *             60,
+                     *             600
+                     *           ]
+                     *         },
+                     *         "timeoutSeconds": 20
                      *       },
                      *       "throttleRate": 1,
                      *       "uid": "books",
@@ -8042,9 +9608,20 @@ export interface operations {
                      *       "eventTypes": [
                      *         "invoice.paid"
                      *       ],
+                     *       "filter": "text",
                      *       "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
                      *       "metadata": {
                      *         "key": "text"
+                     *       },
+                     *       "policy": {
+                     *         "retry": {
+                     *           "backoff": [
+                     *             5,
+                     *             60,
+                     *             600
+                     *           ]
+                     *         },
+                     *         "timeoutSeconds": 20
                      *       },
                      *       "throttleRate": 1,
                      *       "uid": "books",
@@ -8117,9 +9694,20 @@ export interface operations {
                      *       "eventTypes": [
                      *         "invoice.paid"
                      *       ],
+                     *       "filter": "text",
                      *       "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
                      *       "metadata": {
                      *         "key": "text"
+                     *       },
+                     *       "policy": {
+                     *         "retry": {
+                     *           "backoff": [
+                     *             5,
+                     *             60,
+                     *             600
+                     *           ]
+                     *         },
+                     *         "timeoutSeconds": 20
                      *       },
                      *       "throttleRate": 1,
                      *       "uid": "books",
@@ -8148,9 +9736,20 @@ export interface operations {
                      *       "eventTypes": [
                      *         "invoice.paid"
                      *       ],
+                     *       "filter": "text",
                      *       "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
                      *       "metadata": {
                      *         "key": "text"
+                     *       },
+                     *       "policy": {
+                     *         "retry": {
+                     *           "backoff": [
+                     *             5,
+                     *             60,
+                     *             600
+                     *           ]
+                     *         },
+                     *         "timeoutSeconds": 20
                      *       },
                      *       "throttleRate": 1,
                      *       "uid": "books",
@@ -8267,9 +9866,20 @@ export interface operations {
                      *       "eventTypes": [
                      *         "invoice.paid"
                      *       ],
+                     *       "filter": "text",
                      *       "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
                      *       "metadata": {
                      *         "key": "text"
+                     *       },
+                     *       "policy": {
+                     *         "retry": {
+                     *           "backoff": [
+                     *             5,
+                     *             60,
+                     *             600
+                     *           ]
+                     *         },
+                     *         "timeoutSeconds": 20
                      *       },
                      *       "throttleRate": 1,
                      *       "uid": "books",
@@ -8409,6 +10019,73 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["StartedTaskOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.policy.test-filter": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description A repeated request with the same key has no further effect and gets the same response, for 12 hours.
+                 * @example 0b1a7f2c-1d9e-4c55-9d5f-6f2f3f1f9a10
+                 */
+                "idempotency-key"?: string;
+            };
+            path: {
+                /**
+                 * @description The application's id or uid.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                app_id: string;
+                /**
+                 * @description The endpoint's id or uid.
+                 * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                endpoint_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example {} */
+                "application/json": components["schemas"]["FilterTestIn"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "checks": [
+                     *         {
+                     *           "check": "filter",
+                     *           "passes": true,
+                     *           "reason": "the expression is false"
+                     *         }
+                     *       ],
+                     *       "matches": true
+                     *     }
+                     */
+                    "application/json": components["schemas"]["FilterTestOut"];
                 };
             };
             400: components["responses"]["Failure400"];
@@ -8673,6 +10350,15 @@ export interface operations {
                      *             "audit"
                      *           ],
                      *           "deliverAt": "2026-01-31T12:00:00.000000Z",
+                     *           "deliveries": {
+                     *             "cancelled": 1,
+                     *             "dead": 1,
+                     *             "held": 1,
+                     *             "pending": 1,
+                     *             "retrying": 1,
+                     *             "sending": 1,
+                     *             "succeeded": 1
+                     *           },
                      *           "eventId": "invoice-42-paid",
                      *           "eventType": "invoice.paid",
                      *           "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
@@ -8694,6 +10380,106 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Page_EndpointMessageOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.policy.get-effective": {
+        parameters: {
+            query?: {
+                /**
+                 * @description The event type for which the policy is resolved. Without it, settings of single event types are left out.
+                 * @example invoice.paid
+                 */
+                event_type?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The application's id or uid.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                app_id: string;
+                /**
+                 * @description The endpoint's id or uid.
+                 * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                endpoint_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "backoff": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
+                     *       "eventType": "invoice.paid",
+                     *       "finalStatuses": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
+                     *       "jitterPercent": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
+                     *       "legacySignature": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
+                     *       "maxAttempts": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
+                     *       "paused": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
+                     *       "retryBudget": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
+                     *       "timeoutSeconds": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
+                     *       "whileDisabled": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["EffectivePolicy"];
                 };
             };
             400: components["responses"]["Failure400"];
@@ -8828,6 +10614,15 @@ export interface operations {
                      *           "audit"
                      *         ],
                      *         "deliverAt": "2026-01-31T12:00:00.000000Z",
+                     *         "deliveries": {
+                     *           "cancelled": 1,
+                     *           "dead": 1,
+                     *           "held": 1,
+                     *           "pending": 1,
+                     *           "retrying": 1,
+                     *           "sending": 1,
+                     *           "succeeded": 1
+                     *         },
                      *         "eventId": "invoice-42-paid",
                      *         "eventType": "invoice.paid",
                      *         "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
@@ -9083,6 +10878,15 @@ export interface operations {
                      *         "audit"
                      *       ],
                      *       "deliverAt": "2026-01-31T12:00:00.000000Z",
+                     *       "deliveries": {
+                     *         "cancelled": 1,
+                     *         "dead": 1,
+                     *         "held": 1,
+                     *         "pending": 1,
+                     *         "retrying": 1,
+                     *         "sending": 1,
+                     *         "succeeded": 1
+                     *       },
                      *       "eventId": "invoice-42-paid",
                      *       "eventType": "invoice.paid",
                      *       "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
@@ -9577,6 +11381,11 @@ export interface operations {
                  * @example true
                  */
                 with_content?: boolean;
+                /**
+                 * @description Include the number of deliveries of each message, by state. Default: false.
+                 * @example true
+                 */
+                with_deliveries?: boolean;
             };
             header?: never;
             path: {
@@ -9604,6 +11413,15 @@ export interface operations {
                      *             "audit"
                      *           ],
                      *           "deliverAt": "2026-01-31T12:00:00.000000Z",
+                     *           "deliveries": {
+                     *             "cancelled": 1,
+                     *             "dead": 1,
+                     *             "held": 1,
+                     *             "pending": 1,
+                     *             "retrying": 1,
+                     *             "sending": 1,
+                     *             "succeeded": 1
+                     *           },
                      *           "eventId": "invoice-42-paid",
                      *           "eventType": "invoice.paid",
                      *           "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
@@ -9688,6 +11506,15 @@ export interface operations {
                      *         "audit"
                      *       ],
                      *       "deliverAt": "2026-01-31T12:00:00.000000Z",
+                     *       "deliveries": {
+                     *         "cancelled": 1,
+                     *         "dead": 1,
+                     *         "held": 1,
+                     *         "pending": 1,
+                     *         "retrying": 1,
+                     *         "sending": 1,
+                     *         "succeeded": 1
+                     *       },
                      *       "eventId": "invoice-42-paid",
                      *       "eventType": "invoice.paid",
                      *       "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
@@ -9715,6 +11542,15 @@ export interface operations {
                      *         "audit"
                      *       ],
                      *       "deliverAt": "2026-01-31T12:00:00.000000Z",
+                     *       "deliveries": {
+                     *         "cancelled": 1,
+                     *         "dead": 1,
+                     *         "held": 1,
+                     *         "pending": 1,
+                     *         "retrying": 1,
+                     *         "sending": 1,
+                     *         "succeeded": 1
+                     *       },
                      *       "eventId": "invoice-42-paid",
                      *       "eventType": "invoice.paid",
                      *       "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
@@ -10034,6 +11870,15 @@ export interface operations {
                      *         "audit"
                      *       ],
                      *       "deliverAt": "2026-01-31T12:00:00.000000Z",
+                     *       "deliveries": {
+                     *         "cancelled": 1,
+                     *         "dead": 1,
+                     *         "held": 1,
+                     *         "pending": 1,
+                     *         "retrying": 1,
+                     *         "sending": 1,
+                     *         "succeeded": 1
+                     *       },
                      *       "eventId": "invoice-42-paid",
                      *       "eventType": "invoice.paid",
                      *       "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
@@ -10170,6 +12015,15 @@ export interface operations {
                      *               "audit"
                      *             ],
                      *             "deliverAt": "2026-01-31T12:00:00.000000Z",
+                     *             "deliveries": {
+                     *               "cancelled": {},
+                     *               "dead": {},
+                     *               "held": {},
+                     *               "pending": {},
+                     *               "retrying": {},
+                     *               "sending": {},
+                     *               "succeeded": {}
+                     *             },
                      *             "eventId": "invoice-42-paid",
                      *             "eventType": "invoice.paid",
                      *             "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
@@ -10277,6 +12131,15 @@ export interface operations {
                      *           "audit"
                      *         ],
                      *         "deliverAt": "2026-01-31T12:00:00.000000Z",
+                     *         "deliveries": {
+                     *           "cancelled": 1,
+                     *           "dead": 1,
+                     *           "held": 1,
+                     *           "pending": 1,
+                     *           "retrying": 1,
+                     *           "sending": 1,
+                     *           "succeeded": 1
+                     *         },
                      *         "eventId": "invoice-42-paid",
                      *         "eventType": "invoice.paid",
                      *         "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
@@ -10728,6 +12591,15 @@ export interface operations {
                      *               "audit"
                      *             ],
                      *             "deliverAt": "2026-01-31T12:00:00.000000Z",
+                     *             "deliveries": {
+                     *               "cancelled": {},
+                     *               "dead": {},
+                     *               "held": {},
+                     *               "pending": {},
+                     *               "retrying": {},
+                     *               "sending": {},
+                     *               "succeeded": {}
+                     *             },
                      *             "eventId": "invoice-42-paid",
                      *             "eventType": "invoice.paid",
                      *             "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
@@ -10989,6 +12861,15 @@ export interface operations {
                      *           "audit"
                      *         ],
                      *         "deliverAt": "2026-01-31T12:00:00.000000Z",
+                     *         "deliveries": {
+                     *           "cancelled": 1,
+                     *           "dead": 1,
+                     *           "held": 1,
+                     *           "pending": 1,
+                     *           "retrying": 1,
+                     *           "sending": 1,
+                     *           "succeeded": 1
+                     *         },
                      *         "eventId": "invoice-42-paid",
                      *         "eventType": "invoice.paid",
                      *         "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
@@ -11392,6 +13273,15 @@ export interface operations {
                      *             "audit"
                      *           ],
                      *           "deliverAt": "2026-01-31T12:00:00.000000Z",
+                     *           "deliveries": {
+                     *             "cancelled": 1,
+                     *             "dead": 1,
+                     *             "held": 1,
+                     *             "pending": 1,
+                     *             "retrying": 1,
+                     *             "sending": 1,
+                     *             "succeeded": 1
+                     *           },
                      *           "eventId": "invoice-42-paid",
                      *           "eventType": "invoice.paid",
                      *           "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
@@ -11476,6 +13366,15 @@ export interface operations {
                      *             "audit"
                      *           ],
                      *           "deliverAt": "2026-01-31T12:00:00.000000Z",
+                     *           "deliveries": {
+                     *             "cancelled": 1,
+                     *             "dead": 1,
+                     *             "held": 1,
+                     *             "pending": 1,
+                     *             "retrying": 1,
+                     *             "sending": 1,
+                     *             "succeeded": 1
+                     *           },
                      *           "eventId": "invoice-42-paid",
                      *           "eventType": "invoice.paid",
                      *           "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
@@ -11607,6 +13506,16 @@ export interface operations {
                  *           "key": "text"
                  *         },
                  *         "name": "Acme",
+                 *         "policy": {
+                 *           "retry": {
+                 *             "backoff": [
+                 *               5,
+                 *               60,
+                 *               600
+                 *             ]
+                 *           },
+                 *           "timeoutSeconds": 20
+                 *         },
                  *         "throttleRate": 1,
                  *         "uid": "acme"
                  *       },
@@ -11738,6 +13647,16 @@ export interface operations {
                  *           "key": "text"
                  *         },
                  *         "name": "Acme",
+                 *         "policy": {
+                 *           "retry": {
+                 *             "backoff": [
+                 *               5,
+                 *               60,
+                 *               600
+                 *             ]
+                 *           },
+                 *           "timeoutSeconds": 20
+                 *         },
                  *         "throttleRate": 1,
                  *         "uid": "acme"
                  *       },
@@ -12735,6 +14654,100 @@ export interface operations {
             507: components["responses"]["Failure507"];
         };
     };
+    "v1.overview.list-endpoints": {
+        parameters: {
+            query?: {
+                /**
+                 * @description Maximum number of items. Default: 50.
+                 * @example 1
+                 */
+                limit?: number;
+                /**
+                 * @description The `iterator` or `prevIterator` of another page. Default: the first page.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                iterator?: string;
+                /**
+                 * @description The order of the list: `ascending` or `descending`.
+                 * @example ascending
+                 */
+                order?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "appId": "text",
+                     *           "appName": "text",
+                     *           "appUid": "text",
+                     *           "channels": [
+                     *             "audit"
+                     *           ],
+                     *           "createdAt": "2026-01-31T12:00:00.000000Z",
+                     *           "description": "Invoices for the bookkeeping",
+                     *           "disabled": true,
+                     *           "eventTypes": [
+                     *             "invoice.paid"
+                     *           ],
+                     *           "filter": "text",
+                     *           "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *           "metadata": {
+                     *             "key": "text"
+                     *           },
+                     *           "policy": {
+                     *             "retry": {
+                     *               "backoff": [
+                     *                 5,
+                     *                 60,
+                     *                 600
+                     *               ]
+                     *             },
+                     *             "timeoutSeconds": 20
+                     *           },
+                     *           "reason": "text",
+                     *           "state": "text",
+                     *           "throttleRate": 1,
+                     *           "uid": "books",
+                     *           "updatedAt": "2026-01-31T12:00:00.000000Z",
+                     *           "url": "https://example.com/webhooks",
+                     *           "version": 1
+                     *         }
+                     *       ],
+                     *       "done": true,
+                     *       "iterator": "app_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *       "prevIterator": "-app_1srOrx2ZWZBpBUvZwXKQmoEYga2"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Page_PlacedEndpointOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
     "v1.environment.export": {
         parameters: {
             query?: never;
@@ -12826,6 +14839,101 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.policy.get": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "retry": {
+                     *         "backoff": [
+                     *           5,
+                     *           60,
+                     *           600
+                     *         ]
+                     *       },
+                     *       "timeoutSeconds": 20
+                     *     }
+                     */
+                    "application/json": components["schemas"]["DeliveryPolicy"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.policy.put": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example {} */
+                "application/json": components["schemas"]["DeliveryPolicy"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "retry": {
+                     *         "backoff": [
+                     *           5,
+                     *           60,
+                     *           600
+                     *         ]
+                     *       },
+                     *       "timeoutSeconds": 20
+                     *     }
+                     */
+                    "application/json": components["schemas"]["DeliveryPolicy"];
+                };
             };
             400: components["responses"]["Failure400"];
             401: components["responses"]["Failure401"];
@@ -13306,6 +15414,423 @@ export interface operations {
             507: components["responses"]["Failure507"];
         };
     };
+    "v1.failure-group.list": {
+        parameters: {
+            query?: {
+                /**
+                 * @description The `iterator` of the previous page. Default: the first page.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                iterator?: string;
+                /**
+                 * @description Only groups in this state: `open`, `acknowledged` or `resolved`.
+                 * @example open
+                 */
+                state?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "appId": "text",
+                     *           "appName": "text",
+                     *           "class": "success",
+                     *           "count": 1,
+                     *           "endpointId": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *           "firstDiedAt": "2026-01-31T12:00:00.000000Z",
+                     *           "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2.timeout",
+                     *           "lastDiedAt": "2026-01-31T12:00:00.000000Z",
+                     *           "note": "text",
+                     *           "notedAt": "2026-01-31T12:00:00.000000Z",
+                     *           "state": "text",
+                     *           "url": "https://example.com/webhooks"
+                     *         }
+                     *       ],
+                     *       "done": true,
+                     *       "iterator": "app_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *       "prevIterator": "-app_1srOrx2ZWZBpBUvZwXKQmoEYga2"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Page_FailureGroupOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.failure-group.get": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The group's id: an endpoint id, a dot and a class.
+                 * @example text
+                 */
+                group_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "appId": "text",
+                     *       "appName": "text",
+                     *       "class": "success",
+                     *       "count": 1,
+                     *       "endpointId": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *       "firstDiedAt": "2026-01-31T12:00:00.000000Z",
+                     *       "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2.timeout",
+                     *       "lastDiedAt": "2026-01-31T12:00:00.000000Z",
+                     *       "note": "text",
+                     *       "notedAt": "2026-01-31T12:00:00.000000Z",
+                     *       "state": "text",
+                     *       "url": "https://example.com/webhooks"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["FailureGroupOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.failure-group.acknowledge": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description A repeated request with the same key has no further effect and gets the same response, for 12 hours.
+                 * @example 0b1a7f2c-1d9e-4c55-9d5f-6f2f3f1f9a10
+                 */
+                "idempotency-key"?: string;
+            };
+            path: {
+                /**
+                 * @description The group's id: an endpoint id, a dot and a class.
+                 * @example text
+                 */
+                group_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "note": "text"
+                 *     }
+                 */
+                "application/json": components["schemas"]["FailureNoteIn"] | null;
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "appId": "text",
+                     *       "appName": "text",
+                     *       "class": "success",
+                     *       "count": 1,
+                     *       "endpointId": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *       "firstDiedAt": "2026-01-31T12:00:00.000000Z",
+                     *       "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2.timeout",
+                     *       "lastDiedAt": "2026-01-31T12:00:00.000000Z",
+                     *       "note": "text",
+                     *       "notedAt": "2026-01-31T12:00:00.000000Z",
+                     *       "state": "text",
+                     *       "url": "https://example.com/webhooks"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["FailureGroupOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.failure-group.redrive": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description A repeated request with the same key has no further effect and gets the same response, for 12 hours.
+                 * @example 0b1a7f2c-1d9e-4c55-9d5f-6f2f3f1f9a10
+                 */
+                "idempotency-key"?: string;
+            };
+            path: {
+                /**
+                 * @description The group's id: an endpoint id, a dot and a class.
+                 * @example text
+                 */
+                group_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "dryRun": true
+                 *     }
+                 */
+                "application/json": components["schemas"]["FailureRedriveIn"] | null;
+            };
+        };
+        responses: {
+            /** @description The count of a dry run. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "count": 1,
+                     *       "task": {
+                     *         "id": "job_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *         "status": "text",
+                     *         "task": "text",
+                     *         "updatedAt": "2026-01-31T12:00:00.000000Z"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["FailureRedriveOut"];
+                };
+            };
+            /** @description Success. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "count": 1,
+                     *       "task": {
+                     *         "id": "job_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *         "status": "text",
+                     *         "task": "text",
+                     *         "updatedAt": "2026-01-31T12:00:00.000000Z"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["FailureRedriveOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.failure-group.reopen": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description A repeated request with the same key has no further effect and gets the same response, for 12 hours.
+                 * @example 0b1a7f2c-1d9e-4c55-9d5f-6f2f3f1f9a10
+                 */
+                "idempotency-key"?: string;
+            };
+            path: {
+                /**
+                 * @description The group's id: an endpoint id, a dot and a class.
+                 * @example text
+                 */
+                group_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "note": "text"
+                 *     }
+                 */
+                "application/json": components["schemas"]["FailureNoteIn"] | null;
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "appId": "text",
+                     *       "appName": "text",
+                     *       "class": "success",
+                     *       "count": 1,
+                     *       "endpointId": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *       "firstDiedAt": "2026-01-31T12:00:00.000000Z",
+                     *       "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2.timeout",
+                     *       "lastDiedAt": "2026-01-31T12:00:00.000000Z",
+                     *       "note": "text",
+                     *       "notedAt": "2026-01-31T12:00:00.000000Z",
+                     *       "state": "text",
+                     *       "url": "https://example.com/webhooks"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["FailureGroupOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.failure-group.resolve": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description A repeated request with the same key has no further effect and gets the same response, for 12 hours.
+                 * @example 0b1a7f2c-1d9e-4c55-9d5f-6f2f3f1f9a10
+                 */
+                "idempotency-key"?: string;
+            };
+            path: {
+                /**
+                 * @description The group's id: an endpoint id, a dot and a class.
+                 * @example text
+                 */
+                group_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "note": "text"
+                 *     }
+                 */
+                "application/json": components["schemas"]["FailureNoteIn"] | null;
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "appId": "text",
+                     *       "appName": "text",
+                     *       "class": "success",
+                     *       "count": 1,
+                     *       "endpointId": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *       "firstDiedAt": "2026-01-31T12:00:00.000000Z",
+                     *       "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2.timeout",
+                     *       "lastDiedAt": "2026-01-31T12:00:00.000000Z",
+                     *       "note": "text",
+                     *       "notedAt": "2026-01-31T12:00:00.000000Z",
+                     *       "state": "text",
+                     *       "url": "https://example.com/webhooks"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["FailureGroupOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
     "v1.health.get": {
         parameters: {
             query?: never;
@@ -13359,6 +15884,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "egress": "text",
                      *       "ready": true,
                      *       "reason": "text",
                      *       "role": "all",
@@ -13376,6 +15902,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "egress": "text",
                      *       "ready": true,
                      *       "reason": "text",
                      *       "role": "all",
@@ -14555,6 +17082,53 @@ export interface operations {
             507: components["responses"]["Failure507"];
         };
     };
+    "v1.overview.lookup": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of an application, endpoint, message, job, batch or background task.
+                 * @example job_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "appId": "text",
+                     *       "id": "job_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *       "kind": "email.send",
+                     *       "path": "text"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["LookupOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
     "v1.node.list": {
         parameters: {
             query?: never;
@@ -15438,6 +18012,133 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["RetriedOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.overview.get": {
+        parameters: {
+            query?: {
+                /**
+                 * @description The range up to now: `15m`, `1h`, `6h`, `24h` or `7d`. Default: `1h`.
+                 * @example 15m
+                 */
+                range?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "failures": [
+                     *         {
+                     *           "class": "success",
+                     *           "count": 1
+                     *         }
+                     *       ],
+                     *       "nodes": [
+                     *         {
+                     *           "id": "job_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *           "lastSeenAt": "2026-01-31T12:00:00.000000Z",
+                     *           "leases": 1,
+                     *           "name": "nightly",
+                     *           "role": "all",
+                     *           "startedAt": "2026-01-31T12:00:00.000000Z",
+                     *           "version": "text"
+                     *         }
+                     *       ],
+                     *       "now": "2026-01-31T12:00:00.000000Z",
+                     *       "queues": [
+                     *         {
+                     *           "dead": 1,
+                     *           "leased": 1,
+                     *           "limit": 1,
+                     *           "name": "nightly",
+                     *           "paused": true,
+                     *           "pending": 1
+                     *         }
+                     *       ],
+                     *       "range": "text",
+                     *       "series": {
+                     *         "accepted": [
+                     *           1
+                     *         ],
+                     *         "dead": [
+                     *           1
+                     *         ],
+                     *         "delivered": [
+                     *           1
+                     *         ],
+                     *         "failed": [
+                     *           1
+                     *         ],
+                     *         "p50": [
+                     *           1
+                     *         ],
+                     *         "p95": [
+                     *           1
+                     *         ],
+                     *         "p99": [
+                     *           1
+                     *         ],
+                     *         "t": [
+                     *           1
+                     *         ]
+                     *       },
+                     *       "stepSeconds": 1,
+                     *       "topEndpoints": [
+                     *         {
+                     *           "appId": "text",
+                     *           "appName": "text",
+                     *           "class": "success",
+                     *           "endpointId": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *           "failures": 1,
+                     *           "lastFailureAt": "2026-01-31T12:00:00.000000Z",
+                     *           "url": "https://example.com/webhooks"
+                     *         }
+                     *       ],
+                     *       "totals": {
+                     *         "accepted": 1,
+                     *         "countedMax": 1,
+                     *         "dead": 1,
+                     *         "delivered": 1,
+                     *         "deliveredPerMinute": 1,
+                     *         "due": 1,
+                     *         "failed": 1,
+                     *         "leased": 1,
+                     *         "oldestDueSeconds": 1,
+                     *         "p50": 1,
+                     *         "p95": 1,
+                     *         "p99": 1,
+                     *         "pending": 1,
+                     *         "retrying": 1,
+                     *         "successRate": 1
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["OverviewOut"];
                 };
             };
             400: components["responses"]["Failure400"];

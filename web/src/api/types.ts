@@ -73,6 +73,8 @@ export type Overview = {
     deliveredPerMinute: number;
     successRate: number | null;
     oldestDueSeconds: number | null;
+    /** Counts of open deliveries stop here. */
+    countedMax?: number;
   };
   failures: { class: string; count: number }[];
   topEndpoints: {
@@ -84,6 +86,28 @@ export type Overview = {
     class: string;
     lastFailureAt: string;
   }[];
-  nodes: { id: string; version: string; startedAt: string; lastSeenAt: string; leases: number }[];
+  nodes: { id: string; name?: string; version: string; startedAt: string; lastSeenAt: string; leases: number }[];
   queues: { name: string; pending: number; leased: number; limit?: number | null; paused: boolean }[];
 };
+
+/** An endpoint in the list of all applications. */
+export type PlacedEndpoint = Endpoint & { appId: string; appName: string; state?: string; reason?: string | null };
+
+export type FailureGroup = {
+  id: string;
+  appId: string;
+  appName: string;
+  endpointId: string;
+  url: string;
+  class: string;
+  count: number;
+  firstDiedAt: string;
+  lastDiedAt: string;
+  state: 'open' | 'acknowledged' | 'resolved';
+  note?: string;
+  notedAt?: string;
+};
+
+export type FilterTest = { matches: boolean; checks: { check: string; passes: boolean; reason: string }[] };
+
+export type Lookup = { kind: string; id: string; appId?: string; path: string };

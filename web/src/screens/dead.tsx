@@ -7,6 +7,7 @@ import { Fragment, useMemo, useState } from 'react';
 import { api, messageOf, ok } from '../api/client';
 import { queryClient, usePoll } from '../api/queries';
 import type { Delivery, Page as ApiPage } from '../api/types';
+import { offers } from '../capabilities';
 import { useKeys } from '../keys';
 import { groupDead, hourly, type Group } from '../lib/groups';
 import { attemptLabel, classLabel, failureText } from '../lib/state';
@@ -17,12 +18,13 @@ import { Button, Seg } from '../ui/controls';
 import { Meter } from '../ui/figures';
 import { AppPicker, Filter, FilterBar } from '../ui/filters';
 import { Dialog } from '../ui/overlay';
-import { LiveButton, Page } from '../ui/page';
+import { LiveButton, Page, Tabs } from '../ui/page';
 import { Callout, Empty, Failure, Skeleton } from '../ui/status';
 import { BulkBar } from '../ui/table';
 import { Ago, ListTime } from '../ui/time';
 import { toast } from '../ui/toast';
 import { useUrl } from '../url';
+import { FailureGroups } from './parts/failure-groups';
 import { AppName, EndpointUrl } from './parts/names';
 
 const PAGES_MAX = 4;
@@ -48,7 +50,32 @@ const deadQuery = (app: string | undefined, filter: { class?: string; type?: str
 const idOf = (row: Delivery) => `${row.msgId}/${row.endpointId}`;
 const classes = ['status', 'timeout', 'throttled', 'gone', 'connect', 'dns', 'tls', 'reset', 'blocked', 'abandoned', 'internal'];
 
+const states = [['open', 'Open'], ['acknowledged', 'Acknowledged'], ['resolved', 'Resolved']] as const;
+
 export default function DeadLetters() {
+  const [url, setUrl] = useUrl();
+  // The server keeps groups with their state; single deliveries and other groupings are read from the list.
+  if (!offers.failureGroups || url.group || url.app) return <Deliveries />;
+  const state = url.state ?? 'open';
+  return (
+    <Page
+      title="Dead letters"
+      tools={
+        <>
+          <Seg label="Show" value="groups" options={[['groups', 'Groups'], ['none', 'Deliveries']] as const} onChange={(value) => value === 'none' && setUrl({ group: 'none', state: undefined, cursor: undefined })} />
+          <LiveButton />
+        </>
+      }
+    >
+      <div className="col grow">
+        <Tabs label="States" tabs={states.map(([key, label]) => ({ to: '/dead', search: key === 'open' ? {} : { state: key }, label, active: key === state }))} />
+        <FailureGroups state={state} />
+      </div>
+    </Page>
+  );
+}
+
+function Deliveries() {
   const [url, setUrl] = useUrl();
   const may = useMayChange();
   const query = useQuery({ ...deadQuery(url.app, { class: url.class, type: url.type }), refetchInterval: usePoll(10_000) });
@@ -68,9 +95,9 @@ export default function DeadLetters() {
   useKeys({ r: () => may && chosen.size > 0 && setDialog('redrive') });
   const filtered = url.class ?? url.type ?? url.endpoint;
   return (
-    <Page title="Dead letters" heading={<AppPicker app={url.app ?? ''} all onChange={(app) => setUrl({ app })} />} tools={<LiveButton />}>
+    <Page title="Dead letters" heading={<AppPicker app={url.app ?? ''} all onChange={(app) => setUrl({ app })} />} tools={<>{offers.failureGroups && <Seg label="Show" value="none" options={[['groups', 'Groups'], ['none', 'Deliveries']] as const} onChange={(value) => value === 'groups' && setUrl({ group: undefined, app: undefined, endpoint: undefined, class: undefined, type: undefined })} />}<LiveButton /></>}>
       <div className="col grow">
-        <FilterBar end={<Seg small label="Group by" value={by} options={[['endpoint', 'Endpoint and class'], ['type', 'Event type']] as const} onChange={(group) => setUrl({ group: group === 'endpoint' ? undefined : group }, { replace: true })} />}>
+        <FilterBar end={<Seg small label="Group by" value={by} options={[['endpoint', 'Endpoint and class'], ['type', 'Event type']] as const} onChange={(group) => setUrl({ group: group === 'endpoint' ? (offers.failureGroups ? 'none' : undefined) : group }, { replace: true })} />}>
           <Filter name="Error class" value={url.class} onChange={(value) => setUrl({ class: value })} options={classes.map((name) => [name, classLabel(name)] as const)} />
           <Filter name="Event type" value={url.type} onChange={(type) => setUrl({ type })} />
           {url.endpoint && <Filter name="Endpoint" value={url.endpoint} onChange={(endpoint) => setUrl({ endpoint })} />}

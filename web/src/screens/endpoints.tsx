@@ -1,11 +1,12 @@
 // Endpoints of an application, with their health.
 
-import { useQuery } from '@tanstack/react-query';
+import { useQuery, type UseQueryResult } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { Plus, Webhook } from 'lucide-react';
 import { useMemo, useState } from 'react';
-import { endpointAttemptsQuery, endpointsQuery, endpointStatsQuery, usePoll } from '../api/queries';
-import type { Attempt, Endpoint } from '../api/types';
+import { allEndpointsQuery, endpointAttemptsQuery, endpointsQuery, endpointStatsQuery, usePoll } from '../api/queries';
+import type { Attempt, Endpoint, Page } from '../api/types';
+import { offers } from '../capabilities';
 import { percentile } from '../lib/retry';
 import { ATTEMPTS_MIN, endpointState, failureText } from '../lib/state';
 import { count, curl, percent } from '../lib/text';
@@ -14,7 +15,7 @@ import { useMayChange } from '../session';
 import { StateText, Tags, Url } from '../ui/atoms';
 import { Button } from '../ui/controls';
 import { AppPicker, Filter, FilterBar, SearchBox } from '../ui/filters';
-import { LiveButton, Page } from '../ui/page';
+import { LiveButton, Page as Frame } from '../ui/page';
 import { Empty, Failure, Skeleton } from '../ui/status';
 import { DataTable, Pager, type Column } from '../ui/table';
 import { ListTime } from '../ui/time';
@@ -26,21 +27,40 @@ const DAY = 86_400_000;
 const RECENT = 24;
 
 export default function Endpoints() {
-  const [url, setUrl] = useUrl();
+  const [url] = useUrl();
+  return offers.endpointsOfAllApps && !url.app ? <EveryApp /> : <OneApp />;
+}
+
+/** Without an application in the URL, the endpoints of all applications. */
+function EveryApp() {
+  const [url] = useUrl();
+  const query = useQuery({ ...allEndpointsQuery(url.cursor), refetchInterval: usePoll(10_000) });
+  return <List app={undefined} query={query} />;
+}
+
+function OneApp() {
+  const [url] = useUrl();
   const app = useApp();
+  const query = useQuery({ ...endpointsQuery(app ?? '', url.cursor), refetchInterval: usePoll(10_000) });
+  return <List app={app} query={query} />;
+}
+
+type Row = Endpoint & { appId?: string; appName?: string };
+
+function List({ app, query }: { app: string | null | undefined; query: UseQueryResult<Page<Row>> }) {
+  const [url, setUrl] = useUrl();
   const may = useMayChange();
   const [creating, setCreating] = useState(false);
-  const query = useQuery({ ...endpointsQuery(app ?? '', url.cursor), refetchInterval: usePoll(10_000) });
   const rows = useMemo(() => filter(query.data?.data, url), [query.data, url]);
   const columns = useMemo(() => columnsFor(app ?? ''), [app]);
   return (
-    <Page
+    <Frame
       title="Endpoints"
-      heading={app ? <AppPicker app={app} onChange={(next) => setUrl({ app: next, cursor: undefined })} /> : null}
+      heading={app !== null ? <AppPicker app={app ?? ''} all={offers.endpointsOfAllApps} onChange={(next) => setUrl({ app: next, cursor: undefined })} /> : null}
       tools={
         <>
           <LiveButton />
-          {may && app && (
+          {may && app !== null && (
             <Button kind="primary" icon={Plus} onClick={() => setCreating(true)}>
               New endpoint
             </Button>
@@ -58,13 +78,13 @@ export default function Endpoints() {
           {query.isError && !query.data && <Failure error={query.error} what="The list of endpoints" retry={() => void query.refetch()} />}
           {!rows && !query.isError && app !== null && <Skeleton rows={10} />}
           {app === null && <Empty title="No application yet">Endpoints belong to an application. Create one first.</Empty>}
-          {rows?.length === 0 && (query.data?.data.length ? <Empty title="No endpoints match" action={<Button onClick={() => setUrl({ q: undefined, state: undefined, type: undefined })}>Clear filters</Button>} /> : <NoEndpoints app={app ?? ''} onCreate={may ? () => setCreating(true) : undefined} />)}
+          {rows?.length === 0 && (query.data?.data.length ? <Empty title="No endpoints match" action={<Button onClick={() => setUrl({ q: undefined, state: undefined, type: undefined })}>Clear filters</Button>} /> : <NoEndpoints app={app ?? 'acme'} onCreate={may ? () => setCreating(true) : undefined} />)}
           {rows && rows.length > 0 && <DataTable label="Endpoints" columns={columns} rows={rows} rowId={(row) => row.id} />}
         </div>
         <Pager note={query.data?.done && !url.cursor ? `${count(query.data.data.length)} endpoints` : 'Oldest first'} page={query.data} cursor={url.cursor} go={(cursor) => setUrl({ cursor })} />
       </div>
-      {creating && app && <EndpointDialog app={app} onClose={() => setCreating(false)} />}
-    </Page>
+      {creating && <EndpointDialog app={app ?? undefined} onClose={() => setCreating(false)} />}
+    </Frame>
   );
 }
 
@@ -77,17 +97,18 @@ function NoEndpoints({ app, onCreate }: { app: string; onCreate?: () => void }) 
   );
 }
 
-function filter(rows: Endpoint[] | undefined, { q, state, type }: Record<string, string | undefined>): Endpoint[] | undefined {
+function filter(rows: Row[] | undefined, { q, state, type }: Record<string, string | undefined>): Row[] | undefined {
   const text = q?.toLowerCase();
   return rows?.filter(
     (row) =>
-      (!text || `${row.url} ${row.description} ${row.id} ${row.uid ?? ''}`.toLowerCase().includes(text)) &&
+      (!text || `${row.url} ${row.description} ${row.id} ${row.uid ?? ''} ${row.appName ?? ''}`.toLowerCase().includes(text)) &&
       (!state || row.disabled === (state === 'disabled')) &&
       (!type || !row.eventTypes?.length || row.eventTypes.includes(type)),
   );
 }
 
-function columnsFor(app: string): Column<Endpoint>[] {
+function columnsFor(one: string): Column<Row>[] {
+  const of = (row: Row) => row.appId ?? one;
   return [
     {
       id: 'url',
@@ -97,20 +118,20 @@ function columnsFor(app: string): Column<Endpoint>[] {
       cell: (row) => (
         <>
           <b>
-            <Link to="/apps/$app/endpoints/$ep/$tab" params={{ app, ep: row.id, tab: 'health' }}>
+            <Link to="/apps/$app/endpoints/$ep/$tab" params={{ app: of(row), ep: row.id, tab: 'health' }}>
               <Url url={row.url} />
             </Link>
           </b>
-          <small>{row.description || (row.uid ?? row.id)}</small>
+          <small>{[row.appName, row.description].filter(Boolean).join(' · ') || (row.uid ?? row.id)}</small>
         </>
       ),
     },
-    { id: 'state', header: 'State', width: 170, className: 'two', narrow: 'd', cell: (row) => <Health app={app} endpoint={row} part="state" /> },
-    { id: 'success', header: 'Success, 24 h', width: 104, num: true, narrow: 'b', cell: (row) => <Health app={app} endpoint={row} part="success" /> },
-    { id: 'recent', header: 'Latest attempts', width: 164, narrow: 'drop', cell: (row) => <Health app={app} endpoint={row} part="recent" /> },
-    { id: 'p95', header: 'p95', width: 76, num: true, narrow: 'drop', cell: (row) => <Health app={app} endpoint={row} part="p95" /> },
-    { id: 'waiting', header: 'Waiting', width: 76, num: true, narrow: 'drop', cell: (row) => <Health app={app} endpoint={row} part="waiting" /> },
-    { id: 'last', header: 'Last success', width: 104, narrow: 'drop', cell: (row) => <Health app={app} endpoint={row} part="last" /> },
+    { id: 'state', header: 'State', width: 170, className: 'two', narrow: 'd', cell: (row) => <Health app={of(row)} endpoint={row} part="state" /> },
+    { id: 'success', header: 'Success, 24 h', width: 104, num: true, narrow: 'b', cell: (row) => <Health app={of(row)} endpoint={row} part="success" /> },
+    { id: 'recent', header: 'Latest attempts', width: 164, narrow: 'drop', cell: (row) => <Health app={of(row)} endpoint={row} part="recent" /> },
+    { id: 'p95', header: 'p95', width: 76, num: true, narrow: 'drop', cell: (row) => <Health app={of(row)} endpoint={row} part="p95" /> },
+    { id: 'waiting', header: 'Waiting', width: 76, num: true, narrow: 'drop', cell: (row) => <Health app={of(row)} endpoint={row} part="waiting" /> },
+    { id: 'last', header: 'Last success', width: 104, narrow: 'drop', cell: (row) => <Health app={of(row)} endpoint={row} part="last" /> },
     { id: 'types', header: 'Event types', width: 160, narrow: 'c', cell: (row) => (row.eventTypes?.length ? <Tags names={row.eventTypes.slice(0, 2)} /> : <span className="t3">all</span>) },
   ];
 }

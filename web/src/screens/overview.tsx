@@ -12,7 +12,6 @@ import { count, percent, plural, rate } from '../lib/text';
 import { duration, isRange, type Range } from '../lib/time';
 import { Glyph, Url } from '../ui/atoms';
 import { Card, Kpi, LazyChart, Legend, Meter, Spark } from '../ui/figures';
-import { AppPicker } from '../ui/filters';
 import { Body, LiveButton, Page, RangePicker, ZoneButton } from '../ui/page';
 import { Empty, Failure, Skeleton } from '../ui/status';
 import { Ago } from '../ui/time';
@@ -23,7 +22,7 @@ export default function OverviewScreen() {
   const [url, setUrl] = useUrl();
   const range: Range = isRange(url.range) ? url.range : '1h';
   const poll = usePoll();
-  const query = useQuery({ ...overviewQuery(range, url.app), refetchInterval: poll });
+  const query = useQuery({ ...overviewQuery(range), refetchInterval: poll });
   const apps = useQuery({ ...appsQuery({ limit: 1 }), refetchInterval: poll });
   const isEmpty = apps.data?.data.length === 0;
   // The first start goes on after its first step created an application; it ends by itself with the first message.
@@ -43,7 +42,7 @@ export default function OverviewScreen() {
     </>
   );
   return (
-    <Page title="Overview" tools={tools} heading={!isNew && <AppPicker app={url.app ?? ''} all onChange={(app) => setUrl({ app })} />}>
+    <Page title="Overview" tools={tools}>
       {isNew ? <FirstStart /> : <Content query={query} range={range} />}
     </Page>
   );
@@ -69,23 +68,23 @@ function Content({ query, range }: { query: { data?: Overview; error: unknown; r
         <Throughput data={data} />
         <Latency data={data} />
       </div>
-      <div className="grid stretch cols ov-lists">
+      <div className={`grid stretch cols ov-lists ${data.nodes.length === 0 ? 'no-nodes' : ''}`}>
         <Failures data={data} range={range} />
         <Failing data={data} range={range} />
-        <Nodes data={data} />
+        {data.nodes.length > 0 && <Nodes data={data} />}
       </div>
     </Body>
   );
 }
 
-type Notice = { look: Look; title: string; text: string; to: string; params?: Record<string, string>; link: string };
+type Notice = { look: Look; title: string; text: string; to: string; params?: Record<string, string>; search?: Record<string, string>; link: string };
 
 /** What someone should look at, worst first, at most five. */
 export function notices(data: Overview): Notice[] {
   const list: Notice[] = [];
   const age = data.totals.oldestDueSeconds ?? 0;
   if (age > 60) {
-    list.push({ look: 'retrying', title: `The oldest due delivery waits for ${duration(age * 1000)}`, text: `${plural(data.totals.due, 'delivery is', 'deliveries are')} due.`, to: '/messages', link: 'Messages' });
+    list.push({ look: 'retrying', title: `The oldest due delivery waits for ${duration(age * 1000)}`, text: `${plural(data.totals.due, 'delivery is', 'deliveries are')} due.`, to: '/messages', search: { status: 'pending' }, link: 'Messages' });
   }
   for (const queue of data.queues) {
     if (queue.paused && queue.pending > 0) {
@@ -111,7 +110,7 @@ function Attention({ data }: { data: Overview }) {
           <span className="grow cut">
             <b>{notice.title}</b> <span className="t2">{notice.text}</span>
           </span>
-          <Link className="link" to={notice.to} params={notice.params ?? {}}>
+          <Link className="link" to={notice.to} params={notice.params ?? {}} search={notice.search ?? {}}>
             {notice.link}
           </Link>
           <ChevronRight className="i s" aria-hidden="true" />
@@ -120,6 +119,9 @@ function Attention({ data }: { data: Overview }) {
     </ul>
   );
 }
+
+/** A count that may have stopped at its limit. */
+const capped = (value: number, max: number | undefined): string => `${count(value)}${max !== undefined && value >= max ? '+' : ''}`;
 
 const last = (values: (number | null)[]): number | null => values.findLast((value) => value !== null) ?? null;
 const sum = (values: number[]): number => values.reduce((total, value) => total + value, 0);
@@ -139,8 +141,8 @@ function Figures({ data, range }: { data: Overview; range: Range }) {
       <Kpi label="Delivered" value={rate(complete(series.delivered))} unit="/s" note={`${count(sum(series.delivered))} in ${range}`} spark={<Spark values={series.delivered} color="var(--chart-1)" />} />
       <Kpi label="Success rate" value={success === null ? '–' : percent(success)} unit={success === null ? '' : '%'} note={`${plural(failed, 'failed attempt')}`} bad={success !== null && success < 0.95} spark={<Spark values={series.failed.map((value) => -value)} color="var(--delivered)" />} />
       <Kpi label="End to end, p95" value={ms(p95)} note={`p50 ${ms(p50)} · p99 ${ms(p99)}`} spark={<Spark values={series.p95} color="var(--chart-1)" />} />
-      <Kpi label="Due now" value={count(totals.due)} note={`${count(totals.retrying)} retrying · ${count(totals.leased)} leased`} />
-      <Kpi label="Oldest due" value={oldest === null ? '–' : duration(oldest * 1000)} note={oldest === null ? 'nothing is due' : `${count(totals.pending)} pending`} bad={oldest !== null && oldest > 60} />
+      <Kpi label="Due now" value={capped(totals.due, totals.countedMax)} note={`${count(totals.retrying)} retrying · ${count(totals.leased)} leased`} />
+      <Kpi label="Oldest due" value={oldest === null ? '–' : duration(oldest * 1000)} note={oldest === null ? 'nothing is due' : `${capped(totals.pending, totals.countedMax)} pending`} bad={oldest !== null && oldest > 60} />
     </div>
   );
 }
@@ -278,12 +280,11 @@ function Nodes({ data }: { data: Overview }) {
       }
     >
       <div className="in nodes">
-        {data.nodes.length === 0 && <p className="t3 quiet">This key does not see nodes.</p>}
         {data.nodes.map((node) => (
           <div key={node.id} className="node">
             <div className="row">
               <span className="okdot" />
-              <b className="cut">{node.id}</b>
+              <b className="cut">{node.name ?? node.id}</b>
               <span className="t3 s12">v{node.version}</span>
               <span className="push s12 t3">
                 <Ago at={node.lastSeenAt} />

@@ -6,7 +6,9 @@ import { useNavigate } from '@tanstack/react-router';
 import { Building2, CornerDownLeft, Inbox, Layers, ListTodo, Moon, Search, Tag, Webhook, Zap, type LucideIcon } from 'lucide-react';
 import { Dialog } from 'radix-ui';
 import { useDeferredValue, useState } from 'react';
-import { api } from '../api/client';
+import { api, ApiFailure, raw } from '../api/client';
+import type { Lookup } from '../api/types';
+import { offers } from '../capabilities';
 import { appsQuery, endpointsQuery, eventTypesQuery } from '../api/queries';
 import { targetOf } from '../lib/ids';
 import { isDark, preferences, setPreference } from '../preferences';
@@ -16,11 +18,11 @@ import { entries } from './nav';
 
 type Go = { to: string; params?: Record<string, string>; search?: Record<string, string> };
 
-/** The application that owns a message or endpoint: each application is asked, because the API has no route for it. */
+/** The application that owns a message or endpoint. Servers without a look-up are asked application by application. */
 function useOwner(text: string) {
   const id = text.trim();
   const target = targetOf(id, '');
-  const page = useQuery({ ...appsQuery({ limit: 250 }), enabled: target?.needsApp === true }).data;
+  const page = useQuery({ ...appsQuery({ limit: 250 }), enabled: target?.needsApp === true && !offers.lookup }).data;
   const apps = page?.data;
   const found = useQuery({
     queryKey: ['owner', id, apps?.length],
@@ -40,7 +42,22 @@ function useOwner(text: string) {
       return null;
     },
   });
-  return { ...found, everywhere: page?.done === true };
+  const lookup = useQuery({
+    queryKey: ['lookup', id],
+    enabled: target?.needsApp === true && offers.lookup,
+    placeholderData: undefined,
+    retry: false,
+    queryFn: async () => {
+      try {
+        const { appId } = await raw<Lookup>('GET', `/api/v1/lookup/${encodeURIComponent(id)}`);
+        return appId ? { id: appId, name: undefined } : null;
+      } catch (error) {
+        if (error instanceof ApiFailure && error.status === 404) return null;
+        throw error;
+      }
+    },
+  });
+  return offers.lookup ? { ...lookup, everywhere: true } : { ...found, everywhere: page?.done === true };
 }
 
 export default function Palette({ onClose }: { onClose: () => void }) {

@@ -85,7 +85,7 @@ export default function Chart({ times, series, height, label, format, log, stack
         {},
         ...drawn.map(({ label: name, color, fill, width = 1.5 }) => {
           const stroke = resolve(color);
-          return { label: name, stroke, width, points: { show: false }, spanGaps: log === true, fill: fill ? withAlpha(stroke, fill) : undefined };
+          return { label: name, stroke, width, points: { show: (self: uPlot, at: number) => isSparse(self.data[at]), size: 5 }, spanGaps: log === true, fill: fill ? withAlpha(stroke, fill) : undefined };
         }),
       ],
       hooks: {
@@ -140,6 +140,11 @@ export default function Chart({ times, series, height, label, format, log, stack
       </button>
     </figure>
   );
+}
+
+/** Few values make no visible line: they are drawn as points. */
+function isSparse(values: ArrayLike<unknown> | undefined): boolean {
+  return Array.from(values ?? []).filter((value) => value !== null && value !== undefined).length <= 3;
 }
 
 /** Whole powers of ten around the values; one decade at least. */

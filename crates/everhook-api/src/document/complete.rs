@@ -219,9 +219,6 @@ fn example(schemas: &Schemas, schema: &str, field: &str, value: &Value, depth: u
     if let Some(given) = value.get("example") {
         return given.clone();
     }
-    if depth > DEPTH_MAX {
-        return json!({});
-    }
     if let Some(name) = reference(value) {
         return schemas.get(name).map_or(Value::Null, |schema| example(schemas, name, field, schema, depth + 1));
     }
@@ -254,6 +251,9 @@ fn example(schemas: &Schemas, schema: &str, field: &str, value: &Value, depth: u
 
 fn object(schemas: &Schemas, schema: &str, value: &Value, depth: usize) -> Value {
     let mut whole = Map::new();
+    if depth > DEPTH_MAX {
+        return Value::Object(whole);
+    }
     for (field, value) in value["properties"].as_object().into_iter().flatten() {
         if value["deprecated"] != true {
             whole.insert(field.clone(), example(schemas, schema, field, value, depth + 1));

@@ -1,6 +1,6 @@
 //! The narrow tables that are derived from resources: lanes, lane groups, and the states of schedules.
 
-use everhook_core::endpoint::{Endpoint, EndpointState};
+use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, ScheduleId};
 use everhook_core::integration::Integration;
 use everhook_core::operational::OPERATIONAL_APPLICATION;
@@ -88,7 +88,7 @@ pub(super) async fn write(
             tx.run(put_group(environment, application.id.0, &LaneGroup::OPEN)).await?;
         }
         Resource::Endpoint(endpoint) => {
-            let (id, application, state) = (endpoint.id, endpoint.application, lane_state(endpoint.state));
+            let (id, application, state) = (endpoint.id, endpoint.application, endpoint.lane_state().to_db());
             let create = CreateLane { environment, id, application, state };
             tx.run((create, SetLaneState { environment, id, state })).await?;
         }
@@ -122,12 +122,4 @@ pub(super) async fn delete_schedule(tx: &Tx<'_>, environment: EnvironmentId, id:
 fn put_group(environment: EnvironmentId, id: Id, group: &LaneGroup) -> PutLaneGroup {
     let LaneGroup { state, limit: limit_max, lane_limit: lane_limit_max, rate: rate_us, pushes, .. } = *group;
     PutLaneGroup { environment, id, state, limit_max, lane_limit_max, rate_us, pushes }
-}
-
-/// Open for an enabled endpoint, held for any other.
-fn lane_state(state: EndpointState) -> i16 {
-    match state {
-        EndpointState::Enabled => 0,
-        EndpointState::Disabled | EndpointState::Gone => 1,
-    }
 }

@@ -107,6 +107,12 @@ impl PostgresStore {
         let starts: Vec<Vec<Begun>> = decided.iter().map(starts).collect();
         let started = starts.iter().map(Vec::len).sum();
         let WithMade { answer: became, made } = self.start(&tx, starts, now).await?;
+        let (mut messages, mut lateness) = (Vec::new(), Vec::new());
+        for ((environment, record, firing), objects) in decided.iter().zip(&became) {
+            let is_message = matches!(record.starts, Starts::Message { .. });
+            messages.extend(objects.iter().flatten().filter(|_| is_message).map(|_| *environment));
+            lateness.extend(firing.fires.first().map(|_| now.since(record.state.look_at)));
+        }
         let looks = decided.into_iter().zip(became);
         looked.extend(
             looks.map(|((environment, record, firing), objects)| look(environment, &record, firing, objects, now)),
@@ -117,7 +123,7 @@ impl PostgresStore {
             wait if wait.is_zero() && is_all => HELD_BY_ANOTHER,
             wait => wait,
         });
-        Ok(FiredAll { started, made, next_look })
+        Ok(FiredAll { started, made, messages, lateness, next_look })
     }
 
     pub(crate) async fn run_schedule_once(

@@ -1,6 +1,5 @@
 //! The narrow tables that are derived from resources: lanes, lane groups, and the states of schedules.
 
-use everhook_core::endpoint::EndpointState;
 use everhook_core::id::{ApplicationId, EnvironmentId, Id, ScheduleId};
 use everhook_core::queue::{QueueState, Rate, queue_id};
 use everhook_core::resource::ResourceKind;
@@ -65,7 +64,7 @@ pub(super) fn write(tx: &Tx<'_>, environment: EnvironmentId, resource: &Resource
         Resource::Endpoint(endpoint) => {
             touch_group(tx, environment, endpoint.application)?;
             let (id, application, state) =
-                (endpoint.id.as_bytes(), endpoint.application.as_bytes(), lane_state(endpoint.state));
+                (endpoint.id.as_bytes(), endpoint.application.as_bytes(), endpoint.lane_state().to_db());
             tx.conn.prepare_cached(CREATE_LANE)?.execute(params![environment.0, id, application, state])?;
             tx.conn.prepare_cached(SET_LANE_STATE)?.execute(params![environment.0, id, state])?;
         }
@@ -108,12 +107,4 @@ fn put_group(tx: &Tx<'_>, environment: EnvironmentId, id: Id, group: &LaneGroup)
     let LaneGroup { state, limit: limit_max, lane_limit: lane_limit_max, rate: rate_us, pushes, .. } = *group;
     let put = PutLaneGroup { environment, id, state, limit_max, lane_limit_max, rate_us, pushes, now: tx.now };
     run(tx.conn, put).map(drop)
-}
-
-/// Open for an enabled endpoint, held for any other.
-fn lane_state(state: EndpointState) -> i16 {
-    match state {
-        EndpointState::Enabled => 0,
-        EndpointState::Disabled | EndpointState::Gone => 1,
-    }
 }

@@ -78,7 +78,7 @@ fn fire(
 ) -> Result<(), Fault> {
     let (id, last_run) = (record.schedule.id, last_run(tx, environment, last_job)?);
     let firing = decide_fire(&record.schedule, &record.state, tx.now, last_run);
-    let mut last_job = None;
+    let (mut last_job, messages) = (None, fired.made.messages);
     for (nominal, kind) in runs_of(&firing) {
         let mut object = None;
         if kind == RunKind::Fired {
@@ -90,6 +90,8 @@ fn fire(
     }
     keep(tx, environment, id, &firing.state, last_job)?;
     fired.started += firing.fires.len();
+    fired.messages.extend(std::iter::repeat_n(environment, fired.made.messages - messages));
+    fired.lateness.extend(firing.fires.first().map(|_| tx.now.since(record.state.look_at)));
     Ok(())
 }
 

@@ -4,19 +4,23 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use everhook_core::endpoint::EndpointState;
+use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::fair::GroupId;
 use everhook_core::id::{EndpointId, EnvironmentId, Id, LaneId, SessionId};
 use everhook_core::lifecycle::NextRow;
 use everhook_core::limits::LEASE_LANES_MAX;
+use everhook_core::policy::{Settings, WhileDisabled};
+use everhook_core::scope::{AppScope, Scope};
 use everhook_core::task::Trigger;
 use everhook_store::backlog::Backlog;
 use everhook_store::capacity::{Capacity, LeaseCapacity};
-use everhook_store::lease::{Append, LeaseAsk, Leased, NewMessage, Settlement};
+use everhook_store::catalog::{Locator, Replaced};
+use everhook_store::lease::{Append, Appended, LeaseAsk, Leased, NewMessage, Settlement};
 use everhook_store::query;
-use everhook_store::store::Reads;
+use everhook_store::resource::ChangedEndpoint;
+use everhook_store::store::{Reads, Resources};
 
-use crate::conformance::fixture::{FixedCapacity, Fixture, HOUR, PLENTY, name};
+use crate::conformance::fixture::{FixedCapacity, Fixture, HOUR, PLENTY, fast, name};
 
 fn subjects(tasks: &[Leased]) -> Vec<Id> {
     tasks.iter().map(|leased| leased.task.key.subject).collect()
@@ -245,6 +249,47 @@ pub(super) async fn a_disabled_endpoint_keeps_its_deliveries_until_it_is_enabled
     fx.switch(endpoint, EndpointState::Disabled).await;
     let grant = fx.lease_with(fx.ask(session)).await;
     assert_eq!((grant.tasks.len(), grant.next_ready), (0, None));
+    fx.switch(endpoint, EndpointState::Enabled).await;
+    assert_eq!(subjects(&fx.lease(session).await), [sent]);
+}
+
+/// Changes an endpoint of this environment.
+async fn change(fx: &Fixture, id: EndpointId, change: impl FnOnce(&mut Endpoint)) {
+    let find = query::FindEndpoint { scope: AppScope::of(fx.here, fx.application), locator: Locator::Id(id) };
+    let mut endpoint = fx.store.read(find).await.unwrap().expect("it was created");
+    change(&mut endpoint);
+    let replaced = fx.store.replace(Scope::of(fx.here), ChangedEndpoint { endpoint, key: None }).await.unwrap();
+    assert!(matches!(replaced, Replaced::Done(_)), "{replaced:?}");
+}
+
+fn policy(settings: Settings) -> Option<Arc<Settings>> {
+    Some(Arc::new(settings))
+}
+
+pub(super) async fn a_paused_endpoint_takes_deliveries_and_holds_them(fx: &Fixture) {
+    let endpoint = fx.endpoint().await;
+    let first = fx.send().await.0;
+    let paused = Settings { paused: Some(true), ..Settings::default() };
+    change(fx, endpoint, |endpoint| endpoint.policy = policy(paused)).await;
+    let (session, capacity) = (fx.session().await, FixedCapacity::of(PLENTY));
+    let new = fx.message();
+    let second = new.message.id.0;
+    let answer = fx.append_one(Some(fast(session, &capacity)), new).await;
+    assert!(matches!(&answer, Appended::Accepted { leased, pending: 1, .. } if leased.is_empty()), "{answer:?}");
+    let grant = fx.lease_with(planned(fx, session, &capacity)).await;
+    assert_eq!((grant.tasks.len(), grant.next_ready), (0, None), "nobody looks at it");
+    change(fx, endpoint, |endpoint| endpoint.policy = None).await;
+    assert_eq!(subjects(&fx.lease(session).await), [first, second], "in order");
+}
+
+pub(super) async fn a_disabled_endpoint_may_hold_new_deliveries(fx: &Fixture) {
+    let endpoint = fx.endpoint().await;
+    let session = fx.session().await;
+    let held = Settings { while_disabled: Some(WhileDisabled::Hold), ..Settings::default() };
+    change(fx, endpoint, |endpoint| endpoint.policy = policy(held)).await;
+    fx.switch(endpoint, EndpointState::Disabled).await;
+    let sent = fx.send().await.0;
+    assert_eq!(fx.lease(session).await.len(), 0);
     fx.switch(endpoint, EndpointState::Enabled).await;
     assert_eq!(subjects(&fx.lease(session).await), [sent]);
 }

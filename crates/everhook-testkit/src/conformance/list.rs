@@ -90,6 +90,8 @@ macro_rules! conformance_lease {
             a_hold_that_is_over_holds_nothing
             a_hold_over_an_empty_lane_is_nothing_to_wait_for
             a_disabled_endpoint_keeps_its_deliveries_until_it_is_enabled
+            a_paused_endpoint_takes_deliveries_and_holds_them
+            a_disabled_endpoint_may_hold_new_deliveries
             a_retry_for_a_disabled_endpoint_waits_until_it_is_enabled
             deliveries_to_a_deleted_endpoint_come_out_whatever_they_waited_for
             deliveries_to_a_deleted_endpoint_come_out_also_if_it_was_disabled

@@ -118,6 +118,8 @@ pub(super) async fn what_schedules_create_is_counted(fx: &Fixture) {
     for _ in 0..1_000 {
         let fired = fx.store.fire_due(PLENTY).await.unwrap();
         made += fired.made;
+        assert_eq!(fired.messages, vec![fx.here; fired.made.messages], "each with its environment");
+        assert_eq!(fired.lateness.is_empty(), fired.started == 0);
         if made.jobs > 0 && made.messages > 0 {
             break;
         }

@@ -461,7 +461,7 @@ pub(super) fn set_endpoint_state(
 }
 
 fn put_lane(tables: &mut Tables, environment: EnvironmentId, endpoint: &Endpoint) {
-    let state = if endpoint.state == EndpointState::Enabled { LaneState::Open } else { LaneState::Held };
+    let state = endpoint.lane_state();
     let new = LaneRow {
         application: endpoint.application,
         state,

@@ -27,7 +27,7 @@ fn fire(
     fired: &mut FiredAll,
 ) {
     let key = (environment, record.schedule.id);
-    let last_job = tables.last_jobs.get(&key).copied();
+    let (last_job, messages) = (tables.last_jobs.get(&key).copied(), fired.made.messages);
     let firing = decide_fire(&record.schedule, &record.state, now, last_run(tables, environment, last_job));
     for (nominal, kind) in runs_of(&firing) {
         let mut object = None;
@@ -39,6 +39,8 @@ fn fire(
         let run = Run { nominal, at: now, kind, object };
         tables.runs.insert((environment, record.schedule.id, ids.next(now)), run);
     }
+    fired.messages.extend(std::iter::repeat_n(environment, fired.made.messages - messages));
+    fired.lateness.extend(firing.fires.first().map(|_| now.since(record.state.look_at)));
     record.state = firing.state;
     resource::keep(tables, environment, record.into());
     fired.started += firing.fires.len();

@@ -3,17 +3,19 @@
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { ApiFailure, messageOf, raw } from '../../api/client';
-import { useChange } from '../../api/queries';
-import type { Endpoint } from '../../api/types';
+import { messagesQuery, useChange } from '../../api/queries';
+import type { Endpoint, FilterTest } from '../../api/types';
 import { offers } from '../../capabilities';
 import { delaysOf, originText, parseDelays, parseStatuses, type Backoff, type Setting } from '../../lib/policy';
 import { delayLabel } from '../../lib/retry';
 import { plural } from '../../lib/text';
 import { useMayChange } from '../../session';
+import { StateText } from '../../ui/atoms';
 import { AreaField, Button, Seg, TextField } from '../../ui/controls';
 import { Card } from '../../ui/figures';
 import { RetrySchedule } from '../../ui/schedule-view';
 import { Callout, Loaded } from '../../ui/status';
+import { ListTime } from '../../ui/time';
 import { toast } from '../../ui/toast';
 
 type Effective = { backoff: Setting<Backoff>; maxAttempts: Setting<number>; jitterPercent: Setting<number>; finalStatuses: Setting<(number | string)[]>; timeoutSeconds: Setting<number> } & Record<string, unknown>;
@@ -113,7 +115,7 @@ function Content({ app, endpoint, effective, own, base }: { app: string; endpoin
         </div>
       </Card>
       <Others effective={effective} />
-      {offers.filterTest && <FilterTest app={app} endpoint={endpoint} base={base} />}
+      {offers.filterTest && <FilterCard app={app} endpoint={endpoint} base={base} />}
       {changed && may && (
         <div className="savebar" role="region" aria-label="Unsaved changes">
           <span className="grow">Unsaved changes of the policy</span>
@@ -159,22 +161,52 @@ function Others({ effective }: { effective: Effective }) {
   );
 }
 
-function FilterTest({ base }: { app: string; endpoint: Endpoint; base: string }) {
-  const [filter, setFilter] = useState('');
-  const [payload, setPayload] = useState('{}');
-  const test = useChange(() => raw<Record<string, unknown>>('POST', `${base}/filter/test`, { body: { filter, payload: JSON.parse(payload) as unknown } }), []);
+/** An expression against an accepted message. The endpoint's own expression is the start. */
+function FilterCard({ app, endpoint, base }: { app: string; endpoint: Endpoint; base: string }) {
+  const may = useMayChange();
+  const own = (endpoint as { filter?: string | null }).filter ?? '';
+  const [filter, setFilter] = useState(own);
+  const recent = useQuery(messagesQuery(app, {})).data?.data.slice(0, 8) ?? [];
+  const test = useChange(
+    () => Promise.all(recent.map(async (message) => ({ message, result: await raw<FilterTest>('POST', `${base}/filter/test`, { body: { msgId: message.id, ...(filter.trim() ? { filter } : {}) } }) }))),
+    [],
+  );
+  const save = useChange(() => raw('PATCH', base, { body: { filter: filter.trim() || null } }), ['endpoints'], () => toast('Filter saved'));
+  const matching = test.data?.filter(({ result }) => result.matches).length ?? 0;
   return (
-    <Card title="Try a filter" sub="nothing is saved">
+    <Card title="Filter" sub="CEL over the payload; messages that do not match are not delivered to this endpoint">
       <div className="in stack">
-        <AreaField label="Filter" value={filter} onChange={setFilter} rows={2} />
-        <AreaField label="Payload" value={payload} onChange={setPayload} rows={5} />
-        {test.isError && <Callout look="dead" title={messageOf(test.error)} />}
-        {test.data && <Callout look="delivered" title={JSON.stringify(test.data)} />}
-        <span>
-          <Button busy={test.isPending} disabled={!filter.trim()} onClick={() => test.mutate(undefined)}>
-            Try filter
+        <AreaField label="Expression" optional value={filter} onChange={setFilter} rows={2} placeholder="payload.amount > 100" error={save.isError ? messageOf(save.error) : test.isError ? messageOf(test.error) : null} readOnly={!may} />
+        <span className="row">
+          <Button size="sm" busy={test.isPending} disabled={recent.length === 0} onClick={() => test.mutate(undefined)}>
+            Try on the latest {recent.length} messages
           </Button>
+          {may && filter !== own && (
+            <Button size="sm" kind="primary" busy={save.isPending} onClick={() => save.mutate(undefined)}>
+              Save filter
+            </Button>
+          )}
+          {test.data && (
+            <span className="t2">
+              <b>{matching} match</b>, {test.data.length - matching} do not
+            </span>
+          )}
         </span>
+        {test.data && (
+          <table className="tbl card-tbl compact">
+            <tbody>
+              {test.data.map(({ message, result }) => (
+                <tr key={message.id}>
+                  <td>
+                    <ListTime at={message.timestamp} /> {message.eventType}
+                  </td>
+                  <td className="t2">{result.checks.find((check) => !check.passes)?.reason ?? ''}</td>
+                  <td className="num">{result.matches ? <StateText look="delivered" word="matches" /> : <StateText look="unmatched" word="no match" />}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        )}
       </div>
     </Card>
   );

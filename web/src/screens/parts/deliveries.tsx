@@ -4,8 +4,9 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { api, ok } from '../../api/client';
-import { endpointsQuery, messageDeliveriesQuery, useChange, usePoll } from '../../api/queries';
+import { endpointsQuery, filterTestQuery, messageDeliveriesQuery, useChange, usePoll } from '../../api/queries';
 import type { Delivery, Message } from '../../api/types';
+import { offers } from '../../capabilities';
 import { whyNot } from '../../lib/match';
 import { deliveryState, failureText, reasonText } from '../../lib/state';
 import { plural } from '../../lib/text';
@@ -120,6 +121,14 @@ export function useUnmatched(app: string, message: Message | undefined) {
   return { missed: missed.map((endpoint) => ({ endpoint, miss: whyNot(endpoint, message) })), total: endpoints.data.data.length, reached: reached.size, complete: endpoints.data.done };
 }
 
+/** The server evaluates its filters; without that route the page compares types and channels. */
+function Reason({ app, ep, msg, text, known }: { app: string; ep: string; msg: string; text: string; known: boolean }) {
+  const test = useQuery({ ...filterTestQuery(app, ep, msg), enabled: offers.filterTest && !known });
+  const failed = test.data?.checks.filter((check) => !check.passes);
+  if (!failed?.length) return <>{text}.</>;
+  return <>{failed.map((check) => check.reason.replace(/^./, (first) => first.toUpperCase())).join('. ')}.</>;
+}
+
 export function Unmatched({ app, message }: { app: string; message: Message }) {
   const found = useUnmatched(app, message);
   const [limit, setLimit] = useState(10);
@@ -133,7 +142,9 @@ export function Unmatched({ app, message }: { app: string; message: Message }) {
           <Link className="cut" to="/apps/$app/endpoints/$ep/$tab" params={{ app, ep: endpoint.id, tab: 'settings' }}>
             <Url url={endpoint.url} />
           </Link>
-          <small>{miss.text}.</small>
+          <small>
+            <Reason app={app} ep={endpoint.id} msg={message.id} text={miss.text} known={miss.look === 'disabled' || miss.text.startsWith('Created')} />
+          </small>
         </div>
       ))}
       {found.missed.length > limit && (

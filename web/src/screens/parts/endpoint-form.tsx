@@ -4,9 +4,9 @@ import { useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { api, ApiFailure, messageOf, ok } from '../../api/client';
-import { eventTypesQuery, useChange } from '../../api/queries';
+import { appsQuery, eventTypesQuery, useChange } from '../../api/queries';
 import type { Endpoint } from '../../api/types';
-import { AreaField, Button, TextField } from '../../ui/controls';
+import { AreaField, Button, SelectField, TextField } from '../../ui/controls';
 import { Dialog } from '../../ui/overlay';
 import { Callout } from '../../ui/status';
 import { toast } from '../../ui/toast';
@@ -81,7 +81,11 @@ export function EndpointFields({ form, set, error, touched, readOnly, simple }: 
   );
 }
 
-export function EndpointDialog({ app, onClose }: { app: string; onClose: () => void }) {
+/** Without an application, the person chooses one. */
+export function EndpointDialog({ app: given, onClose }: { app?: string; onClose: () => void }) {
+  const apps = useQuery({ ...appsQuery({ limit: 250 }), enabled: !given }).data?.data ?? [];
+  const [chosen, setChosen] = useState('');
+  const app = given || chosen || apps[0]?.id || '';
   const [form, setForm] = useState(emptyForm);
   const [touched, setTouched] = useState(false);
   const navigate = useNavigate();
@@ -100,7 +104,7 @@ export function EndpointDialog({ app, onClose }: { app: string; onClose: () => v
   );
   const submit = () => {
     setTouched(true);
-    if (!checkUrl(form.url)) create.mutate(undefined);
+    if (!checkUrl(form.url) && app) create.mutate(undefined);
   };
   const footer = (
     <>
@@ -112,6 +116,7 @@ export function EndpointDialog({ app, onClose }: { app: string; onClose: () => v
   );
   return (
     <Dialog open wide onClose={onClose} title="New endpoint" footer={footer} onSubmit={submit}>
+      {!given && <SelectField label="Application" value={app} onChange={setChosen} options={apps.map(({ id, name }) => [id, name] as const)} />}
       <EndpointFields form={form} set={(patch) => setForm({ ...form, ...patch })} error={create.error} touched={touched} />
       {create.isError && <Callout look="dead" title={messageOf(create.error)} />}
     </Dialog>

@@ -142,7 +142,29 @@ async fn check_polled(client: &Client) {
     check(client, "prune_request", &["request_expires"], "Index Cond: (expires_at <= $1)").await;
 }
 
+/// The overview and the failure groups, however many tasks and applications there are.
+async fn check_overview(client: &Client) {
+    check(client, "list_traffic", &["traffic_pkey"], "(environment = $1) AND (span = $2) AND (start >= $3)").await;
+    check(client, "put_failure_mark", &[], "Insert on failure_mark").await;
+    check(client, "prune_traffic", &["traffic_start"], "(start < $2)").await;
+    let counted = ["task_ready", "task_owner", "task_dead", "lane_pkey"];
+    check(client, "count_open", &counted, "(id = by_lane.lane)").await;
+    check(client, "list_dead_lane", &["task_dead"], "(lane > found.lane)").await;
+    check(client, "list_failure_mark", &["failure_mark_pkey"], "(endpoint = wanted.id)").await;
+    let attempts: Vec<String> =
+        partitions(client, "attempt_delivery").await.into_iter().chain(["task_dead".to_owned()]).collect();
+    check_with(client, "count_dead", &attempts, "AND (epoch = ").await;
+    let placed = "(parent = lane.application) AND (id = lane.id)";
+    let plan = plan(client, "find_endpoint_placed").await;
+    assert!(plan.contains(placed) && !plan.contains("Seq Scan"), "{plan}");
+    let plan = self::plan(client, "list_endpoint_placed").await;
+    assert!(plan.contains("(ROW(parent, id) > ROW(") && !plan.contains("Sort"), "{plan}");
+    let plan = self::plan(client, "find_message_application").await;
+    assert!(!plan.contains("Seq Scan on message") && plan.contains("_pkey"), "{plan}");
+}
+
 async fn check_all(client: &Client) {
+    check_overview(client).await;
     check_polled(client).await;
     check_tasks(client).await;
     check_bulk_work(client).await;

@@ -207,3 +207,22 @@ fn bulk_work_finds_its_rows_by_key() {
         assert!(!plan(&conn, listed).contains("TEMP B-TREE"), "{listed}");
     }
 }
+
+#[test]
+fn an_overview_reads_by_index_however_many_tasks_there_are() {
+    let (_folder, conn) = schema();
+    check(&conn, declared("list_traffic"), &["PRIMARY KEY (environment=? AND span=? AND start>?)"]);
+    check(&conn, query!("list_expired_traffic"), &["INDEX traffic_start (span>? AND span<?)"]);
+    let counted =
+        ["INDEX task_ready (environment=?)", "INDEX task_dead (environment=?)", "PRIMARY KEY (environment=? AND id=?)"];
+    check(&conn, declared("count_dead"), &["INDEX task_dead (environment=? AND lane=?)", "task=? AND epoch=?"]);
+    check(&conn, declared("list_dead_lane"), &["INDEX task_dead (environment=? AND lane>?)"]);
+    check(&conn, declared("list_failure_mark"), &["PRIMARY KEY (environment=? AND endpoint=?)"]);
+    check(&conn, declared("find_endpoint_placed"), &["PRIMARY KEY (environment=? AND id=?)", RESOURCE_KEY]);
+    check(&conn, declared("list_endpoint_placed"), &["(environment=? AND kind=? AND (parent,id)>(?,?)", RESOURCE_KEY]);
+    assert!(!plan(&conn, declared("list_endpoint_placed")).contains("TEMP B-TREE"), "the index sorts");
+    check(&conn, declared("find_message_application"), &["PRIMARY KEY (environment=? AND application=? AND id=?)"]);
+    // The leased tasks are few. Their index is scanned for those of the environment.
+    let open = plan(&conn, declared("count_open"));
+    assert!(counted.iter().all(|index| open.contains(index)) && open.contains("INDEX task_owner"), "{open}");
+}

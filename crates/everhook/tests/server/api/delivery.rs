@@ -37,6 +37,8 @@ async fn a_delivery_tells_its_state_and_the_reason() {
     insta::assert_snapshot!(world.get(&path).await, @r#"200 {"msgId":"msg_#1","endpointId":"ep_#2","appId":"app_#3","eventType":"user.created","eventId":null,"timestamp":"<time>","state":"pending","reason":{"kind":"retry","until":"<time>"},"nextAttempt":"<time>","tries":1,"lastAttempt":{"id":"atmpt_#4","class":"status","status":500,"timestamp":"<time>","durationMs":12}}"#);
     world.patch("/app/acme/endpoint/main", r#"{"disabled": true}"#).await;
     assert_eq!(standing(&world.get(&path).await.json()), "held endpointDisabled");
+    world.patch("/app/acme/endpoint/main", r#"{"disabled": false, "policy": {"paused": true}}"#).await;
+    assert_eq!(standing(&world.get(&path).await.json()), "held endpointPaused");
     assert_eq!(world.get(&path.replace("main", "nobody")).await.status, 404);
     world.endpoint("acme", "late").await;
     let late = world.get(&path.replace("main", "late")).await;

@@ -28,113 +28,125 @@ fn routes() -> String {
 #[expect(clippy::too_many_lines, reason = "one line for each route")]
 #[test]
 fn the_document_lists_every_route() {
-    insta::assert_snapshot!(routes(), @"
-    /api/v1/app get post
-    /api/v1/app/{app_id} delete get patch put
-    /api/v1/app/{app_id}/attempt/endpoint/{endpoint_id} get
-    /api/v1/app/{app_id}/attempt/msg/{msg_id} get
-    /api/v1/app/{app_id}/delivery get
-    /api/v1/app/{app_id}/destination post
-    /api/v1/app/{app_id}/endpoint get post
-    /api/v1/app/{app_id}/endpoint/{endpoint_id} delete get patch put
-    /api/v1/app/{app_id}/endpoint/{endpoint_id}/attempt-stats get
-    /api/v1/app/{app_id}/endpoint/{endpoint_id}/bulk-replay post
-    /api/v1/app/{app_id}/endpoint/{endpoint_id}/headers get patch put
-    /api/v1/app/{app_id}/endpoint/{endpoint_id}/msg get
-    /api/v1/app/{app_id}/endpoint/{endpoint_id}/recover post
-    /api/v1/app/{app_id}/endpoint/{endpoint_id}/redrive post
-    /api/v1/app/{app_id}/endpoint/{endpoint_id}/replay-missing post
-    /api/v1/app/{app_id}/endpoint/{endpoint_id}/secret get
-    /api/v1/app/{app_id}/endpoint/{endpoint_id}/secret/rotate post
-    /api/v1/app/{app_id}/endpoint/{endpoint_id}/send-example post
-    /api/v1/app/{app_id}/endpoint/{endpoint_id}/stats get
-    /api/v1/app/{app_id}/integration get post
-    /api/v1/app/{app_id}/integration/{integ_id} delete get put
-    /api/v1/app/{app_id}/integration/{integ_id}/key/rotate post
-    /api/v1/app/{app_id}/msg get post
-    /api/v1/app/{app_id}/msg/batch post
-    /api/v1/app/{app_id}/msg/bulk-expunge post
-    /api/v1/app/{app_id}/msg/expunge-all-contents post
-    /api/v1/app/{app_id}/msg/precheck/active post
-    /api/v1/app/{app_id}/msg/{msg_id} get
-    /api/v1/app/{app_id}/msg/{msg_id}/attempt get
-    /api/v1/app/{app_id}/msg/{msg_id}/attempt/{attempt_id} get
-    /api/v1/app/{app_id}/msg/{msg_id}/attempt/{attempt_id}/content delete
-    /api/v1/app/{app_id}/msg/{msg_id}/cancel post
-    /api/v1/app/{app_id}/msg/{msg_id}/content delete
-    /api/v1/app/{app_id}/msg/{msg_id}/endpoint get
-    /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id} get
-    /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/attempt get
-    /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/cancel post
-    /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/dismiss post
-    /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/redrive post
-    /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/resend post
-    /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/retry-now post
-    /api/v1/app/{app_id}/once get
-    /api/v1/app/{app_id}/once/{key} delete get
-    /api/v1/app/{app_id}/poller/{sink_id} get
-    /api/v1/app/{app_id}/poller/{sink_id}/consumer/{consumer_id} get
-    /api/v1/app/{app_id}/poller/{sink_id}/consumer/{consumer_id}/seek post
-    /api/v1/auth/app-portal-access/{app_id} post
-    /api/v1/auth/app/{app_id}/expire-all post
-    /api/v1/auth/dashboard-access/{app_id} post
-    /api/v1/auth/logout post
-    /api/v1/background-task get
-    /api/v1/background-task/{task_id} get
-    /api/v1/background-task/{task_id}/cancel post
-    /api/v1/batch get post
-    /api/v1/batch/{batch_id} get
-    /api/v1/batch/{batch_id}/job post
-    /api/v1/batch/{batch_id}/retry post
-    /api/v1/batch/{batch_id}/seal post
-    /api/v1/batch/{batch_id}/skip post
-    /api/v1/delivery get
-    /api/v1/environment/export post
-    /api/v1/environment/import post
-    /api/v1/event-type get post
-    /api/v1/event-type/import/openapi post
-    /api/v1/event-type/{event_type_name} delete get patch put
-    /api/v1/health get
-    /api/v1/health/ping get
-    /api/v1/health/ready get
-    /api/v1/job get post
-    /api/v1/job/bulk post
-    /api/v1/job/redrive post
-    /api/v1/job/{job_id} delete get patch
-    /api/v1/job/{job_id}/cancel post
-    /api/v1/job/{job_id}/complete post
-    /api/v1/job/{job_id}/fail post
-    /api/v1/job/{job_id}/progress post
-    /api/v1/job/{job_id}/retry post
-    /api/v1/job/{job_id}/snooze post
-    /api/v1/node get
-    /api/v1/operational-webhook/endpoint get post
-    /api/v1/operational-webhook/endpoint/{endpoint_id} delete get put
-    /api/v1/operational-webhook/endpoint/{endpoint_id}/headers get put
-    /api/v1/operational-webhook/endpoint/{endpoint_id}/secret get
-    /api/v1/operational-webhook/endpoint/{endpoint_id}/secret/rotate post
-    /api/v1/outbox get
-    /api/v1/outbox/{outbox}/aside get
-    /api/v1/outbox/{outbox}/aside/retry post
-    /api/v1/outbox/{outbox}/aside/{row_id} delete patch
-    /api/v1/outbox/{outbox}/aside/{row_id}/retry post
-    /api/v1/queue get
-    /api/v1/queue/{queue} delete get patch
-    /api/v1/queue/{queue}/pause post
-    /api/v1/queue/{queue}/resume post
-    /api/v1/queue/{queue}/secret get
-    /api/v1/schedule get post
-    /api/v1/schedule/{schedule} delete get patch
-    /api/v1/schedule/{schedule}/pause post
-    /api/v1/schedule/{schedule}/resume post
-    /api/v1/schedule/{schedule}/run post
-    /api/v1/stats/usage/app post
-    /api/v1/stats/usage/event-types put
-    /api/v1/worker get post
-    /api/v1/worker/{worker_id} delete
-    /api/v1/worker/{worker_id}/heartbeat post
-    /api/v1/worker/{worker_id}/lease post
-    ");
+    insta::assert_snapshot!(routes(), @r"
+/api/v1/app get post
+/api/v1/app/{app_id} delete get patch put
+/api/v1/app/{app_id}/attempt/endpoint/{endpoint_id} get
+/api/v1/app/{app_id}/attempt/msg/{msg_id} get
+/api/v1/app/{app_id}/delivery get
+/api/v1/app/{app_id}/destination post
+/api/v1/app/{app_id}/endpoint get post
+/api/v1/app/{app_id}/endpoint/{endpoint_id} delete get patch put
+/api/v1/app/{app_id}/endpoint/{endpoint_id}/attempt-stats get
+/api/v1/app/{app_id}/endpoint/{endpoint_id}/bulk-replay post
+/api/v1/app/{app_id}/endpoint/{endpoint_id}/filter/test post
+/api/v1/app/{app_id}/endpoint/{endpoint_id}/headers get patch put
+/api/v1/app/{app_id}/endpoint/{endpoint_id}/msg get
+/api/v1/app/{app_id}/endpoint/{endpoint_id}/policy get
+/api/v1/app/{app_id}/endpoint/{endpoint_id}/recover post
+/api/v1/app/{app_id}/endpoint/{endpoint_id}/redrive post
+/api/v1/app/{app_id}/endpoint/{endpoint_id}/replay-missing post
+/api/v1/app/{app_id}/endpoint/{endpoint_id}/secret get
+/api/v1/app/{app_id}/endpoint/{endpoint_id}/secret/rotate post
+/api/v1/app/{app_id}/endpoint/{endpoint_id}/send-example post
+/api/v1/app/{app_id}/endpoint/{endpoint_id}/stats get
+/api/v1/app/{app_id}/integration get post
+/api/v1/app/{app_id}/integration/{integ_id} delete get put
+/api/v1/app/{app_id}/integration/{integ_id}/key/rotate post
+/api/v1/app/{app_id}/msg get post
+/api/v1/app/{app_id}/msg/batch post
+/api/v1/app/{app_id}/msg/bulk-expunge post
+/api/v1/app/{app_id}/msg/expunge-all-contents post
+/api/v1/app/{app_id}/msg/precheck/active post
+/api/v1/app/{app_id}/msg/{msg_id} get
+/api/v1/app/{app_id}/msg/{msg_id}/attempt get
+/api/v1/app/{app_id}/msg/{msg_id}/attempt/{attempt_id} get
+/api/v1/app/{app_id}/msg/{msg_id}/attempt/{attempt_id}/content delete
+/api/v1/app/{app_id}/msg/{msg_id}/cancel post
+/api/v1/app/{app_id}/msg/{msg_id}/content delete
+/api/v1/app/{app_id}/msg/{msg_id}/endpoint get
+/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id} get
+/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/attempt get
+/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/cancel post
+/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/dismiss post
+/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/redrive post
+/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/resend post
+/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/retry-now post
+/api/v1/app/{app_id}/once get
+/api/v1/app/{app_id}/once/{key} delete get
+/api/v1/app/{app_id}/poller/{sink_id} get
+/api/v1/app/{app_id}/poller/{sink_id}/consumer/{consumer_id} get
+/api/v1/app/{app_id}/poller/{sink_id}/consumer/{consumer_id}/seek post
+/api/v1/auth/app-portal-access/{app_id} post
+/api/v1/auth/app/{app_id}/expire-all post
+/api/v1/auth/dashboard-access/{app_id} post
+/api/v1/auth/logout post
+/api/v1/background-task get
+/api/v1/background-task/{task_id} get
+/api/v1/background-task/{task_id}/cancel post
+/api/v1/batch get post
+/api/v1/batch/{batch_id} get
+/api/v1/batch/{batch_id}/job post
+/api/v1/batch/{batch_id}/retry post
+/api/v1/batch/{batch_id}/seal post
+/api/v1/batch/{batch_id}/skip post
+/api/v1/delivery get
+/api/v1/endpoint get
+/api/v1/environment/export post
+/api/v1/environment/import post
+/api/v1/environment/policy get put
+/api/v1/event-type get post
+/api/v1/event-type/import/openapi post
+/api/v1/event-type/{event_type_name} delete get patch put
+/api/v1/failure-group get
+/api/v1/failure-group/{group_id} get
+/api/v1/failure-group/{group_id}/acknowledge post
+/api/v1/failure-group/{group_id}/redrive post
+/api/v1/failure-group/{group_id}/reopen post
+/api/v1/failure-group/{group_id}/resolve post
+/api/v1/health get
+/api/v1/health/ping get
+/api/v1/health/ready get
+/api/v1/job get post
+/api/v1/job/bulk post
+/api/v1/job/redrive post
+/api/v1/job/{job_id} delete get patch
+/api/v1/job/{job_id}/cancel post
+/api/v1/job/{job_id}/complete post
+/api/v1/job/{job_id}/fail post
+/api/v1/job/{job_id}/progress post
+/api/v1/job/{job_id}/retry post
+/api/v1/job/{job_id}/snooze post
+/api/v1/lookup/{id} get
+/api/v1/node get
+/api/v1/operational-webhook/endpoint get post
+/api/v1/operational-webhook/endpoint/{endpoint_id} delete get put
+/api/v1/operational-webhook/endpoint/{endpoint_id}/headers get put
+/api/v1/operational-webhook/endpoint/{endpoint_id}/secret get
+/api/v1/operational-webhook/endpoint/{endpoint_id}/secret/rotate post
+/api/v1/outbox get
+/api/v1/outbox/{outbox}/aside get
+/api/v1/outbox/{outbox}/aside/retry post
+/api/v1/outbox/{outbox}/aside/{row_id} delete patch
+/api/v1/outbox/{outbox}/aside/{row_id}/retry post
+/api/v1/overview get
+/api/v1/queue get
+/api/v1/queue/{queue} delete get patch
+/api/v1/queue/{queue}/pause post
+/api/v1/queue/{queue}/resume post
+/api/v1/queue/{queue}/secret get
+/api/v1/schedule get post
+/api/v1/schedule/{schedule} delete get patch
+/api/v1/schedule/{schedule}/pause post
+/api/v1/schedule/{schedule}/resume post
+/api/v1/schedule/{schedule}/run post
+/api/v1/stats/usage/app post
+/api/v1/stats/usage/event-types put
+/api/v1/worker get post
+/api/v1/worker/{worker_id} delete
+/api/v1/worker/{worker_id}/heartbeat post
+/api/v1/worker/{worker_id}/lease post
+");
 }
 
 /// Every reference of the document leads somewhere.
@@ -306,9 +318,9 @@ async fn health_and_readiness_need_no_key() {
     insta::assert_snapshot!(call(Method::GET, "/health").await, @"204");
     insta::assert_snapshot!(call(Method::HEAD, "/health/").await, @"204");
     insta::assert_snapshot!(call(Method::GET, "/health/ping").await, @"204");
-    insta::assert_snapshot!(call(Method::GET, "/health/ready").await, @r#"200 {"ready":true,"version":"1.2.3","role":"all"}"#);
+    insta::assert_snapshot!(call(Method::GET, "/health/ready").await, @r#"200 {"ready":true,"version":"1.2.3","role":"all","egress":"open"}"#);
     world.node.leave();
-    insta::assert_snapshot!(call(Method::GET, "/health/ready").await, @r#"503 {"ready":false,"version":"1.2.3","role":"all","reason":"stopping: the node closes its listener soon"}"#);
+    insta::assert_snapshot!(call(Method::GET, "/health/ready").await, @r#"503 {"ready":false,"version":"1.2.3","role":"all","egress":"open","reason":"stopping: the node closes its listener soon"}"#);
 }
 
 #[tokio::test]

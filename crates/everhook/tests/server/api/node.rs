@@ -34,7 +34,7 @@ async fn without_an_admin_key_nodes_are_not_shown() {
 async fn a_worker_serves_health_and_metrics_and_nothing_else() {
     let world = World::with_role(Role::Worker).await;
     insta::assert_snapshot!(world.get("/health").await, @"204");
-    insta::assert_snapshot!(world.get("/health/ready").await, @r#"200 {"ready":true,"version":"1.2.3","role":"worker"}"#);
+    insta::assert_snapshot!(world.get("/health/ready").await, @r#"200 {"ready":true,"version":"1.2.3","role":"worker","egress":"open"}"#);
     insta::assert_snapshot!(world.get("/app").await, @r#"404 {"code":"worker","detail":"This node is a worker: it serves /api/v1/health and /metrics only. Send this to a node with the role api or all."}"#);
     for path in ["/node", "/openapi.json", "/!/docs", "/!/"] {
         assert_eq!(world.get(path).await.code(), (404, "worker".to_owned()), "{path}");

@@ -27,8 +27,8 @@ const CREATE: [(&str, &str); 2] = [("PUT", "/event-type/{event_type_name}"), ("P
 const OPERATIONAL_PATH: &str = "/operational-webhook/endpoint";
 const OPERATIONAL: &str = "operational_endpoint_id";
 
-/// Lists of sessions, which renew themselves.
-const RESTLESS: [&str; 3] = ["/worker", "/node", "/health/ready"];
+/// Lists of sessions, which renew themselves, and what contains the time of the answer.
+const RESTLESS: [&str; 4] = ["/worker", "/node", "/health/ready", "/overview"];
 
 /// An operation with a caller.
 struct Operation {
@@ -97,6 +97,9 @@ impl Tenant {
         world.deliver(200, b"", NextRow::Gone).await;
         let attempts = Call::new(Method::GET, &format!("/app/{app}/attempt/msg/{message}")).bearer(key);
         let attempt = world.call(attempts).await.text("/data/0/id");
+        let doomed = json!({ "eventType": event_type, "payload": {} });
+        post(format!("/app/{app}/msg"), doomed).await.created();
+        world.deliver(500, b"", NextRow::Dead).await;
         let batch = json!({ "name": name, "application": app, "prefix": name });
         let schedule =
             json!({ "name": format!("{name}-schedule"), "cron": "@yearly", "job": { "queue": queue, "kind": "k" } });
@@ -110,8 +113,8 @@ impl Tenant {
         let worker = json!({ "name": name, "queues": [format!("{name}-idle")] });
         let ids = BTreeMap::from([
             ("app_id", app),
-            ("endpoint_id", endpoint),
-            ("msg_id", message),
+            ("endpoint_id", endpoint.clone()),
+            ("msg_id", message.clone()),
             ("attempt_id", attempt),
             ("key", slot),
             ("event_type_name", event_type),
@@ -125,6 +128,8 @@ impl Tenant {
             ("sink_id", polled),
             ("consumer_id", format!("{name}-consumer")),
             (OPERATIONAL, operational),
+            ("group_id", format!("{endpoint}.5xx")),
+            ("id", message.clone()),
         ]);
         Tenant { key: key.to_owned(), ids }
     }

@@ -126,6 +126,7 @@ impl Stage {
             "event_type_name": "a", "job_id": job["id"], "batch_id": batch["id"], "queue": "q", "schedule": "s",
             "worker_id": worker["id"], "outbox": "main", "row_id": "1", "key": "k", "operational": operational["id"],
             "task_id": "qtask_1", "integ_id": integration["id"], "sink_id": polled, "consumer_id": "c",
+            "group_id": format!("{endpoint}.5xx"), "id": message,
         });
         let document = client.get("/openapi.json").expect(200);
         let Value::Object(slots) = slots else { unreachable!("it is one") };
