@@ -27,7 +27,17 @@ struct Operation {
 impl Operation {
     /// As much of `all` as its body knows; the whole of it where unknown fields are accepted.
     fn body(&self, all: &Value) -> String {
-        let own = ["/redrive", "/once", "/outbox", "/cancel", "/retry-now", "/dismiss", "/msg/batch", "/filter/test", "/failure-group"];
+        let own = [
+            "/redrive",
+            "/once",
+            "/outbox",
+            "/cancel",
+            "/retry-now",
+            "/dismiss",
+            "/msg/batch",
+            "/filter/test",
+            "/failure-group",
+        ];
         let is_own = is_of_jobs(&self.path) || own.iter().any(|own| self.path.contains(own));
         let mut body = all.clone();
         // A PATCH refuses what it would ignore.

@@ -171,9 +171,7 @@ async fn health_and_metrics_are_served_beside_an_api_that_is_full() {
     let ops = Running::start(ops_router(Arc::clone(&world.node), "1.2.3"), Budget::ops()).await;
     let mut client = ops.connect().await;
     assert!(get(&mut client, "/api/v1/health").await.starts_with("HTTP/1.1 204"));
-    assert!(
-        get(&mut client, "/api/v1/health/ready").await.contains(r#"{"ready":true,"version":"1.2.3","role":"all""#)
-    );
+    assert!(get(&mut client, "/api/v1/health/ready").await.contains(r#"{"ready":true,"version":"1.2.3","role":"all""#));
     let metrics = get(&mut client, "/metrics").await;
     assert!(metrics.contains("everhook_tasks_running 0\n"), "without a key: {metrics}");
     world.node.leave();
