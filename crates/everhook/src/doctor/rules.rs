@@ -1,4 +1,4 @@
-//! Which facts are fine, which need attention, and what to do about them. Pure.
+//! Rules about the facts: the state of each check, and the remedy. Pure.
 
 use std::fmt;
 use std::net::SocketAddr;
