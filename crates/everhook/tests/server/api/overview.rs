@@ -93,12 +93,14 @@ async fn an_id_leads_to_its_object() {
     let endpoint = world.endpoint("acme", "main").await;
     let message = world.message("acme", "a.b").await;
     let job = world.post("/job", r#"{"queue": "email", "kind": "send", "payload": {}}"#).await.text("/id");
-    let batch = world.post("/batch", r#"{"name": "b"}"#).await;
-    let mut known =
-        vec![(application.clone(), "application"), (endpoint, "endpoint"), (message, "message"), (job, "job")];
-    if batch.status.is_success() {
-        known.push((batch.text("/id"), "batch"));
-    }
+    let batch = world.post("/batch", r#"{"name": "b", "application": "acme", "prefix": "p"}"#).await.created();
+    let known = [
+        (application.clone(), "application"),
+        (endpoint, "endpoint"),
+        (message, "message"),
+        (job, "job"),
+        (batch, "batch"),
+    ];
     for (id, kind) in known {
         let found = world.get(&format!("/lookup/{id}")).await.json();
         assert_eq!((&found["kind"], &found["id"]), (&json!(kind), &json!(id)));
