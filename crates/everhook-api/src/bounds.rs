@@ -6,8 +6,8 @@
 
 use everhook_core::limits::{
     BODY_BYTES_MAX, DESCRIPTION_CHARS_MAX, ENDPOINT_CHANNELS_MAX, ENDPOINT_EVENT_TYPES_MAX, FEATURE_FLAGS_MAX,
-    HEADER_NAME_BYTES_MAX, HEADER_VALUE_BYTES_MAX, HEADERS_MAX, METADATA_BYTES_MAX, NAME_CHARS_MAX, SCHEMAS_MAX,
-    SEARCH_CHARS_MAX, SEARCH_TYPES_MAX, TITLE_CHARS_MAX, URL_BYTES_MAX,
+    HEADER_NAME_BYTES_MAX, HEADER_VALUE_BYTES_MAX, HEADERS_MAX, METADATA_BYTES_MAX, NAME_CHARS_MAX, POLICY_TYPES_MAX,
+    SCHEMAS_MAX, SEARCH_CHARS_MAX, SEARCH_TYPES_MAX, TITLE_CHARS_MAX, URL_BYTES_MAX,
 };
 use utoipa::openapi::path::{Operation, Parameter};
 use utoipa::openapi::schema::{AdditionalProperties, ArrayItems, Object, Schema, SchemaFormat, SchemaType, Type};
@@ -106,6 +106,7 @@ fn bound_object(schema: &str, field: &str, object: &mut Object) {
         "headers" => (HEADERS_MAX, HEADER_NAME_BYTES_MAX, HEADER_VALUE_BYTES_MAX),
         "metadata" => (METADATA_BYTES_MAX / ENTRY_BYTES_MIN, METADATA_BYTES_MAX, METADATA_BYTES_MAX),
         "schemas" => (SCHEMAS_MAX, NAME_CHARS_MAX, 0),
+        "eventTypes" => (POLICY_TYPES_MAX, NAME_CHARS_MAX, 0),
         _ => return,
     };
     object.max_properties = Some(entries);

@@ -246,6 +246,18 @@ impl Stage {
             if flaw == Flaw::TooLong {
                 found.push(Value::Array(vec![self.sample(&schema["items"]); max(schema, "maxItems") + 1]));
             }
+        } else if !self.resolve(&schema["additionalProperties"])["properties"].is_null() {
+            let values = self.flawed(&schema["additionalProperties"], flaw, place);
+            found.extend(values.into_iter().map(|value| json!({ "a": value })));
+            let usual = self.sample(&schema["additionalProperties"]);
+            match flaw {
+                Flaw::Nul => found.push(json!({ NUL: usual })),
+                Flaw::TooLong => {
+                    found.push(json!({ long(&schema["propertyNames"]): usual }));
+                    let entries = (0..=max(schema, "maxProperties")).map(|entry| (format!("x{entry}"), usual.clone()));
+                    found.push(Value::Object(entries.collect()));
+                }
+            }
         } else if schema["additionalProperties"].is_object() {
             match flaw {
                 Flaw::Nul => found.extend([json!({ NUL: "a" }), json!({ "a": NUL })]),
