@@ -28,6 +28,7 @@ const ROWS: [&str; 26] = [
     "flat, stuck: claim",
     "drain",
     "p99 beside a hanging one",
+    "p99 beside 1,000 hanging ones",
     "p99 beside a flooded one",
     "p99 beside a noisy one",
     "lists and scrapes",
