@@ -69,7 +69,7 @@ fn check(store: &str, wanted: &[&str], arguments: &[&str]) {
 
 #[test]
 fn the_bench_runs_every_scenario_on_the_embedded_store() {
-    check("sqlite", &ROWS, &[]);
+    check("sqlite", ROWS, &[]);
 }
 
 #[test]
