@@ -84,7 +84,7 @@ fn bound(schema: &str, field: &str, value: &mut RefOr<Schema>) {
         RefOr::T(Schema::Object(object)) if !is_cut => bound_object(schema, field, object),
         RefOr::T(Schema::Array(array)) if !is_cut => {
             // Both schemas of event types have the same list.
-            let listed = look_up(&LISTS, if schema.starts_with("EventType") { "EventType" } else { schema }, field);
+            let listed = look_up(LISTS, if schema.starts_with("EventType") { "EventType" } else { schema }, field);
             array.max_items = array.max_items.or(listed);
             if let ArrayItems::RefOrSchema(items) = &mut array.items
                 && let RefOr::T(Schema::Object(item)) = &mut **items
@@ -99,7 +99,7 @@ fn bound(schema: &str, field: &str, value: &mut RefOr<Schema>) {
 fn bound_object(schema: &str, field: &str, object: &mut Object) {
     let max = match field {
         "iterator" => ITERATOR_CHARS_MAX,
-        _ => look_up(&TEXTS, schema, field).unwrap_or(NAME_CHARS_MAX),
+        _ => look_up(TEXTS, schema, field).unwrap_or(NAME_CHARS_MAX),
     };
     bound_text(object, max);
     let (entries, key, value) = match field {

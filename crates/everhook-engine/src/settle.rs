@@ -106,6 +106,7 @@ pub(crate) enum SlotHold {
 }
 
 /// The way in which a lease ended.
+#[expect(clippy::large_enum_variant, reason = "nearly all leases end with an attempt, which a box would slow down")]
 pub(crate) enum AttemptEnd {
     /// The task was not tried and is due again, unchanged.
     HandedBack,

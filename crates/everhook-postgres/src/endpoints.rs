@@ -28,6 +28,9 @@ pub(crate) type AppKey = (EnvironmentId, ApplicationId);
 /// Endpoint sets by application. Applications that do not exist are missing.
 pub(crate) type EndpointSets = HashMap<AppKey, Arc<EndpointSet>>;
 
+/// The version, the inherited settings and the endpoints of an application.
+type Group = (i64, Option<Arc<Settings>>, Vec<Endpoint>);
+
 /// Returns the endpoints of applications at the versions that this transaction has read.
 pub(crate) async fn load(
     tx: &Tx<'_>,
@@ -44,7 +47,7 @@ pub(crate) async fn load(
     }
     if !unknown.is_empty() {
         let wanted = Keys::of(unknown.iter().map(|(environment, application)| (*environment, application.0)));
-        let mut grouped: HashMap<AppKey, (i64, Option<Arc<Settings>>, Vec<Endpoint>)> = HashMap::new();
+        let mut grouped: HashMap<AppKey, Group> = HashMap::new();
         for (environment, application, version, endpoint, spec) in tx.run(ListEndpointApplication { wanted }).await? {
             let (_, _, endpoints) = grouped
                 .entry((environment, application))

@@ -25,6 +25,7 @@ impl PostgresStore {
         })
     }
 
+    #[expect(clippy::too_many_lines, reason = "one line for each query")]
     async fn answer_once(&self, query: &Query) -> Result<Answer, Fault> {
         Ok(answers!(query;
             Environments(_) => self.list_environments_once().await?,

@@ -9,6 +9,7 @@ use everhook_core::message::Message;
 use crate::history::Redrive;
 
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "one at a time, for an operator's call")]
 pub enum Steer {
     /// Puts dead deliveries back to pending, due now, with fresh tries.
     Redrive(Redrive),

@@ -44,6 +44,12 @@ pub(crate) enum Announce {
     To(oneshot::Sender<SocketAddr>),
 }
 
+fn tell_about_wakeups(config: &Config) {
+    if let (true, StoreConfig::Postgres { pooler: true, direct_url: None, .. }) = (config.wakeups, &config.store) {
+        info!("no wake-ups between replicas through a pooler, only polling: set `database_direct` to get them");
+    }
+}
+
 /// Runs the server until SIGTERM or SIGINT. A second signal exits at once.
 pub(crate) async fn serve(mut config: Config, logs: &Logs, announce: Announce) -> anyhow::Result<()> {
     let mut signals = Signals::new()?;
@@ -56,9 +62,7 @@ pub(crate) async fn serve(mut config: Config, logs: &Logs, announce: Announce) -
             return Ok(());
         }
     };
-    if let (true, StoreConfig::Postgres { pooler: true, direct_url: None, .. }) = (config.wakeups, &config.store) {
-        info!("no wake-ups between replicas through a pooler, only polling: set `database_direct` to get them");
-    }
+    tell_about_wakeups(&config);
     let outboxes = outboxes::sources(&config, &opened)?;
     // Bound before the first delivery, so that a port in use fails the start.
     let listeners = Listeners::bind(&config).await?;

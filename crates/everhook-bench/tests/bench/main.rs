@@ -75,5 +75,5 @@ fn the_bench_runs_every_scenario_on_the_embedded_store() {
 #[test]
 fn the_bench_runs_every_scenario_on_postgres() {
     let database = variable("EVERHOOK_TEST_DATABASE");
-    check("postgres", &[&ROWS[..], &SHARED_ROWS].concat(), &["--database", &database]);
+    check("postgres", &[ROWS, &SHARED_ROWS].concat(), &["--database", &database]);
 }

@@ -68,7 +68,7 @@ async fn a_retry_budget_of_the_environment_applies_to_deliveries_that_already_wa
     let waiting = loop {
         let tables = store.store.dump();
         if let Some(row) = tables.tasks.values().find(|row| row.task.tries == 1) {
-            break row.clone();
+            break *row;
         }
         tokio::time::sleep(Duration::from_millis(2)).await;
     };

@@ -105,12 +105,12 @@ async fn the_messages_of_an_endpoint_are_listed_with_their_states() {
     let path = "/app/acme/endpoint/main/msg";
     insta::assert_snapshot!(world.get(path).await, @r#"200 {"data":[{"id":"msg_#1","eventType":"b","eventId":null,"channels":null,"tags":null,"payload":{"n": 1},"timestamp":"<time>","status":1,"statusText":"pending","nextAttempt":"<time>"},{"id":"msg_#2","eventType":"a","eventId":null,"channels":null,"tags":null,"payload":{"n": 1},"timestamp":"<time>","status":0,"statusText":"success"}],"iterator":"msg_#2","prevIterator":"-msg_#1","done":true}"#);
     let first = world.get(&format!("{path}?limit=1")).await;
-    assert_eq!(first.each("id"), [waiting.clone()]);
+    assert_eq!(first.each("id"), [&*waiting]);
     let second = world.get(&format!("{path}?limit=1&iterator={}", first.text("/iterator"))).await;
     assert_eq!((second.each("id"), second.json()["done"].clone()), (vec![done.clone()], true.into()));
     let list = async |query: &str| world.get(&format!("{path}?{query}")).await.each("id");
-    assert_eq!(list("status=0").await, [done.clone()]);
-    assert_eq!(list("status=1").await, [waiting.clone()]);
+    assert_eq!(list("status=0").await, [&*done]);
+    assert_eq!(list("status=1").await, [&*waiting]);
     assert_eq!(list("status=2").await, [""; 0]);
     assert_eq!(list("event_types=a,c").await, [done]);
     assert_eq!(world.get(&format!("{path}?with_content=false")).await.each("payload"), ["{}", "{}"]);

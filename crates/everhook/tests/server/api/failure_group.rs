@@ -26,7 +26,7 @@ async fn dead_deliveries_are_grouped_and_a_group_can_be_noted() {
     let acknowledged = world.post(&format!("{path}/acknowledge"), r#"{"note": "asked them"}"#).await;
     assert_eq!((acknowledged.text("/state"), acknowledged.text("/note")), ("acknowledged".into(), "asked them".into()));
     assert_eq!(world.get("/failure-group?state=open").await.json()["data"], json!([]));
-    assert_eq!(world.get("/failure-group?state=acknowledged").await.each("id"), [id.clone()]);
+    assert_eq!(world.get("/failure-group?state=acknowledged").await.each("id"), [&*id]);
     let resolved = world.post(&format!("{path}/resolve"), "").await;
     assert_eq!((resolved.text("/state"), resolved.json()["note"].is_null()), ("resolved".into(), true));
     assert_eq!(world.post(&format!("{path}/reopen"), "{}").await.text("/state"), "open");
