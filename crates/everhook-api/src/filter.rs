@@ -36,8 +36,10 @@ pub(crate) struct FilterTestIn<'a> {
     #[schema(value_type = Option<Object>)]
     payload: Option<&'a RawValue>,
     /// The channels of the message.
+    #[schema(min_items = 1, max_items = 10)]
     channels: Option<Vec<String>>,
     /// The tags of the message.
+    #[schema(max_items = 8)]
     tags: Option<Vec<String>>,
     /// The event id of the message.
     event_id: Option<String>,

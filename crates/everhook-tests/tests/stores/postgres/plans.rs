@@ -144,8 +144,8 @@ async fn check_polled(client: &Client) {
 
 /// The overview and the failure groups, however many tasks and applications there are.
 async fn check_overview(client: &Client) {
-    // Without rows, both indexes that begin with the span or the environment cost the same.
-    check(client, "list_traffic", &["traffic_"], "(span = $2) AND (start >= $3)").await;
+    // Few rows share a span and a time, so that the index for retention serves this as well.
+    check(client, "list_traffic", &["traffic_start"], "(span = $2) AND (start >= $3)").await;
     check(client, "put_failure_mark", &[], "Insert on failure_mark").await;
     check(client, "prune_traffic", &["traffic_start"], "(start < $2)").await;
     let counted = ["task_ready", "task_owner", "task_dead", "lane_pkey"];
