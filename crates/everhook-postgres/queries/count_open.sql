@@ -51,5 +51,11 @@ select
     ) as oldest
 from by_lane
     cross join clock
-    left join everhook.lane on lane.environment = :environment
-        and lane.id = by_lane.lane;
+    left join lateral (
+        -- The offset keeps this a look-up by key for each lane, whatever the statistics say.
+        select lane.ready_at, lane.hold_until
+        from everhook.lane
+        where lane.environment = :environment
+            and lane.id = by_lane.lane
+        offset 0
+    ) as lane on true;

@@ -150,7 +150,7 @@ async fn check_overview(client: &Client) {
     check(client, "prune_traffic", &["traffic_start"], "(start < $2)").await;
     let counted = ["task_ready", "task_owner", "task_dead", "lane_pkey"];
     check(client, "count_open", &counted, "(id = by_lane.lane)").await;
-    check(client, "list_dead_lane", &["task_dead"], "(lane > found.lane)").await;
+    check(client, "list_dead_lane", &["task_dead"], "(environment = $1) AND (lane > $2)").await;
     check(client, "list_failure_mark", &["failure_mark_pkey"], "(endpoint = wanted.id)").await;
     let attempts: Vec<String> =
         partitions(client, "attempt_delivery").await.into_iter().chain(["task_dead".to_owned()]).collect();
