@@ -13,9 +13,15 @@ from unnest(:wanted)
         order by task.id desc
         limit :counted_max
     ) as dead
-    join everhook.attempt on attempt.kind = 0
-        and attempt.environment = dead.environment
-        and attempt.subject = dead.subject
-        and attempt.task = dead.id
-        and attempt.epoch = dead.epoch
+    cross join lateral (
+        -- One look-up for each task; a join could read whole partitions.
+        select attempt.class, attempt.status, attempt.started_at, attempt.duration_us
+        from everhook.attempt
+        where attempt.kind = 0
+            and attempt.environment = dead.environment
+            and attempt.subject = dead.subject
+            and attempt.task = dead.id
+            and attempt.epoch = dead.epoch
+        limit 1
+    ) as attempt
 group by dead.lane, attempt.class, attempt.status;
