@@ -1,4 +1,4 @@
--- What operators noted about groups of dead deliveries: those of an endpoint that failed in the same way. Additive: an
+-- Notes of operators about groups of dead deliveries: those of an endpoint that failed in the same way. Additive: an
 -- older binary neither reads nor writes this table.
 create table failure_mark (
     environment integer not null,
