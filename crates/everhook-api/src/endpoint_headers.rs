@@ -1,7 +1,7 @@
 //! Headers that Everhook adds to every delivery to an endpoint.
 //!
 //! Three groups of headers are refused: headers that Everhook or the connection sets, headers of cloud providers, and
-//! headers of the signature. The values of headers that look like credentials are never returned.
+//! headers of the signature. Values may be credentials, so they are returned only for names known to be harmless.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,11 +23,32 @@ use crate::routes::Routes;
 use crate::scope::{self, ApplicationPath, AtEndpoint, EndpointPath};
 use crate::state::Api;
 
-/// Headers whose values are never returned.
-const SENSITIVE: [&str; 6] =
-    ["x-auth-token", "x-api-key", "www-authenticate", "authorization", "proxy-authenticate", "proxy-authorization"];
+/// Headers whose values are returned. Any other header may carry a credential under a name that nobody can foresee.
+const HARMLESS: [&str; 21] = [
+    "accept",
+    "accept-language",
+    "x-api-version",
+    "x-app",
+    "x-application",
+    "x-env",
+    "x-environment",
+    "x-namespace",
+    "x-origin",
+    "x-priority",
+    "x-project",
+    "x-region",
+    "x-service",
+    "x-source",
+    "x-stage",
+    "x-team",
+    "x-tenant",
+    "x-tenant-id",
+    "x-version",
+    "x-webhook-source",
+    "x-webhook-version",
+];
 
-const FORBIDDEN: [&str; 27] = [
+const FORBIDDEN: [&str; 30] = [
     "accept-encoding",
     "age",
     "cache-control",
@@ -43,6 +64,9 @@ const FORBIDDEN: [&str; 27] = [
     "http2-settings",
     "idempotency-key",
     "keep-alive",
+    // Metadata services of cloud machines demand these headers from programs on the machine.
+    "metadata",
+    "metadata-flavor",
     "pragma",
     "range",
     "set-cookie",
@@ -55,9 +79,10 @@ const FORBIDDEN: [&str; 27] = [
     "user-agent",
     "via",
     "warning",
+    "x-metadata-token",
 ];
 
-const FORBIDDEN_PREFIXES: [&str; 14] = [
+const FORBIDDEN_PREFIXES: [&str; 15] = [
     "content-",
     "everhook-",
     "proxy-",
@@ -65,6 +90,7 @@ const FORBIDDEN_PREFIXES: [&str; 14] = [
     "webhook-",
     "x-amz-",
     "x-amzn-",
+    "x-aws-",
     "x-azure-",
     "x-fd-",
     "x-gfe",
@@ -95,15 +121,15 @@ pub(crate) struct EndpointHeadersPatchIn {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct EndpointHeadersOut {
     headers: BTreeMap<String, String>,
-    /// Names of headers whose values are not returned.
+    /// Names of headers whose values are not returned: all except some that are known to be harmless.
     sensitive: BTreeSet<String>,
 }
 
 impl EndpointHeadersOut {
-    /// Shows headers without the values of sensitive ones.
+    /// Shows the values of harmless headers, and the names of the others.
     pub(crate) fn of(endpoint: Endpoint) -> EndpointHeadersOut {
-        let (sensitive, headers): (BTreeMap<_, _>, _) =
-            endpoint.headers.into_iter().partition(|(name, _)| is_one_of(name, &SENSITIVE));
+        let (headers, sensitive): (_, BTreeMap<_, _>) =
+            endpoint.headers.into_iter().partition(|(name, _)| is_one_of(name, &HARMLESS));
         EndpointHeadersOut { headers, sensitive: sensitive.into_keys().collect() }
     }
 }

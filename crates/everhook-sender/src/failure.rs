@@ -31,7 +31,9 @@ pub(crate) fn internal(detail: &'static str) -> SendFailure {
 pub(crate) fn bad_url(error: &BadUrl) -> SendFailure {
     match error {
         BadUrl::Forbidden => blocked(),
-        BadUrl::HttpsOnly => SendFailure::new(Class::Blocked, error.to_string()),
+        BadUrl::HttpsOnly | BadUrl::PortForbidden | BadUrl::HostForbidden | BadUrl::Own => {
+            SendFailure::new(Class::Blocked, error.to_string())
+        }
         BadUrl::Name => SendFailure::new(Class::Dns, error.to_string()),
         _ => SendFailure::new(Class::Internal, error.to_string()),
     }
@@ -101,6 +103,21 @@ pub(crate) fn tls(error: &io::Error) -> SendFailure {
 
 pub(crate) fn tls_name() -> SendFailure {
     failure(Class::Tls, "the host name is not valid in a certificate")
+}
+
+/// The answer of the egress proxy to a request for a connection.
+pub(crate) fn proxy_answer(status: Option<u16>) -> SendFailure {
+    match status {
+        Some(403) => failure(Class::Blocked, "the egress proxy refuses connections to the receiver"),
+        Some(407) => failure(Class::Connect, "the egress proxy refuses the credentials of this server"),
+        Some(_) => failure(Class::Connect, "the egress proxy could not connect to the receiver"),
+        None => failure(Class::Connect, "the egress proxy does not answer in HTTP"),
+    }
+}
+
+/// The egress proxy cannot be reached, so nothing was sent.
+pub(crate) fn proxy_unreachable() -> SendFailure {
+    SendFailure { blame: Blame::Node, ..failure(Class::Connect, "this node cannot reach the egress proxy") }
 }
 
 /// A new connection was closed before the request started.

@@ -20,6 +20,7 @@ use crate::failure;
 use crate::host::{Host, Room};
 use crate::limits::SWEEP_EVERY;
 use crate::link::{ExchangeBy, Failed, Link, Message};
+use crate::proxy::Proxy;
 use crate::resolve::Resolver;
 use crate::targets::Targets;
 use crate::tls;
@@ -36,6 +37,8 @@ pub struct SenderConfig {
     pub idle_total: usize,
     /// Root certificates in DER, trusted in addition to the system's.
     pub extra_roots: Vec<Vec<u8>>,
+    /// Dials all connections.
+    pub proxy: Option<Proxy>,
 }
 
 /// Time limits of the steps of a request.
@@ -94,6 +97,7 @@ impl Sender {
             resolver: Resolver::from_system().map_err(|error| SenderError::Resolver(Box::new(error)))?,
             tls: tls::connector(config.extra_roots).map_err(SenderError::Tls)?,
             deadlines: config.deadlines,
+            proxy: config.proxy,
         };
         let room = Room { connections: config.connections_per_host.max(1), idle: config.idle_per_host };
         let shared = Shared {
@@ -186,6 +190,7 @@ impl Default for SenderConfig {
             idle_per_host: 512,
             idle_total: 2048,
             extra_roots: Vec::new(),
+            proxy: None,
         }
     }
 }

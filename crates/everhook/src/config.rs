@@ -26,7 +26,7 @@ use everhook_core::role::Role;
 use everhook_core::signing::SignatureKind;
 use everhook_engine::config::JobsConfig;
 use everhook_engine::retention::Ages;
-use ipnet::IpNet;
+use everhook_sender::{Egress, Proxy};
 use toml::{Table, Value};
 use tracing_subscriber::filter::Targets;
 
@@ -59,8 +59,9 @@ pub(crate) struct Config {
     pub(crate) grace: Duration,
     pub(crate) jobs: JobsConfig,
     pub(crate) retention: Ages,
-    pub(crate) egress_allow: Vec<IpNet>,
-    pub(crate) https_only: bool,
+    /// Without the addresses of the listeners, which are known after the start.
+    pub(crate) egress: Egress,
+    pub(crate) egress_proxy: Option<Proxy>,
     pub(crate) default_signature: SignatureKind,
     pub(crate) jwt_secret: Option<Secret>,
     /// The first key of an empty store.
@@ -171,7 +172,13 @@ const KEYS: &[(&str, Kind)] = &[
     ("keep_runs_days", Kind::Number),
     ("keep_sessions_days", Kind::Number),
     ("egress_allow", Kind::Texts),
+    ("egress_deny", Kind::Texts),
+    ("egress_hosts", Kind::Texts),
+    ("egress_ports", Kind::Numbers),
     ("https_only", Kind::Switch),
+    ("egress_nat64", Kind::Switch),
+    ("egress_proxy", Kind::Secret),
+    ("egress_proxy_resolves", Kind::Switch),
     ("default_signature", Kind::Text),
     ("jwt_secret", Kind::Secret),
     ("bootstrap_key", Kind::Secret),

@@ -63,7 +63,7 @@ async fn check_all(settings: SettingsArgs) -> Vec<Check> {
     // Without a logger: the store would log what the checks tell.
     let mut checks = vec![rules::config(Ok(settings.warnings()))];
     let is_served = check_store(&config, &mut checks).await;
-    checks.extend(rules::egress(&config.egress_allow, config.https_only));
+    checks.extend(rules::egress(&config.egress, config.egress_proxy.as_ref()));
     checks.push(rules::open_files(files::shortage(&config)));
     for (name, address) in [("listen", Some(config.listen)), ("listen_ops", config.listen_ops)] {
         if let Some(address) = address {

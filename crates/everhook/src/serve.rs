@@ -66,7 +66,8 @@ pub(crate) async fn serve(mut config: Config, logs: &Logs, announce: Announce) -
     let outboxes = outboxes::sources(&config, &opened)?;
     // Bound before the first delivery, so that a port in use fails the start.
     let listeners = Listeners::bind(&config).await?;
-    let egress = Egress::new(config.egress_allow.clone(), config.https_only);
+    let addresses = listeners.addresses()?;
+    let egress = Egress { own: addresses.all(), ..config.egress.clone() };
     let node = startup.run(|| start_node(&config, &opened, egress.clone(), files.kept)).await?;
     let named = outboxes.iter().map(|source| NamedOutbox { name: source.name.clone(), outbox: source.outbox.clone() });
     let api = ApiConfig {
@@ -90,7 +91,6 @@ pub(crate) async fn serve(mut config: Config, logs: &Logs, announce: Announce) -
         logs.counters.register(registry);
         metrics.register(registry);
     });
-    let addresses = listeners.addresses()?;
     let ops_router = ops_router(Arc::clone(&node), VERSION);
     let budget = Budget { connections: files.clients, per_address: config.connections_per_address.min(files.clients) };
     let mut served = Served::start(listeners, Routers { api: router, ops: ops_router }, budget, metrics);
@@ -163,6 +163,12 @@ struct Addresses {
     ops: Option<SocketAddr>,
 }
 
+impl Addresses {
+    fn all(&self) -> Vec<SocketAddr> {
+        [Some(self.api), self.ops].into_iter().flatten().collect()
+    }
+}
+
 struct Routers {
     api: Router,
     ops: Router,
@@ -217,6 +223,7 @@ async fn start_node(config: &Config, opened: &Opened, egress: Egress, kept: usiz
         // Lanes limit each endpoint. A tighter limit per host would let endpoints of one host delay each other.
         connections_per_host: config.dispatch.slots,
         idle_total: kept,
+        proxy: config.egress_proxy.clone(),
         ..SenderConfig::default()
     };
     let sender = Arc::new(Sender::new(sender).context("could not start the sender")?);

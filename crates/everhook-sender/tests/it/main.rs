@@ -7,7 +7,9 @@
 mod deadlines;
 mod encrypted;
 mod guard;
+mod namespace;
 mod plain;
+mod proxy;
 mod receiver;
 mod reuse;
 

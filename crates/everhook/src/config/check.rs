@@ -13,6 +13,7 @@ use everhook_core::role::Role;
 use everhook_core::signing::SignatureKind;
 use everhook_engine::config::JobsConfig;
 use everhook_engine::retention::Ages;
+use everhook_sender::{Egress, HostPattern, Proxy};
 use ipnet::IpNet;
 use toml::Value;
 use tracing_subscriber::filter::Targets;
@@ -64,8 +65,8 @@ impl Settings {
             grace: self.seconds("grace_seconds", 0..=3600)?,
             jobs: self.jobs()?,
             retention: self.retention()?,
-            egress_allow: self.networks()?,
-            https_only: self.switch("https_only"),
+            egress: self.egress()?,
+            egress_proxy: self.egress_proxy()?,
             default_signature: match self.text("default_signature") {
                 Some("hmac256") => SignatureKind::Hmac256,
                 Some("ed25519") => SignatureKind::Ed25519,
@@ -209,14 +210,60 @@ impl Settings {
         })
     }
 
-    fn networks(&self) -> anyhow::Result<Vec<IpNet>> {
-        let networks = self.list("egress_allow").iter().filter_map(Value::as_str).map(|text| {
+    fn egress(&self) -> anyhow::Result<Egress> {
+        Ok(Egress {
+            allow: self.networks("egress_allow")?,
+            deny: self.networks("egress_deny")?,
+            ports: self.ports()?,
+            hosts: self.hosts()?,
+            https_only: self.switch("https_only"),
+            nat64: self.switch("egress_nat64"),
+            own: Vec::new(),
+        })
+    }
+
+    fn networks(&self, key: &str) -> anyhow::Result<Vec<IpNet>> {
+        let networks = self.list(key).iter().filter_map(Value::as_str).map(|text| {
             let address = || text.parse::<std::net::IpAddr>().map(IpNet::from);
             text.parse::<IpNet>().or_else(|_| address()).map_err(|_| {
-                anyhow::anyhow!("invalid network {text:?} in `egress_allow`: use the form 10.0.0.0/8 or fd00::/8")
+                anyhow::anyhow!("invalid network {text:?} in `{key}`: use the form 10.0.0.0/8 or fd00::/8")
             })
         });
         networks.collect()
+    }
+
+    fn ports(&self) -> anyhow::Result<Vec<u16>> {
+        let ports = self.list("egress_ports").iter().map(|value| {
+            // Variables contain floats.
+            let number = value.as_float().or_else(|| value.as_integer().map(|number| number as f64)).unwrap_or(-1.0);
+            let is_port = number.fract() == 0.0 && (1.0..=65_535.0).contains(&number);
+            is_port.then_some(number as u16).with_context(|| {
+                format!("invalid port {value} in `egress_ports` ({}): use 1 to 65535", self.source("egress_ports"))
+            })
+        });
+        ports.collect()
+    }
+
+    fn hosts(&self) -> anyhow::Result<Vec<HostPattern>> {
+        let hosts = self.list("egress_hosts").iter().filter_map(Value::as_str).map(|text| {
+            text.parse::<HostPattern>().with_context(|| format!("invalid host {text:?} in `egress_hosts`"))
+        });
+        hosts.collect()
+    }
+
+    fn egress_proxy(&self) -> anyhow::Result<Option<Proxy>> {
+        let resolves = self.switch("egress_proxy_resolves");
+        let Some(text) = self.text("egress_proxy").map(str::trim).filter(|text| !text.is_empty()) else {
+            if resolves {
+                let source = self.source("egress_proxy_resolves");
+                bail!("`egress_proxy_resolves` is set ({source}) but `egress_proxy` is not: set both or none");
+            }
+            return Ok(None);
+        };
+        // The URL may have a password, so the error does not repeat it.
+        let proxy = text.parse::<Proxy>();
+        let proxy = proxy.with_context(|| format!("invalid `egress_proxy` ({})", self.source("egress_proxy")))?;
+        Ok(Some(proxy.resolving(resolves)))
     }
 
     fn jwt_secret(&self) -> anyhow::Result<Option<Secret>> {
