@@ -150,9 +150,7 @@ impl Egress {
             other => BadUrl::Unparsable(other),
         })?;
         match url.scheme() {
-            "https" => {}
-            "http" if self.https_only && !is_loopback(&url) => return Err(BadUrl::HttpsOnly),
-            "http" => {}
+            "https" | "http" => {}
             _ => return Err(BadUrl::Scheme),
         }
         if !url.username().is_empty() || url.password().is_some() {
@@ -162,6 +160,9 @@ impl Egress {
             return Err(BadUrl::Fragment);
         }
         self.check_host(&url)?;
+        if url.scheme() == "http" && self.https_only && !is_loopback(&url) {
+            return Err(BadUrl::HttpsOnly);
+        }
         self.check_port(&url)?;
         // Percent-encoding may have lengthened the URL.
         if url.as_str().len() > URL_BYTES_MAX {

@@ -232,7 +232,8 @@ fn only_listed_hosts_are_permitted() {
 
 #[test]
 fn the_servers_own_listeners_are_refused() {
-    let own = |text: &str| Egress { own: vec![text.parse().unwrap()], ..allowing(&["127.0.0.0/8", "::1/128", "0.0.0.0/32"]) };
+    let own =
+        |text: &str| Egress { own: vec![text.parse().unwrap()], ..allowing(&["127.0.0.0/8", "::1/128", "0.0.0.0/32"]) };
     for (listener, url) in [
         ("127.0.0.1:8071", "http://127.0.0.1:8071/"),
         ("127.0.0.1:8071", "http://localhost:8071/"),
@@ -244,7 +245,8 @@ fn the_servers_own_listeners_are_refused() {
     ] {
         assert_eq!(own(listener).check_url(url), Err(BadUrl::Own), "{listener} {url}");
     }
-    for (listener, url) in [("127.0.0.1:8071", "http://127.0.0.1:8072/"), ("127.0.0.1:8071", "http://127.0.0.2:8071/")] {
+    for (listener, url) in [("127.0.0.1:8071", "http://127.0.0.1:8072/"), ("127.0.0.1:8071", "http://127.0.0.2:8071/")]
+    {
         assert!(own(listener).check_url(url).is_ok(), "{listener} {url}");
     }
     let wildcard = own("0.0.0.0:8071");

@@ -23,12 +23,48 @@ const PORT: u16 = 8080;
 const WAIT: Duration = Duration::from_secs(20);
 
 const FORBIDDEN: &[&str] = &[
-    "0.0.0.0", "0.1.2.3", "10.0.0.1", "10.255.255.255", "100.64.0.1", "100.100.100.200", "127.0.0.1", "127.9.9.9",
-    "168.63.129.16", "169.254.0.23", "169.254.169.254", "169.254.170.2", "172.16.0.1", "172.31.255.254", "192.0.0.192",
-    "192.0.2.1", "192.31.196.1", "192.52.193.1", "192.88.99.1", "192.168.1.1", "192.175.48.1", "198.18.0.1",
-    "198.19.255.254", "198.51.100.1", "203.0.113.1", "240.0.0.1", "::1", "::7f00:1", "::ffff:127.0.0.1",
-    "::ffff:8.8.8.8", "64:ff9b::7f00:1", "64:ff9b:1::1", "100::1", "2001::1", "2001:db8::1", "2002:7f00:1::",
-    "2620:4f:8000::1", "3fff::1", "5f00::1", "fc00::1", "fd00:ec2::254", "fec0::1",
+    "0.0.0.0",
+    "0.1.2.3",
+    "10.0.0.1",
+    "10.255.255.255",
+    "100.64.0.1",
+    "100.100.100.200",
+    "127.0.0.1",
+    "127.9.9.9",
+    "168.63.129.16",
+    "169.254.0.23",
+    "169.254.169.254",
+    "169.254.170.2",
+    "172.16.0.1",
+    "172.31.255.254",
+    "192.0.0.192",
+    "192.0.2.1",
+    "192.31.196.1",
+    "192.52.193.1",
+    "192.88.99.1",
+    "192.168.1.1",
+    "192.175.48.1",
+    "198.18.0.1",
+    "198.19.255.254",
+    "198.51.100.1",
+    "203.0.113.1",
+    "240.0.0.1",
+    "::1",
+    "::7f00:1",
+    "::ffff:127.0.0.1",
+    "::ffff:8.8.8.8",
+    "64:ff9b::7f00:1",
+    "64:ff9b:1::1",
+    "100::1",
+    "2001::1",
+    "2001:db8::1",
+    "2002:7f00:1::",
+    "2620:4f:8000::1",
+    "3fff::1",
+    "5f00::1",
+    "fc00::1",
+    "fd00:ec2::254",
+    "fec0::1",
 ];
 const PUBLIC: [&str; 3] = ["8.8.8.8", "93.184.216.34", "2606:4700::1111"];
 
@@ -66,7 +102,8 @@ async fn inside_the_namespace() {
     // The test is worthless unless the canary hears forbidden addresses.
     canary.hears_everything();
     let deadlines = Deadlines { connect: WAIT, tls: WAIT, write: WAIT, first_byte: WAIT, total: WAIT };
-    let sender = || Sender::new(SenderConfig { egress: Egress::default(), deadlines, ..SenderConfig::default() }).unwrap();
+    let sender =
+        || Sender::new(SenderConfig { egress: Egress::default(), deadlines, ..SenderConfig::default() }).unwrap();
     for ip in FORBIDDEN {
         check_blocked(&sender(), &literal(ip)).await;
         // A name with this address alone, and beside public ones in every position.
@@ -106,7 +143,8 @@ impl Canary {
     fn start() -> Canary {
         let canary = Canary { dialled: Arc::default() };
         for any in [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)] {
-            let socket = socket2::Socket::new(socket2::Domain::for_address((any, PORT).into()), socket2::Type::STREAM, None);
+            let socket =
+                socket2::Socket::new(socket2::Domain::for_address((any, PORT).into()), socket2::Type::STREAM, None);
             let socket = socket.unwrap();
             if any.is_ipv6() {
                 socket.set_only_v6(true).unwrap();

@@ -104,7 +104,8 @@ async fn a_proxy_that_is_down_is_not_the_receivers_fault() {
 
 #[test]
 fn other_forms_of_a_proxy_are_refused() {
-    for text in ["", "proxy:1", "https://proxy:1", "socks5://proxy:1", "http://proxy/path", "http://proxy?x", "http://"] {
+    for text in ["", "proxy:1", "https://proxy:1", "socks5://proxy:1", "http://proxy/path", "http://proxy?x", "http://"]
+    {
         assert!(text.parse::<Proxy>().is_err(), "{text}");
     }
     let shown = format!("{:?}", "http://user:secret@proxy:4750".parse::<Proxy>().unwrap());
