@@ -16,6 +16,7 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::endpoint_auth;
 use crate::error::ApiError;
 use crate::input::Input;
 use crate::resource;
@@ -191,6 +192,7 @@ async fn change(
 ) -> Result<StatusCode, ApiError> {
     let change = |mut old: Endpoint| {
         let headers = change(std::mem::take(&mut old.headers))?;
+        endpoint_auth::check_headers(&headers, old.auth.as_ref())?;
         Ok(Endpoint { headers, ..old })
     };
     let place = (at.application, Locator::Id(at.endpoint.id));

@@ -21,6 +21,7 @@ mod direct;
 mod directory;
 mod document;
 mod endpoint;
+mod endpoint_auth;
 mod endpoint_headers;
 mod endpoint_message;
 mod endpoint_replay;

@@ -27,10 +27,10 @@ use crate::state::{Api, ApiConfig};
 use crate::strict::{self, Known, KnownByRoute};
 use crate::{
     application, attempt, background_task, batch, bounds, dashboard, delivery, delivery_steer, destination, directory,
-    document, endpoint, endpoint_headers, endpoint_message, endpoint_replay, endpoint_secret, endpoint_stats,
-    environment, event_type, event_type_import, example, failure_group, filter, health, integration, job, job_end,
-    message, message_batch, message_content, node, once, operational_webhook, outbox, overview, policy, poller, portal,
-    precheck, queue, redrive, schedule, session, statistics, token_end, viewer, worker,
+    document, endpoint, endpoint_auth, endpoint_headers, endpoint_message, endpoint_replay, endpoint_secret,
+    endpoint_stats, environment, event_type, event_type_import, example, failure_group, filter, health, integration,
+    job, job_end, message, message_batch, message_content, node, once, operational_webhook, outbox, overview, policy,
+    poller, portal, precheck, queue, redrive, schedule, session, statistics, token_end, viewer, worker,
 };
 
 /// Time for which a browser may cache the answer to a preflight request.
@@ -73,6 +73,7 @@ pub(crate) fn all() -> Routes {
     application::routes()
         .merge(endpoint::routes())
         .merge(endpoint_headers::routes())
+        .merge(endpoint_auth::routes())
         .merge(endpoint_secret::routes())
         .merge(endpoint_replay::routes())
         .merge(event_type::routes())

@@ -49,6 +49,7 @@ use crate::retention::{self, Ages, MAINTENANCE_QUEUE, PRUNE_KIND, Pruner, name};
 use crate::run::delivery::{Deliverer, Delivery};
 use crate::run::handler::{Handled, Handler, Handlers};
 use crate::run::job::{Runner, Work};
+use crate::run::oauth::OauthTokens;
 use crate::run::source::{JobSource, PushQueues};
 use crate::schedules;
 use crate::session::Sessions;
@@ -90,6 +91,7 @@ pub struct Node {
     pub(crate) enqueueing: Coalescer<Jobs>,
     pub(crate) settler: Settler,
     pub(crate) policies: Policies,
+    pub(crate) oauth: OauthTokens,
     /// Jobs that handlers of this process are running.
     pub(crate) handled: Handled,
     pub(crate) push_queues: PushQueues,
@@ -180,6 +182,7 @@ impl Node {
             enqueueing: Coalescer::new(Jobs),
             settler: Settler::default(),
             policies: Policies::default(),
+            oauth: OauthTokens::default(),
             handled: Handled::default(),
             push_queues: PushQueues::default(),
             egress: EgressGate::default(),

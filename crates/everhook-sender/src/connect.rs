@@ -12,7 +12,6 @@ use everhook_core::outcome::{Blame, SendFailure};
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
-use tokio_rustls::TlsConnector;
 
 use crate::clock;
 use crate::egress::{BadUrl, Egress};
@@ -24,12 +23,13 @@ use crate::proxy::Proxy;
 use crate::resolve::{LOCALHOST, Resolver};
 use crate::sender::Deadlines;
 use crate::socket::{Socket, Stream};
+use crate::tls::Tls;
 
 /// The only code that opens outbound sockets.
 pub(crate) struct Connector {
     pub(crate) egress: Egress,
     pub(crate) resolver: Resolver,
-    pub(crate) tls: TlsConnector,
+    pub(crate) tls: Tls,
     pub(crate) deadlines: Deadlines,
     pub(crate) proxy: Option<Proxy>,
 }
@@ -51,7 +51,7 @@ impl Connector {
         let (socket, watch) = Socket::new(tcp);
         let stream = match &host.tls_name {
             None => Stream::Plain(socket),
-            Some(name) => self.encrypt(name, socket, total_by).await?,
+            Some(name) => self.encrypt(host, name, socket, total_by).await?,
         };
         Link::open(stream, watch).await
     }
@@ -127,10 +127,11 @@ impl Connector {
         Ok(tcp)
     }
 
-    async fn encrypt(&self, name: &str, socket: Socket, total_by: Instant) -> Result<Stream, SendFailure> {
+    async fn encrypt(&self, host: &Host, name: &str, socket: Socket, total_by: Instant) -> Result<Stream, SendFailure> {
+        let tls = host.tls.as_ref().unwrap_or(&self.tls.shared);
         let name = ServerName::try_from(name.to_owned()).map_err(|_| failure::tls_name())?;
         let tls_by = total_by.min(clock::now() + self.deadlines.tls);
-        match timeout_at(tls_by, self.tls.connect(name, socket)).await {
+        match timeout_at(tls_by, tls.connect(name, socket)).await {
             Ok(Ok(stream)) => Ok(Stream::Tls(Box::new(stream))),
             Ok(Err(error)) => Err(failure::tls(&error)),
             Err(_elapsed) => Err(failure::timeout("timed out during the TLS handshake")),

@@ -24,3 +24,4 @@ mod tls;
 pub use crate::egress::{BadUrl, Egress, HostPattern};
 pub use crate::proxy::{BadProxy, Proxy};
 pub use crate::sender::{Deadlines, Request, Sender, SenderConfig, SenderError};
+pub use crate::tls::{BadMaterial, check_ca, check_identity};

@@ -18,6 +18,7 @@ mod dashboard;
 mod delivery;
 mod doctor;
 mod egress;
+mod endpoint_auth;
 mod endpoint_state;
 pub(crate) mod environment;
 mod examples;
