@@ -38,10 +38,16 @@ fn the_document_lists_every_route() {
 /api/v1/app/{app_id}/endpoint get post
 /api/v1/app/{app_id}/endpoint/{endpoint_id} delete get patch put
 /api/v1/app/{app_id}/endpoint/{endpoint_id}/attempt-stats get
+/api/v1/app/{app_id}/endpoint/{endpoint_id}/basic-auth delete get put
 /api/v1/app/{app_id}/endpoint/{endpoint_id}/bulk-replay post
+/api/v1/app/{app_id}/endpoint/{endpoint_id}/ca get put
 /api/v1/app/{app_id}/endpoint/{endpoint_id}/filter/test post
 /api/v1/app/{app_id}/endpoint/{endpoint_id}/headers get patch put
 /api/v1/app/{app_id}/endpoint/{endpoint_id}/msg get
+/api/v1/app/{app_id}/endpoint/{endpoint_id}/mtls delete get put
+/api/v1/app/{app_id}/endpoint/{endpoint_id}/mtls-config get
+/api/v1/app/{app_id}/endpoint/{endpoint_id}/oauth delete get put
+/api/v1/app/{app_id}/endpoint/{endpoint_id}/oauth-config get
 /api/v1/app/{app_id}/endpoint/{endpoint_id}/policy get
 /api/v1/app/{app_id}/endpoint/{endpoint_id}/recover post
 /api/v1/app/{app_id}/endpoint/{endpoint_id}/redrive post
