@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
+use everhook_api::TlsFiles;
 use everhook_core::api_key::ApiKey;
 use everhook_core::dispatch::DispatchConfig;
 use everhook_core::nearest::nearest;
@@ -38,10 +39,14 @@ pub(crate) struct Config {
     pub(crate) listen: SocketAddr,
     /// Second listener for health and metrics.
     pub(crate) listen_ops: Option<SocketAddr>,
+    /// The certificate of the API's listener.
+    pub(crate) tls: Option<TlsFiles>,
     /// The beginning of links to this server, without a slash at the end.
     pub(crate) public_url: Option<String>,
     /// Origins of pages that may show the portal in a frame.
     pub(crate) embed_origins: Vec<String>,
+    /// Origins of pages that may call the API with application tokens; `*` for every origin.
+    pub(crate) cors_origins: Vec<String>,
     pub(crate) connections_per_address: usize,
     pub(crate) role: Role,
     pub(crate) store: StoreConfig,
@@ -137,8 +142,11 @@ enum Kind {
 const KEYS: &[(&str, Kind)] = &[
     ("listen", Kind::Text),
     ("listen_ops", Kind::Text),
+    ("tls_certificate", Kind::Text),
+    ("tls_key", Kind::Text),
     ("public_url", Kind::Text),
     ("embed_origins", Kind::Texts),
+    ("cors_origins", Kind::Texts),
     ("connections_per_address", Kind::Number),
     ("role", Kind::Text),
     ("data", Kind::Text),

@@ -267,9 +267,12 @@ impl Deliverer {
     }
 
     fn record(&self, leased: &Leased, answer: Result<Reply, SendFailure>, request: SentRequest) -> AttemptRecord {
-        let finals = self.policy(leased).map(|policy| policy.final_statuses).unwrap_or_default();
+        let policy = self.policy(leased);
+        let keeps_reply = policy.as_ref().is_none_or(|policy| policy.keep_replies);
+        let finals = policy.map(|policy| policy.final_statuses).unwrap_or_default();
         let (class, outcome) = classify(&answer, self.node.clock.now(), &finals);
         let (status, reply) = match answer {
+            Ok(reply) if !keeps_reply => (reply.status, Bytes::new()),
             Ok(reply) => (reply.status, reply.body),
             Err(failure) => (0, Bytes::from(failure.detail)),
         };

@@ -1,10 +1,11 @@
 //! Checks settings and builds the [`Config`]. Every error names the key and the remedy.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use everhook_api::CONNECTIONS_MAX;
+use everhook_api::{CONNECTIONS_MAX, TlsFiles};
 use everhook_core::api_key::ApiKey;
 use everhook_core::dispatch::DispatchConfig;
 use everhook_core::limits::PUSH_TIMEOUT_MAX;
@@ -51,8 +52,10 @@ impl Settings {
             wakeups: self.switch("wakeups"),
             listen: self.parsed("listen", "an address and port, such as 127.0.0.1:8071")?,
             listen_ops: self.listen_ops()?,
+            tls: self.tls()?,
             public_url: self.public_url()?,
-            embed_origins: self.embed_origins()?,
+            embed_origins: self.origins("embed_origins")?,
+            cors_origins: self.cors_origins()?,
             connections_per_address: self.number("connections_per_address", 1..=CONNECTIONS_MAX)?,
             database_wait: self.seconds("database_wait_seconds", 0..=86_400)?,
             auto_migrate: self.switch("auto_migrate"),
@@ -96,6 +99,16 @@ impl Settings {
         Ok(Some(listen_ops))
     }
 
+    fn tls(&self) -> anyhow::Result<Option<TlsFiles>> {
+        let path = |key: &str| self.text(key).map(str::trim).filter(|text| !text.is_empty()).map(PathBuf::from);
+        match (path("tls_certificate"), path("tls_key")) {
+            (Some(certificate), Some(key)) => Ok(Some(TlsFiles { certificate, key })),
+            (None, None) => Ok(None),
+            (Some(_), None) => bail!("`tls_certificate` is set but `tls_key` is not: set both or none"),
+            (None, Some(_)) => bail!("`tls_key` is set but `tls_certificate` is not: set both or none"),
+        }
+    }
+
     fn public_url(&self) -> anyhow::Result<Option<String>> {
         let Some(url) = self.text("public_url").map(str::trim).filter(|url| !url.is_empty()) else {
             return Ok(None);
@@ -109,18 +122,34 @@ impl Settings {
         Ok(Some(url.trim_end_matches('/').to_owned()))
     }
 
-    fn embed_origins(&self) -> anyhow::Result<Vec<String>> {
+    fn cors_origins(&self) -> anyhow::Result<Vec<String>> {
+        match self.list("cors_origins") {
+            [only] if only.as_str() == Some("*") => Ok(vec!["*".to_owned()]),
+            listed => {
+                // A browser sends the exact origin, so a pattern would never match.
+                if let Some(pattern) = listed.iter().filter_map(Value::as_str).find(|origin| origin.contains('*')) {
+                    let source = self.source("cors_origins");
+                    bail!(
+                        "invalid origin {pattern:?} in `cors_origins` ({source}): use complete origins, or only \"*\""
+                    );
+                }
+                self.origins("cors_origins")
+            }
+        }
+    }
+
+    fn origins(&self, key: &str) -> anyhow::Result<Vec<String>> {
         let check = |origin: &str| {
             let rest = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://")).unwrap_or_default();
             // Other characters could end the header's list, or add directives to it.
             let is_plain = |char: char| char.is_ascii_alphanumeric() || "-.:*[]".contains(char);
             if rest.is_empty() || !rest.chars().all(is_plain) {
-                let source = self.source("embed_origins");
-                bail!("invalid origin {origin:?} in `embed_origins` ({source}): use the form https://app.example.com");
+                let source = self.source(key);
+                bail!("invalid origin {origin:?} in `{key}` ({source}): use the form https://app.example.com");
             }
             Ok(origin.to_owned())
         };
-        self.list("embed_origins").iter().filter_map(Value::as_str).map(check).collect()
+        self.list(key).iter().filter_map(Value::as_str).map(check).collect()
     }
 
     fn store(&self) -> anyhow::Result<StoreConfig> {

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use everhook_api::BadServerTls;
 use everhook_core::egress::EgressPause;
 use everhook_core::time::Timestamp;
 use everhook_postgres::PostgresFacts;
@@ -315,8 +316,17 @@ pub(super) enum PortUse {
     Free,
     Everhook,
     Other,
+    /// In use, and this server would speak TLS there.
+    Encrypted,
     /// This user may not listen there, or the machine does not have the address.
     Refused(String),
+}
+
+pub(super) fn tls(loaded: Result<(), BadServerTls>) -> Check {
+    match loaded {
+        Ok(()) => ok("tls", "the certificate and its key fit together"),
+        Err(error) => fail("tls", error.to_string(), "correct `tls_certificate` and `tls_key`"),
+    }
 }
 
 /// A port that the running server of this store uses is fine.
@@ -325,7 +335,14 @@ pub(super) fn port(port: &Port, is_served: bool) -> Check {
     match used {
         PortUse::Free => ok(name, format!("{address} is free")),
         PortUse::Everhook => ok(name, format!("an Everhook server answers on {address}")),
-        PortUse::Other if is_served => ok(name, format!("{address} is in use, as expected of a running server")),
+        PortUse::Other | PortUse::Encrypted if is_served => {
+            ok(name, format!("{address} is in use, as expected of a running server"))
+        }
+        PortUse::Encrypted => warn(
+            name,
+            format!("{address} is in use, and TLS hides by which program"),
+            format!("check that it is Everhook, or change `{name}`"),
+        ),
         PortUse::Other => fail(name, format!("another program uses {address}"), format!("stop it, or change `{name}`")),
         PortUse::Refused(error) => fail(
             name,

@@ -47,4 +47,5 @@ mod rolling;
 mod server;
 mod signature;
 mod stop;
+mod tls;
 mod upgrade;
