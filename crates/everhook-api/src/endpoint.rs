@@ -28,6 +28,7 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::endpoint_auth;
 use crate::endpoint_headers;
 use crate::endpoint_secret;
 use crate::error::ApiError;
@@ -317,6 +318,7 @@ impl Checks<'_> {
             throttle_rate: None,
             policy: None,
             inherited: None,
+            auth: None,
             filter: None,
             metadata: Metadata::new(),
             version: 1,
@@ -472,6 +474,9 @@ impl EndpointIn {
             Some(old) => old,
             None => checks.blank(application, secret),
         };
+        if let Some(headers) = &headers {
+            endpoint_auth::check_headers(headers, old.auth.as_ref())?;
+        }
         Ok(Endpoint {
             uid: input::uid(self.uid.flatten(), EndpointId::PREFIX)?,
             url,

@@ -13,6 +13,7 @@ pub mod dispatch;
 pub mod draft;
 pub mod egress;
 pub mod endpoint;
+pub mod endpoint_auth;
 pub mod event_type;
 pub mod example;
 pub mod failure_group;

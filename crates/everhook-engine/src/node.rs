@@ -49,6 +49,7 @@ use crate::retention::{self, Ages, MAINTENANCE_QUEUE, PRUNE_KIND, Pruner, name};
 use crate::run::delivery::{Deliverer, Delivery};
 use crate::run::handler::{Handled, Handler, Handlers};
 use crate::run::job::{Runner, Work};
+use crate::run::oauth::OauthTokens;
 use crate::run::source::{JobSource, PushQueues};
 use crate::schedules;
 use crate::session::Sessions;
@@ -92,6 +93,7 @@ pub struct Node {
     pub(crate) settler: Settler,
     pub(crate) policies: Policies,
     pub(crate) tracer: OnceLock<Tracer>,
+    pub(crate) oauth: OauthTokens,
     /// Jobs that handlers of this process are running.
     pub(crate) handled: Handled,
     pub(crate) push_queues: PushQueues,
@@ -183,6 +185,7 @@ impl Node {
             settler: Settler::default(),
             policies: Policies::default(),
             tracer: OnceLock::new(),
+            oauth: OauthTokens::default(),
             handled: Handled::default(),
             push_queues: PushQueues::default(),
             egress: EgressGate::default(),
