@@ -15,6 +15,7 @@ pub mod egress;
 pub mod endpoint;
 pub mod event_type;
 pub mod example;
+pub mod failing;
 pub mod failure_group;
 pub mod fair;
 pub mod fanout;
