@@ -301,7 +301,7 @@ mod tests {
             concat!(
                 r#"{"type":"endpoint.disabled","data":{"appId":"app_000000000000000000000000000","appUid":null,"#,
                 r#""endpointId":"ep_000000000000000000000000000","endpointUid":null,"trigger":"automatic","#,
-                r#""failingSince":"1970-01-02T00:00:00Z"}}"#
+                r#""failingSince":"1970-01-02T00:00:00.000000Z"}}"#
             )
         );
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use everhook_core::application::Application;
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::event_type::EventType;
+use everhook_core::failing::Failing;
 use everhook_core::filter::expression::Expression;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId};
 use everhook_core::lifecycle::NextRow;
@@ -38,6 +39,7 @@ fn rich(fx: &Fixture, uid: Option<Name>) -> Endpoint {
         channels: Some(vec![name("x")]),
         headers: [("x-tenant".to_owned(), "7".to_owned())].into(),
         throttle_rate: Some(u16::MAX),
+        failing: Some(Failing { since: Timestamp::from_millis(5), warned_at: None, disabled_at: None }),
         policy: serde_json::from_str(r#"{"retry": {"backoff": [1], "finalStatuses": ["4xx"]}}"#).ok().map(Arc::new),
         metadata: [("k".to_owned(), String::new())].into(),
         version: u16::MAX,
