@@ -71,6 +71,7 @@ pub(crate) mod tests {
             policy: None,
             inherited: None,
             auth: None,
+            failing: None,
             metadata: Default::default(),
             version: 1,
             keys: SigningKeys::default(),

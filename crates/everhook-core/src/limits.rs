@@ -123,7 +123,7 @@ pub const BREAKER_ATTEMPTS_MAX: u32 = 10_000;
 /// Longest window and longest open time of a circuit breaker.
 pub const BREAKER_TIME_MAX: Duration = Duration::from_secs(3600);
 /// Shortest time of failures after which an endpoint is disabled.
-pub const DISABLE_AFTER_MIN: Duration = Duration::from_secs(3600);
+pub const DISABLE_AFTER_MIN: Duration = Duration::from_secs(5);
 /// Longest time of failures after which an endpoint is disabled.
 pub const DISABLE_AFTER_MAX: Duration = Duration::from_secs(90 * 24 * 3600);
 /// Default time of failures after which an endpoint is disabled.

@@ -38,6 +38,7 @@ use crate::counts::EndedCounts;
 use crate::dispatcher::{self, NodeCapacity};
 use crate::egress::EgressGate;
 use crate::entropy::Entropy;
+use crate::failing::FailingEndpoints;
 use crate::intake::accept::{MessageBatches, Messages};
 use crate::intake::coalescer::Coalescer;
 use crate::intake::enqueue::Jobs;
@@ -94,6 +95,7 @@ pub struct Node {
     pub(crate) policies: Policies,
     pub(crate) tracer: OnceLock<Tracer>,
     pub(crate) oauth: OauthTokens,
+    pub(crate) failing: FailingEndpoints,
     /// Jobs that handlers of this process are running.
     pub(crate) handled: Handled,
     pub(crate) push_queues: PushQueues,
@@ -186,6 +188,7 @@ impl Node {
             policies: Policies::default(),
             tracer: OnceLock::new(),
             oauth: OauthTokens::default(),
+            failing: FailingEndpoints::default(),
             handled: Handled::default(),
             push_queues: PushQueues::default(),
             egress: EgressGate::default(),
@@ -228,6 +231,7 @@ impl Node {
         }
         if self.delivers {
             self.spawn_loop(&self.halt, |node| async move { node.policies.run(&*node.store).await });
+            self.spawn_loop(&self.halt, |node| async move { node.take_steps().await });
             self.spawn_intake(|node| async move { dispatcher::run(&node, Deliverer::new(&node)).await });
         }
         if self.config.role.delivers() {

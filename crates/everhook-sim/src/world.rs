@@ -362,6 +362,7 @@ fn endpoint(number: usize) -> Endpoint {
         policy: None,
         inherited: None,
         auth: None,
+        failing: None,
         filter: None,
         metadata: Default::default(),
         version: 1,

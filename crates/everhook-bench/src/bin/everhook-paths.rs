@@ -191,6 +191,7 @@ fn endpoint(now: Timestamp) -> Endpoint {
         policy: None,
         inherited: None,
         auth: None,
+        failing: None,
         filter: None,
         metadata: Default::default(),
         version: 1,

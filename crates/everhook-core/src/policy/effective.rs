@@ -53,6 +53,12 @@ pub struct Sourced<T> {
     pub origin: Origin,
 }
 
+impl<T> Sourced<T> {
+    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Sourced<U> {
+        Sourced { value: change(self.value), origin: self.origin }
+    }
+}
+
 /// Every setting of an endpoint, for one event type or for all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effective {
@@ -122,10 +128,7 @@ impl<'a> Levels<'a> {
             rate: pick.switch(|settings| settings.rate).or(None),
             concurrency: pick.switch(|settings| settings.concurrency).or(None),
             breaker: pick.switch(|settings| settings.breaker).or(Some(BreakerSettings::default())),
-            disable_after: pick
-                .switch(|settings| settings.disable_after_seconds)
-                .map(|after| after.map(Duration::from_secs))
-                .or(Some(DISABLE_AFTER_DEFAULT)),
+            disable_after: pick.disable_after(),
             paused: pick.member(|settings| settings.paused.filter(|paused| *paused)).or(false),
             while_disabled: pick.member(|settings| settings.while_disabled).or(WhileDisabled::default()),
             ordering: pick.switch(|settings| settings.ordering.clone()).or(None),
@@ -133,6 +136,11 @@ impl<'a> Levels<'a> {
             legacy_signature: pick.switch(|settings| settings.legacy_signature.clone()).or(None),
             keep_replies: pick.keep_replies(),
         }
+    }
+
+    /// Returns the time of failures alone after which the endpoint is disabled; none for never.
+    pub fn disable_after(self) -> Option<Duration> {
+        Pick { levels: self, event_type: None }.disable_after().value
     }
 
     /// Resolves the settings that attempts need.
@@ -169,7 +177,7 @@ struct Found<T>(Option<Sourced<T>>);
 
 impl<T> Found<T> {
     fn map<U>(self, change: impl FnOnce(T) -> U) -> Found<U> {
-        Found(self.0.map(|Sourced { value, origin }| Sourced { value: change(value), origin }))
+        Found(self.0.map(|sourced| sourced.map(change)))
     }
 
     fn or(self, server: T) -> Sourced<T> {
@@ -234,6 +242,11 @@ impl<'a> Pick<'a, '_> {
     fn keep_replies(self) -> Sourced<bool> {
         let refused = self.member(|settings| settings.keep_replies.filter(|keep| !keep));
         Found(refused.0.or_else(|| self.member(|settings| settings.keep_replies).0)).or(true)
+    }
+
+    fn disable_after(self) -> Sourced<Option<Duration>> {
+        let seconds = self.switch(|settings| settings.disable_after_seconds);
+        seconds.map(|after| after.map(Duration::from_secs)).or(Some(DISABLE_AFTER_DEFAULT))
     }
 
     fn budget(self) -> Sourced<Option<u32>> {

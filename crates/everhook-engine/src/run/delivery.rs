@@ -178,6 +178,9 @@ impl Deliverer {
         };
         if let AttemptEnd::Attempted(record) = &mut end {
             record.rest = rest;
+            if let Some(endpoint) = leased.endpoint() {
+                self.node.watch_endpoint(task.key.environment, endpoint, record.class, record.started_at);
+            }
         }
         // The retry rule is the one in force now: it may have changed during the attempt.
         let retry = self.policy(&leased).map(|policy| policy.retry);

@@ -14,6 +14,7 @@ use everhook_core::application::{Application, EnvironmentPolicy};
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::endpoint_auth::EndpointAuth;
 use everhook_core::event_type::EventType;
+use everhook_core::failing::Failing;
 use everhook_core::filter::TypePattern;
 use everhook_core::filter::expression::Expression;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, IntegrationId, ScheduleId};
@@ -85,8 +86,18 @@ struct EndpointSpec {
     throttle_rate: Option<u16>,
     #[serde(default, deserialize_with = "readable")]
     policy: Option<Settings>,
+    #[serde(default)]
+    failing: Option<FailingForm>,
     version: u16,
     keys: KeysForm,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct FailingForm {
+    since: i64,
+    warned_at: Option<i64>,
+    disabled_at: Option<i64>,
 }
 
 /// All members are optional, because fan-out and delivery read endpoints without `info`.
@@ -265,6 +276,7 @@ fn of_endpoint(endpoint: &Endpoint) -> Columns {
         auth: endpoint.auth.as_deref().cloned(),
         throttle_rate: endpoint.throttle_rate,
         policy: endpoint.policy.as_deref().cloned(),
+        failing: endpoint.failing.map(FailingForm::new),
         version: endpoint.version,
         keys: KeysForm::new(&endpoint.keys),
     };
@@ -299,6 +311,7 @@ pub(crate) fn endpoint(row: &ResourceRow) -> Result<Endpoint, &'static str> {
         throttle_rate: spec.throttle_rate,
         policy: spec.policy.map(Arc::new),
         inherited: None,
+        failing: spec.failing.map(FailingForm::read),
         metadata,
         version: spec.version,
         keys: spec.keys.read().ok_or("spec")?,
@@ -306,6 +319,25 @@ pub(crate) fn endpoint(row: &ResourceRow) -> Result<Endpoint, &'static str> {
         updated_at: row.updated_at,
         revision: row.revision,
     })
+}
+
+impl FailingForm {
+    fn new(failing: Failing) -> FailingForm {
+        let Failing { since, warned_at, disabled_at } = failing;
+        FailingForm {
+            since: since.as_micros(),
+            warned_at: warned_at.map(Timestamp::as_micros),
+            disabled_at: disabled_at.map(Timestamp::as_micros),
+        }
+    }
+
+    fn read(self) -> Failing {
+        Failing {
+            since: Timestamp::from_micros(self.since),
+            warned_at: self.warned_at.map(Timestamp::from_micros),
+            disabled_at: self.disabled_at.map(Timestamp::from_micros),
+        }
+    }
 }
 
 fn of_event_type(event_type: &EventType) -> Columns {

@@ -6,6 +6,7 @@ use everhook_core::application::Application;
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::endpoint_auth::{BasicAuth, EndpointAuth, OauthClient, OauthMethod};
 use everhook_core::event_type::EventType;
+use everhook_core::failing::Failing;
 use everhook_core::filter::expression::Expression;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId};
 use everhook_core::lifecycle::NextRow;
@@ -40,6 +41,7 @@ fn rich(fx: &Fixture, uid: Option<Name>) -> Endpoint {
         headers: [("x-tenant".to_owned(), "7".to_owned())].into(),
         auth: Some(Arc::new(rich_auth())),
         throttle_rate: Some(u16::MAX),
+        failing: Some(Failing { since: Timestamp::from_millis(5), warned_at: None, disabled_at: None }),
         policy: serde_json::from_str(r#"{"retry": {"backoff": [1], "finalStatuses": ["4xx"]}}"#).ok().map(Arc::new),
         metadata: [("k".to_owned(), String::new())].into(),
         version: u16::MAX,

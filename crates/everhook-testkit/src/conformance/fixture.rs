@@ -430,6 +430,7 @@ pub fn new_endpoint(id: EndpointId, application: ApplicationId) -> Endpoint {
         policy: None,
         inherited: None,
         auth: None,
+        failing: None,
         filter: None,
         metadata: Default::default(),
         version: 1,

@@ -77,6 +77,7 @@ pub(super) fn endpoint(
         policy: None,
         inherited: None,
         auth: None,
+        failing: None,
         filter: None,
         metadata: json::<Metadata>("metadata", row.metadata.as_deref())?.unwrap_or_default(),
         version: u16::try_from(row.version).map_err(|_| format!("version {} is too large", row.version))?,

@@ -55,6 +55,7 @@ fn endpoint(types: Option<&str>) -> Endpoint {
         policy: None,
         inherited: None,
         auth: None,
+        failing: None,
         filter: None,
         metadata: Default::default(),
         version: 1,
