@@ -13,6 +13,7 @@ mod auth;
 mod background_task;
 mod batch;
 mod bounds;
+mod chat;
 mod dashboard;
 mod delivery;
 mod delivery_steer;

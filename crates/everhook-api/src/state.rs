@@ -30,6 +30,8 @@ pub struct ApiConfig {
     pub public_url: Option<String>,
     /// Origins of pages that may show the portal in a frame.
     pub embed_origins: Vec<String>,
+    /// Further hosts of chat endpoints, beside those of the platforms.
+    pub chat_hosts: Vec<String>,
     /// The kind of signing key for endpoints that are created without a secret.
     pub default_signature: SignatureKind,
     /// The rules for the URLs of endpoints and targets.
@@ -56,6 +58,7 @@ pub(crate) struct Api {
     pub(crate) version: &'static str,
     pub(crate) public_url: Option<String>,
     pub(crate) embed_origins: Vec<String>,
+    pub(crate) chat_hosts: Vec<String>,
     pub(crate) keys: Recent<ApiKeyHash, KeyScope>,
     pub(crate) integrations: Recent<ApiKeyHash, Arc<Integration>>,
     pub(crate) tokens: Tokens,
@@ -78,6 +81,7 @@ impl Api {
             version: config.version,
             public_url: config.public_url,
             embed_origins: config.embed_origins,
+            chat_hosts: config.chat_hosts,
             keys: Recent::default(),
             integrations: Recent::default(),
             tokens: Tokens::new(config.jwt_secret),

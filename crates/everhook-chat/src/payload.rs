@@ -88,7 +88,7 @@ fn discord(notice: &Notice) -> Value {
         "fields": notice.fields.iter().map(field).collect::<Vec<_>>(),
     });
     if !notice.description.is_empty() {
-        embed["description"] = cut(&notice.description, 2200).into();
+        embed["description"] = cut(&notice.description, 2100).into();
     }
     if let Some(link) = &notice.link {
         embed["url"] = link.as_str().into();

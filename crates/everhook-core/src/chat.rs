@@ -214,6 +214,13 @@ impl Chat {
         Ok(())
     }
 
+    /// Returns the approximate memory of the settings.
+    pub fn size(&self) -> usize {
+        let texts = |template: &Template| template.texts().map(|(_, text)| text.len()).sum::<usize>();
+        let own = self.event_types.values().map(|template| size_of::<Template>() + texts(template));
+        size_of::<Chat>() + texts(&self.template) + own.sum::<usize>()
+    }
+
     /// Returns the members of `own`, completed by the general template.
     pub fn template_of(&self, event_type: &Name) -> Template {
         let (own, all) = (self.event_types.get(event_type).cloned().unwrap_or_default(), &self.template);

@@ -70,6 +70,7 @@ pub(crate) mod tests {
             throttle_rate: None,
             policy: None,
             inherited: None,
+            chat: None,
             metadata: Default::default(),
             version: 1,
             keys: SigningKeys::default(),

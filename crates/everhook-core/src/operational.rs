@@ -204,6 +204,7 @@ mod tests {
             throttle_rate: None,
             policy: None,
             inherited: None,
+            chat: None,
             filter: None,
             metadata: Default::default(),
             version: 1,

@@ -361,6 +361,7 @@ fn endpoint(number: usize) -> Endpoint {
         throttle_rate: None,
         policy: None,
         inherited: None,
+        chat: None,
         filter: None,
         metadata: Default::default(),
         version: 1,

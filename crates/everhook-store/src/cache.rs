@@ -61,6 +61,7 @@ fn size(endpoint: &Endpoint) -> usize {
         + filter
         + headers.sum::<usize>()
         + endpoint.policy.as_ref().map_or(0, |_| size_of::<Settings>())
+        + endpoint.chat.as_ref().map_or(0, |chat| chat.size())
 }
 
 #[derive(Debug, Default)]

@@ -42,6 +42,8 @@ pub(crate) struct Config {
     pub(crate) public_url: Option<String>,
     /// Origins of pages that may show the portal in a frame.
     pub(crate) embed_origins: Vec<String>,
+    /// Further hosts of chat endpoints.
+    pub(crate) chat_hosts: Vec<String>,
     pub(crate) connections_per_address: usize,
     pub(crate) role: Role,
     pub(crate) store: StoreConfig,
@@ -138,6 +140,7 @@ const KEYS: &[(&str, Kind)] = &[
     ("listen_ops", Kind::Text),
     ("public_url", Kind::Text),
     ("embed_origins", Kind::Texts),
+    ("chat_hosts", Kind::Texts),
     ("connections_per_address", Kind::Number),
     ("role", Kind::Text),
     ("data", Kind::Text),

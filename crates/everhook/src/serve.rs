@@ -73,6 +73,7 @@ pub(crate) async fn serve(mut config: Config, logs: &Logs, announce: Announce) -
         jwt_secret: config.jwt_secret.clone().map(|secret| secret.0),
         public_url: config.public_url.clone(),
         embed_origins: config.embed_origins.clone(),
+        chat_hosts: config.chat_hosts.clone(),
         default_signature: config.default_signature,
         egress,
         version: VERSION,
@@ -231,6 +232,7 @@ async fn start_node(config: &Config, opened: &Opened, egress: Egress, kept: usiz
         wakeups: config.wakeups,
         jobs: Some(config.jobs.clone()),
         retention: config.retention,
+        public_url: config.public_url.clone(),
     };
     let (store, ids) = (Arc::clone(&opened.store), Arc::clone(&opened.ids));
     Node::start(store, Some(sender), ids, Entropy::from_system(), node).await.context("could not start the node")

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use everhook_core::api_key::ApiKeyHash;
 use everhook_core::application::{Application, EnvironmentPolicy};
+use everhook_core::chat::Chat;
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::event_type::EventType;
 use everhook_core::filter::TypePattern;
@@ -82,6 +83,8 @@ struct EndpointSpec {
     throttle_rate: Option<u16>,
     #[serde(default, deserialize_with = "readable")]
     policy: Option<Settings>,
+    #[serde(default, deserialize_with = "readable")]
+    chat: Option<Chat>,
     version: u16,
     keys: KeysForm,
 }
@@ -261,6 +264,7 @@ fn of_endpoint(endpoint: &Endpoint) -> Columns {
         headers: endpoint.headers.clone(),
         throttle_rate: endpoint.throttle_rate,
         policy: endpoint.policy.as_deref().cloned(),
+        chat: endpoint.chat.as_deref().cloned(),
         version: endpoint.version,
         keys: KeysForm::new(&endpoint.keys),
     };
@@ -293,6 +297,7 @@ pub(crate) fn endpoint(row: &ResourceRow) -> Result<Endpoint, &'static str> {
         headers: spec.headers,
         throttle_rate: spec.throttle_rate,
         policy: spec.policy.map(Arc::new),
+        chat: spec.chat.map(Arc::new),
         inherited: None,
         metadata,
         version: spec.version,
@@ -464,7 +469,7 @@ fn text<T: DeserializeOwned>(text: &str, column: &'static str) -> Result<T, &'st
 
 /// Reads settings. Those of a later version that this binary cannot read count as absent: they must not stop the
 /// deliveries of an application during an upgrade.
-fn readable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Settings>, D::Error> {
+fn readable<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Option<T>, D::Error> {
     let value = Option::<serde_json::Value>::deserialize(deserializer)?;
-    Ok(value.and_then(|value| Settings::deserialize(value).ok()))
+    Ok(value.and_then(|value| T::deserialize(value).ok()))
 }

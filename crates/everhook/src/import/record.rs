@@ -76,6 +76,7 @@ pub(super) fn endpoint(
         throttle_rate: rate(row.rate_limit)?,
         policy: None,
         inherited: None,
+        chat: None,
         filter: None,
         metadata: json::<Metadata>("metadata", row.metadata.as_deref())?.unwrap_or_default(),
         version: u16::try_from(row.version).map_err(|_| format!("version {} is too large", row.version))?,
@@ -90,7 +91,8 @@ pub(super) fn endpoint(
 pub(super) fn endpoint_after(new: Endpoint, old: Option<&Endpoint>) -> Endpoint {
     let Some(old) = old else { return new };
     let (created_at, updated_at, revision) = (old.created_at, old.updated_at, old.revision);
-    Endpoint { policy: old.policy.clone(), filter: old.filter.clone(), created_at, updated_at, revision, ..new }
+    let (policy, filter, chat) = (old.policy.clone(), old.filter.clone(), old.chat.clone());
+    Endpoint { policy, filter, chat, created_at, updated_at, revision, ..new }
 }
 
 pub(super) fn event_type(row: SvixEventType) -> Result<EventType, String> {

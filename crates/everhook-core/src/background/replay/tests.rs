@@ -54,6 +54,7 @@ fn endpoint(types: Option<&str>) -> Endpoint {
         throttle_rate: None,
         policy: None,
         inherited: None,
+        chat: None,
         filter: None,
         metadata: Default::default(),
         version: 1,

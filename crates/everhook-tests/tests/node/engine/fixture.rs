@@ -50,6 +50,7 @@ pub(crate) fn config(node: &str) -> NodeConfig {
         wakeups: true,
         jobs: None,
         retention: Ages::default(),
+        public_url: None,
     }
 }
 
@@ -112,6 +113,7 @@ pub(crate) fn add_endpoint_with(store: &Faulty, url: &str, policy: Option<Settin
         throttle_rate: None,
         policy: policy.map(Arc::new),
         inherited: None,
+        chat: None,
         filter: None,
         metadata: Default::default(),
         version: 1,
