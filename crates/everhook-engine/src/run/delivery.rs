@@ -36,7 +36,7 @@ use tracing::warn;
 
 use crate::dispatcher::{NodeCapacity, Run, Source, WorkGrant};
 use crate::node::Node;
-use crate::run::outbound::{self, Sent, Signed, header, internal};
+use crate::run::outbound::{self, EVERHOOK_EVENT_TYPE, Sent, Signed, header, internal};
 use crate::session::Session;
 use crate::settle::{AttemptEnd, AttemptHolder, AttemptRecord, FinishedAttempt, SlotHold};
 
@@ -310,7 +310,7 @@ impl Deliverer {
                 headers.insert(name, header(value)?);
             }
         }
-        headers.insert("everhook-event-type", header(message.event_type.to_string())?);
+        headers.insert(&EVERHOOK_EVENT_TYPE, header(message.event_type.to_string())?);
         if let Some(content_type) = &message.rest.content_type {
             headers.insert(CONTENT_TYPE, header(content_type.clone())?);
         }
