@@ -34,6 +34,8 @@ pub struct ApiConfig {
     pub embed_origins: Vec<String>,
     /// Origins of pages that may call the routes of application tokens; `*` for every origin.
     pub cors_origins: Vec<String>,
+    /// Further hosts of chat endpoints, beside those of the platforms.
+    pub chat_hosts: Vec<String>,
     /// The kind of signing key for endpoints that are created without a secret.
     pub default_signature: SignatureKind,
     /// The rules for the URLs of endpoints and targets.
@@ -61,6 +63,7 @@ pub(crate) struct Api {
     pub(crate) public_url: Option<String>,
     pub(crate) tls: bool,
     pub(crate) embed_origins: Vec<String>,
+    pub(crate) chat_hosts: Vec<String>,
     pub(crate) keys: Recent<ApiKeyHash, KeyScope>,
     pub(crate) integrations: Recent<ApiKeyHash, Arc<Integration>>,
     pub(crate) tokens: Tokens,
@@ -84,6 +87,7 @@ impl Api {
             public_url: config.public_url,
             tls: config.tls,
             embed_origins: config.embed_origins,
+            chat_hosts: config.chat_hosts,
             keys: Recent::default(),
             integrations: Recent::default(),
             tokens: Tokens::new(config.jwt_secret),

@@ -363,6 +363,7 @@ fn endpoint(number: usize) -> Endpoint {
         inherited: None,
         auth: None,
         failing: None,
+        chat: None,
         filter: None,
         metadata: Default::default(),
         version: 1,

@@ -48,6 +48,8 @@ pub(crate) struct Config {
     pub(crate) embed_origins: Vec<String>,
     /// Origins of pages that may call the API with application tokens; `*` for every origin.
     pub(crate) cors_origins: Vec<String>,
+    /// Further hosts of chat endpoints.
+    pub(crate) chat_hosts: Vec<String>,
     pub(crate) connections_per_address: usize,
     pub(crate) role: Role,
     pub(crate) store: StoreConfig,
@@ -159,6 +161,7 @@ const KEYS: &[(&str, Kind)] = &[
     ("public_url", Kind::Text),
     ("embed_origins", Kind::Texts),
     ("cors_origins", Kind::Texts),
+    ("chat_hosts", Kind::Texts),
     ("connections_per_address", Kind::Number),
     ("role", Kind::Text),
     ("data", Kind::Text),

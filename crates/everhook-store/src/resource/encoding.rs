@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use everhook_core::api_key::ApiKeyHash;
 use everhook_core::application::{Application, EnvironmentPolicy};
+use everhook_core::chat::Chat;
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::endpoint_auth::EndpointAuth;
 use everhook_core::event_type::EventType;
@@ -88,6 +89,8 @@ struct EndpointSpec {
     policy: Option<Settings>,
     #[serde(default)]
     failing: Option<FailingForm>,
+    #[serde(default, deserialize_with = "readable")]
+    chat: Option<Chat>,
     version: u16,
     keys: KeysForm,
 }
@@ -277,6 +280,7 @@ fn of_endpoint(endpoint: &Endpoint) -> Columns {
         throttle_rate: endpoint.throttle_rate,
         policy: endpoint.policy.as_deref().cloned(),
         failing: endpoint.failing.map(FailingForm::new),
+        chat: endpoint.chat.as_deref().cloned(),
         version: endpoint.version,
         keys: KeysForm::new(&endpoint.keys),
     };
@@ -310,6 +314,7 @@ pub(crate) fn endpoint(row: &ResourceRow) -> Result<Endpoint, &'static str> {
         auth: spec.auth.map(Arc::new),
         throttle_rate: spec.throttle_rate,
         policy: spec.policy.map(Arc::new),
+        chat: spec.chat.map(Arc::new),
         inherited: None,
         failing: spec.failing.map(FailingForm::read),
         metadata,
