@@ -49,6 +49,10 @@ pub(crate) struct PolicySchema {
     /// application and environment applies. Deliveries beyond it die at their next failure.
     #[schema(minimum = 0, maximum = 100)]
     retry_budget: Option<u32>,
+    /// Deliveries that may start in a period, for each endpoint and over all replicas: `{"count": 10, "seconds": 1}`, or
+    /// `"none"`. `throttleRate` is the same as a count per second.
+    #[schema(value_type = Option<Value>)]
+    rate: Option<()>,
     /// Only for endpoints: whether new messages are accepted and their deliveries wait, until this is false or absent.
     paused: Option<bool>,
     /// Only for endpoints: `skip` (default) leaves messages out that are accepted while the endpoint is disabled; `hold`
@@ -122,6 +126,7 @@ pub(crate) struct EffectiveOut {
     final_statuses: SettingOut,
     retry_budget: SettingOut,
     timeout_seconds: SettingOut,
+    rate: SettingOut,
     paused: SettingOut,
     while_disabled: SettingOut,
     legacy_signature: SettingOut,
@@ -160,8 +165,7 @@ async fn effective(
         None => None,
     };
     let outer = api.read(query::FindEnvironmentPolicy { scope: Scope::of(at_endpoint.environment) }).await?;
-    let mut endpoint = at_endpoint.endpoint;
-    endpoint.inherited = application.policy;
+    let endpoint = at_endpoint.endpoint.inheriting(application.inherited());
     let server = ServerDefaults { retry: api.node.retry_policy().clone(), timeout: api.delivery_timeout };
     let levels = endpoint.levels(outer.as_ref().map(|policy| &policy.settings));
     let effective = levels.effective(event_type.as_ref(), &server);
@@ -285,7 +289,6 @@ fn check_honoured(settings: &Settings, level: Level) -> Result<(), Violation> {
         }
     }
     let unsupported = [
-        ("rate", settings.rate.is_some()),
         ("concurrency", settings.concurrency.is_some()),
         ("breaker", settings.breaker.is_some()),
         ("disableAfterSeconds", settings.disable_after_seconds.is_some()),
@@ -309,6 +312,7 @@ impl EffectiveOut {
             retry_budget: effective.retry_budget.into(),
             timeout_seconds: Sourced { value: effective.timeout.value.as_secs(), origin: effective.timeout.origin }
                 .into(),
+            rate: effective.rate.into(),
             paused: effective.paused.into(),
             while_disabled: effective.while_disabled.into(),
             legacy_signature: effective.legacy_signature.into(),

@@ -11,7 +11,7 @@ use crate::id::{ApplicationId, BadId, EndpointId, Id};
 use crate::lane::LaneState;
 use crate::name::{Metadata, Name};
 use crate::policy::effective::Levels;
-use crate::policy::{Settings, WhileDisabled};
+use crate::policy::{Settings, WhileDisabled, with_throttle_rate};
 use crate::poll::POLL_URL;
 use crate::signing::SigningKeys;
 use crate::task::stored_as;
@@ -68,9 +68,9 @@ pub struct Endpoint {
     pub filter: Option<Expression>,
     /// Extra headers of every delivery.
     pub headers: BTreeMap<String, String>,
-    /// Deliveries per second. Stored and shown, not enforced.
+    /// Deliveries per second, unless the policy has a rate.
     pub throttle_rate: Option<u16>,
-    /// The endpoint's own delivery policy.
+    /// The endpoint's own delivery policy. Where endpoints are read for deliveries, it includes the throttle rate.
     pub policy: Option<Arc<Settings>>,
     /// The policy of its application. Only endpoints that are read for deliveries have it.
     pub inherited: Option<Arc<Settings>>,
@@ -88,6 +88,14 @@ impl Endpoint {
     /// Whether the endpoint subscribes to nothing and gets only messages that name its URL.
     pub fn is_direct(&self) -> bool {
         self.event_types.as_ref().is_some_and(Vec::is_empty)
+    }
+
+    /// Returns the endpoint as deliveries need it: with the settings of its application, and with its throttle rate.
+    #[must_use]
+    pub fn inheriting(mut self, inherited: Option<Arc<Settings>>) -> Endpoint {
+        self.policy = with_throttle_rate(self.policy, self.throttle_rate);
+        self.inherited = inherited;
+        self
     }
 
     /// The settings that apply to the endpoint, with those of its environment.

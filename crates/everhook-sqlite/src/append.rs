@@ -213,8 +213,8 @@ impl AppendBatch<'_> {
         let message = Arc::new(Message { created_at: tx.now, ..message });
         write_message_with(&mut self.append_message, tx, environment, &message)?;
         let (mut fault, group) = (None, GroupId { environment, id: message.application.0 });
-        let planned = plan(environment, &message, endpoints, tx.ids, tx.now, addressing, |lane| {
-            self.take_slot(GroupedLane { group, lane }).unwrap_or_else(|failed| {
+        let planned = plan(environment, &message, endpoints, tx.ids, tx.now, addressing, |endpoint| {
+            self.take_slot(GroupedLane { group, lane: endpoint.id.lane() }, endpoint).unwrap_or_else(|failed| {
                 fault = Some(failed);
                 None
             })
@@ -244,7 +244,7 @@ impl AppendBatch<'_> {
     }
 
     /// Reserves a slot of this node, if the task overtakes no other in its lane.
-    fn take_slot(&mut self, grouped: GroupedLane) -> Result<Option<Slot>, Fault> {
+    fn take_slot(&mut self, grouped: GroupedLane, endpoint: &Endpoint) -> Result<Option<Slot>, Fault> {
         let Some(fast) = &self.fast else { return Ok(None) };
         let (environment, lane) = (grouped.group.environment, grouped.lane);
         let state = match self.lanes.get(&(environment, lane)) {
@@ -258,7 +258,7 @@ impl AppendBatch<'_> {
         if state != BatchLane::Free {
             return Ok(None);
         }
-        let slot = Slot::reserve(&fast.slots, grouped);
+        let slot = fast.reserve(grouped, endpoint);
         if slot.is_none() {
             // This task waits, so every later task of the batch must wait behind it.
             self.lanes.insert((environment, lane), BatchLane::Busy);

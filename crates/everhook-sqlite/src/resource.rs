@@ -18,7 +18,7 @@ use everhook_store::catalog::{ArchivedTypes, Created, Having, Locator, Order, Re
 use everhook_store::dedup::DedupKey;
 use everhook_store::made::{Made, WithMade};
 use everhook_store::piece::{IdRange, Piece, names_beyond};
-use everhook_store::resource::encoding::{ARCHIVED, Columns, keep_unknown};
+use everhook_store::resource::encoding::{ARCHIVED, Columns, changes_rate, keep_unknown};
 use everhook_store::resource::{ChangedResource, NewResource, Parent, Record, Resource, ResourceKey, ResourcePlace};
 use everhook_store::schedule::ScheduleRecord;
 use everhook_store::sql::rows::{FiringRow, ResourceRow};
@@ -222,7 +222,11 @@ fn write(tx: &Tx<'_>, environment: EnvironmentId, mut columns: Columns) -> Resul
             }
             columns.spec = keep_unknown(columns.spec, &old.spec);
             columns.info = keep_unknown(columns.info, &old.info);
-            run(tx.conn, ReplaceResource { fields: fields_of(tx, environment, &columns), revision })?
+            let replaced = run(tx.conn, ReplaceResource { fields: fields_of(tx, environment, &columns), revision })?;
+            if replaced.is_some() && changes_rate(&old.spec, &columns.spec) {
+                projection::release_rates(tx, environment, &columns)?;
+            }
+            replaced
         }
         // Some kinds can be replaced without a row: they exist without configuration.
         None if kind.exists_by_default() && revision == 0 => {

@@ -126,6 +126,11 @@ impl<'a> Levels<'a> {
         }
     }
 
+    /// Resolves the rate limit.
+    pub fn rate(self) -> Option<RateLimit> {
+        Pick { levels: self, event_type: None }.switch(|settings| settings.rate).or(None).value
+    }
+
     /// Resolves the settings that attempts need.
     pub fn attempt_policy(self, event_type: &Name, server: &RetryPolicy) -> AttemptPolicy {
         let pick = Pick { levels: self, event_type: Some(event_type) };

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use everhook_core::application::{Application, EnvironmentPolicy};
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::event_type::EventType;
-use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, ScheduleId};
+use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, LaneId, ScheduleId};
+use everhook_core::lane::HoldKind;
 use everhook_core::integration::Integration;
 use everhook_core::name::{Metadata, Name};
 use everhook_core::operational::{self as events, DisabledBy, OPERATIONAL_APPLICATION, OperationalEvent};
@@ -19,7 +20,7 @@ use everhook_store::dedup::DedupKey;
 use everhook_store::made::{Made, WithMade};
 use everhook_store::piece::Piece;
 use everhook_store::queue::LaneGroup;
-use everhook_store::resource::encoding::{self, Columns};
+use everhook_store::resource::encoding::{Columns, RateHolds, changes_rate};
 use everhook_store::resource::{
     ChangedResource, Deleted, NewResource, Parent, Record, Resource, ResourceKey, ResourcePlace,
 };
@@ -278,9 +279,22 @@ fn replace(
     if let Some(key) = key {
         keep_key(tables, environment, key, columns.id, now);
     }
+    if known.as_ref().is_some_and(|known| changes_rate(&known.columns(environment).spec, &columns.spec)) {
+        release_rates(tables, environment, &columns);
+    }
     let created_at = known.as_ref().map_or(now, created_at);
     let resource = stamped(changed.resource, created_at, now, columns.revision + 1);
     Replaced::Done(write(tables, environment, resource, now))
+}
+
+/// Ends the holds of a rate limit that has changed.
+fn release_rates(tables: &mut Tables, environment: EnvironmentId, changed: &Columns) {
+    let holds = RateHolds::of(changed);
+    let is_of = |lane: LaneId, row: &LaneRow| holds.has(lane, row.application);
+    let lanes = tables.lanes.iter_mut().filter(|((of, lane), row)| *of == environment && is_of(*lane, row));
+    for (_, row) in lanes.filter(|(_, row)| row.hold_kind == HoldKind::RateLimit) {
+        (row.hold_until, row.hold_kind) = (Timestamp::default(), HoldKind::BackOff);
+    }
 }
 
 /// Stores a resource and everything that depends on it.
@@ -422,7 +436,7 @@ fn delete(tables: &mut Tables, environment: EnvironmentId, place: &ResourcePlace
 /// Returns an endpoint without the texts that deliveries do not need.
 pub(super) fn delivered(tables: &Tables, environment: EnvironmentId, endpoint: &Endpoint) -> Endpoint {
     let inherited = inherited(tables, environment, endpoint.application);
-    Endpoint { description: String::new(), metadata: Metadata::default(), inherited, ..endpoint.clone() }
+    Endpoint { description: String::new(), metadata: Metadata::default(), ..endpoint.clone() }.inheriting(inherited)
 }
 
 /// Returns the settings that the endpoints of an application inherit.
@@ -433,7 +447,7 @@ pub(super) fn inherited(
 ) -> Option<Arc<Settings>> {
     let place = ResourcePlace::application(&Locator::Id(application));
     let application: Application = find(tables, environment, &place)?;
-    encoding::inherited(&Resource::from(application).columns(environment).spec)
+    application.inherited()
 }
 
 /// Closes a lane: the next leases return all its pending tasks, which are then cancelled.
@@ -467,6 +481,7 @@ fn put_lane(tables: &mut Tables, environment: EnvironmentId, endpoint: &Endpoint
         state,
         next_due: Timestamp::NEVER,
         hold_until: Timestamp::default(),
+        hold_kind: HoldKind::default(),
         waiting: false,
     };
     let lane = tables.lanes.entry((environment, endpoint.id.lane())).or_insert(new);
