@@ -11,7 +11,7 @@ use crate::id::{ApplicationId, BadId, EndpointId, Id};
 use crate::lane::LaneState;
 use crate::name::{Metadata, Name};
 use crate::policy::effective::Levels;
-use crate::policy::{Settings, WhileDisabled, with_throttle_rate};
+use crate::policy::{RateLimit, Settings, WhileDisabled, with_throttle_rate};
 use crate::poll::POLL_URL;
 use crate::signing::SigningKeys;
 use crate::task::stored_as;
@@ -72,7 +72,8 @@ pub struct Endpoint {
     pub throttle_rate: Option<u16>,
     /// The endpoint's own delivery policy. Where endpoints are read for deliveries, it includes the throttle rate.
     pub policy: Option<Arc<Settings>>,
-    /// The policy of its application. Only endpoints that are read for deliveries have it.
+    /// The policy of its application, with the rate of the environment as a default. Only endpoints that are read for
+    /// deliveries have it.
     pub inherited: Option<Arc<Settings>>,
     pub metadata: Metadata,
     /// A number for the user's own purposes. Stored and shown.
@@ -96,6 +97,11 @@ impl Endpoint {
         self.policy = with_throttle_rate(self.policy, self.throttle_rate);
         self.inherited = inherited;
         self
+    }
+
+    /// The rate limit, if the endpoint was read for deliveries.
+    pub fn rate(&self) -> Option<RateLimit> {
+        self.levels(None).rate()
     }
 
     /// The settings that apply to the endpoint, with those of its environment.

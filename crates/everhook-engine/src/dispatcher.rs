@@ -14,7 +14,6 @@ use everhook_core::dispatch::{Command, Dispatch, Event, LeaseCommand, Ticket};
 use everhook_core::fair::GroupedLane;
 use everhook_core::id::{EnvironmentId, LaneId};
 use everhook_core::lane::LanePosition;
-use everhook_core::policy::Settings;
 use everhook_core::share::Tenants;
 use everhook_store::capacity::{Capacity, Slot};
 use everhook_store::error::StoreError;
@@ -22,7 +21,6 @@ use tokio::sync::Notify;
 use tracing::warn;
 
 use crate::node::Node;
-use crate::policies::Policies;
 use crate::session::Session;
 
 /// The interval of checks for free capacity.
@@ -40,7 +38,6 @@ pub(crate) struct NodeCapacity<T> {
     is_closed: AtomicBool,
     /// The number of slots released since the start.
     released: AtomicU64,
-    policies: Arc<Policies>,
 }
 
 struct Machine<T> {
@@ -50,14 +47,13 @@ struct Machine<T> {
 }
 
 impl<T> NodeCapacity<T> {
-    pub(crate) fn new(dispatch: Dispatch<T>, policies: Arc<Policies>) -> NodeCapacity<T> {
+    pub(crate) fn new(dispatch: Dispatch<T>) -> NodeCapacity<T> {
         let machine = Machine { dispatch, sleeps_until: Duration::ZERO };
         NodeCapacity {
             machine: Mutex::new(machine),
             wake: Notify::new(),
             is_closed: AtomicBool::new(false),
             released: AtomicU64::new(0),
-            policies,
         }
     }
 
@@ -201,10 +197,6 @@ impl<T: Send> Capacity for NodeCapacity<T> {
     fn release(&self, lane: LaneId) {
         self.released.fetch_add(1, Ordering::Relaxed);
         self.update(|dispatch| dispatch.release(lane));
-    }
-
-    fn settings(&self, environment: EnvironmentId) -> Option<Arc<Settings>> {
-        self.policies.of(environment)
     }
 }
 

@@ -89,7 +89,7 @@ pub struct Node {
     pub(crate) batching: Coalescer<MessageBatches>,
     pub(crate) enqueueing: Coalescer<Jobs>,
     pub(crate) settler: Settler,
-    pub(crate) policies: Arc<Policies>,
+    pub(crate) policies: Policies,
     /// Jobs that handlers of this process are running.
     pub(crate) handled: Handled,
     pub(crate) push_queues: PushQueues,
@@ -128,8 +128,6 @@ impl Node {
         if node.is_server {
             // Before the first lease: a restored copy must not send anything.
             node.look_at_egress().await?;
-            // Nor may the first deliveries exceed the limits of their environments.
-            node.policies.read(&*node.store).await;
         }
         node.sessions.step().await;
         node.spawn_loops();
@@ -150,13 +148,12 @@ impl Node {
             .leasing_ahead(DELIVERIES_AHEAD_MAX)
             .in_steps(DELIVERIES_AHEAD_STEP)
             .with_fairness();
-        let policies = Arc::new(Policies::default());
-        let deliveries = Arc::new(NodeCapacity::new(deliveries, Arc::clone(&policies)));
+        let deliveries = Arc::new(NodeCapacity::new(deliveries));
         let jobs = config
             .jobs
             .as_ref()
             .map_or_else(|| JobsConfig::default().dispatch(poll_interval), |jobs| jobs.dispatch(poll_interval));
-        let jobs = Arc::new(NodeCapacity::new(jobs, Arc::clone(&policies)));
+        let jobs = Arc::new(NodeCapacity::new(jobs));
         let hints = store.hints().filter(|_| config.wakeups);
         let user_agent = HeaderValue::try_from(format!("Everhook/{}", config.name.version));
         Node {
@@ -182,7 +179,7 @@ impl Node {
             batching: Coalescer::new(MessageBatches),
             enqueueing: Coalescer::new(Jobs),
             settler: Settler::default(),
-            policies,
+            policies: Policies::default(),
             handled: Handled::default(),
             push_queues: PushQueues::default(),
             egress: EgressGate::default(),

@@ -64,11 +64,6 @@ impl Policies {
         self.known.read().expect("nothing panics while it holds this lock").get(&environment).cloned()
     }
 
-    /// Returns whether an endpoint has a rate limit.
-    pub(crate) fn is_limited(&self, environment: EnvironmentId, endpoint: &Endpoint) -> bool {
-        endpoint.levels(self.of(environment).as_deref()).rate().is_some()
-    }
-
     /// Returns the policy of an attempt; none if no level has settings, so that the server's defaults apply.
     pub(crate) fn of_attempt(
         &self,

@@ -256,7 +256,6 @@ impl<'a> OpenFeeds<'a> {
         &mut self,
         tx: &Tx<'_>,
         cache: &EndpointCache,
-        slots: Option<&LeaseCapacity>,
     ) -> Result<(), Fault> {
         let asked = self.lanes.iter().filter(|lane| lane.room > 0 && !lane.is_closing());
         let versions = asked.filter_map(ReadyLane::application_version).collect();
@@ -264,7 +263,7 @@ impl<'a> OpenFeeds<'a> {
         for lane in self.lanes.iter_mut().filter(|lane| lane.room > 0 && !lane.is_closing()) {
             let set = lane.application_version().and_then(|(application, _)| sets.get(&application));
             let Some(endpoint) = set.and_then(|set| set.find(EndpointId(lane.row.id.0))) else { continue };
-            lane.rate = LeaseCapacity::rate(slots, lane.row.environment, endpoint);
+            lane.rate = endpoint.rate();
             let permits = lane.rate.map_or(usize::MAX, |rate| rate.permits(lane.row.hold_until, self.now));
             lane.room = lane.room.min(permits);
         }

@@ -102,7 +102,7 @@ impl PostgresStore {
             Some(slots) => OpenFeeds::open_planned(&tx, slots, ask, &asked).await?,
             None => OpenFeeds::open(&tx, &self.targets, ask, &asked).await?,
         };
-        open.limit_rates(&tx, &self.cache, ask.slots.as_ref()).await?;
+        open.limit_rates(&tx, &self.cache).await?;
         let held = open.is_held.then_some(HELD_BY_ANOTHER);
         let more = open.has_more().then_some(Duration::ZERO);
         if open.lanes.is_empty() {

@@ -170,7 +170,7 @@ impl PostgresStore {
             return Ok(Made::default().with(Replaced::Stale));
         };
         let firing = projection::write(&tx, environment, &changed.resource, row.updated_at).await?;
-        if old.as_ref().is_some_and(|old| changes_rate(&old.spec, &row.spec)) {
+        if changes_rate(old.as_ref().map(|old| old.spec.as_str()), &row.spec) {
             projection::release_rates(&tx, environment, &columns).await?;
         }
         let replaced = read(&row, firing.as_ref())?;

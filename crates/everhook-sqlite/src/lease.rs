@@ -17,7 +17,7 @@ use everhook_core::message::Message;
 use everhook_core::policy::RateLimit;
 use everhook_core::task::{Task, TaskKind};
 use everhook_core::time::Timestamp;
-use everhook_store::capacity::{LeaseCapacity, PlannedSlots};
+use everhook_store::capacity::PlannedSlots;
 use everhook_store::lease::{LeaseAsk, LeaseGrant, Leased, Work};
 use rusqlite::{CachedStatement, Row, params};
 
@@ -284,7 +284,7 @@ impl<'t> Taking<'t> {
         let Some(application) = lane.application.filter(|_| lane.state != LaneState::Closing) else { return Ok(None) };
         let set = self.applications.endpoints(self.tx, lane.environment, application)?;
         let endpoint = set.as_ref().and_then(|set| set.find(EndpointId(lane.id.0)));
-        Ok(endpoint.and_then(|endpoint| LeaseCapacity::rate(self.ask.slots.as_ref(), lane.environment, endpoint)))
+        Ok(endpoint.and_then(|endpoint| endpoint.rate()))
     }
 
     fn scan(&mut self, lane: &ReadyLane, asked: usize) -> Result<Scan, Fault> {

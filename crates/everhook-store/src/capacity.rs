@@ -5,9 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use everhook_core::fair::GroupedLane;
-use everhook_core::endpoint::Endpoint;
-use everhook_core::id::{EnvironmentId, LaneId};
-use everhook_core::policy::{RateLimit, Settings};
+use everhook_core::id::LaneId;
 
 use crate::lease::Leased;
 
@@ -19,10 +17,6 @@ pub trait Capacity: Send + Sync {
     fn plan_lease(&self, lanes: &[GroupedLane], most: usize) -> Vec<usize>;
     /// Returns a slot of `lane`.
     fn release(&self, lane: LaneId);
-    /// Returns the delivery policy of an environment, as the node knows it.
-    fn settings(&self, _: EnvironmentId) -> Option<Arc<Settings>> {
-        None
-    }
 }
 
 /// A slot in use. Dropping it releases it, so that a failed transaction leaks no slot.
@@ -67,12 +61,6 @@ impl fmt::Debug for LeaseCapacity {
 }
 
 impl LeaseCapacity {
-    /// Returns the rate limit of an endpoint.
-    pub fn rate(slots: Option<&LeaseCapacity>, environment: EnvironmentId, endpoint: &Endpoint) -> Option<RateLimit> {
-        let outer = slots.and_then(|slots| slots.0.settings(environment));
-        endpoint.levels(outer.as_deref()).rate()
-    }
-
     /// Takes slots for ready lanes. Slots that no task uses are released when the result is dropped.
     pub fn plan(&self, lanes: Vec<GroupedLane>, most: usize) -> PlannedSlots {
         let rooms = self.0.plan_lease(&lanes, most);

@@ -14,7 +14,7 @@ const UNUSED_MAX: Duration = Duration::from_millis(250);
 const STRIDE: Duration = Duration::from_millis(100);
 /// A delivery that could not start within this time after its lease goes back to its lane. Permits that nodes save up
 /// would otherwise be used together.
-pub const PERMIT_LIFE: Duration = Duration::from_millis(400);
+pub const PERMIT_LIFE: Duration = Duration::from_millis(700);
 
 const SECOND: i64 = 1_000_000;
 

@@ -47,8 +47,8 @@ pub(crate) struct Deliverer {
 pub(crate) struct Delivery {
     leased: Leased,
     session: Arc<Session>,
-    /// The time on this node's clock at which the delivery arrived.
-    arrived: Duration,
+    /// The time on this node's clock at which the delivery was asked for.
+    asked: Duration,
 }
 
 /// A request that was sent, or was about to be sent.
@@ -96,13 +96,12 @@ impl Source for Deliverer {
         let slots = Some(LeaseCapacity(self.node.deliveries.clone()));
         let ask =
             LeaseAsk { free_by_lane, per_lane, slots, full_groups, after, ..LeaseAsk::deliveries(session.id, limit) };
-        let mut work = WorkGrant::default();
+        let (mut work, asked) = (WorkGrant::default(), self.node.clock.elapsed());
         match self.node.store.lease(ask).await {
             Ok(grant) => {
                 // The machine counts these slots, and each runner releases its own.
                 grant.slots.into_iter().for_each(Slot::keep);
-                let arrived = self.node.clock.elapsed();
-                let ticket = |leased| ticket(leased, session, arrived, StartOrder::AsLeased);
+                let ticket = |leased| ticket(leased, session, asked, StartOrder::AsLeased);
                 work.tickets = grant.tasks.into_iter().map(ticket).collect();
                 (work.next_ready, work.resume) = (grant.next_ready, grant.resume);
             }
@@ -166,10 +165,10 @@ impl Deliverer {
 
     /// Runs one leased delivery up to its settlement.
     async fn deliver(&self, delivery: Delivery, slot: Slot) {
-        let Delivery { leased, session, arrived } = delivery;
+        let Delivery { leased, session, asked } = delivery;
         let (task, started_at) = (leased.task, self.node.clock.now());
         // A panic must not leave the task leased for the rest of the session. It is settled like any other failure.
-        let attempt = AssertUnwindSafe(self.attempt(&leased, &session, arrived)).catch_unwind().await;
+        let attempt = AssertUnwindSafe(self.attempt(&leased, &session, asked)).catch_unwind().await;
         let end = attempt.unwrap_or_else(|_| Some(AttemptEnd::Attempted(panicked(&leased, started_at))));
         let (now, asks_for_rest) = (self.node.clock.elapsed(), end.as_ref().is_some_and(wants_rest));
         let sign = end.as_ref().map_or(Sign::Neutral, sign_of);
@@ -200,7 +199,7 @@ impl Deliverer {
         self.node.policies.of_attempt(environment, endpoint, &message.event_type, server)
     }
 
-    async fn attempt(&self, leased: &Leased, session: &Session, arrived: Duration) -> Option<AttemptEnd> {
+    async fn attempt(&self, leased: &Leased, session: &Session, asked: Duration) -> Option<AttemptEnd> {
         let started_at = self.node.clock.now();
         let target = leased.endpoint().zip(leased.message());
         let payload = |message: &Message| message.payload_at(started_at).cloned();
@@ -218,8 +217,8 @@ impl Deliverer {
             return if session.is_closed() { None } else { Some(AttemptEnd::HandedBack) };
         }
         // A permit of a rate limit is for now. Used later, it would meet the permits of other nodes.
-        if self.node.clock.elapsed().saturating_sub(arrived) > PERMIT_LIFE
-            && self.node.policies.is_limited(leased.task.key.environment, endpoint)
+        if self.node.clock.elapsed().saturating_sub(asked) > PERMIT_LIFE
+            && endpoint.rate().is_some()
         {
             return Some(AttemptEnd::HandedBack);
         }
@@ -293,9 +292,9 @@ impl Deliverer {
     }
 }
 
-fn ticket(leased: Leased, session: &Arc<Session>, arrived: Duration, order: StartOrder) -> Ticket<Delivery> {
+fn ticket(leased: Leased, session: &Arc<Session>, asked: Duration, order: StartOrder) -> Ticket<Delivery> {
     let (environment, lane) = (leased.task.key.environment, leased.task.lane);
-    Ticket { environment, lane, order, task: Delivery { leased, session: Arc::clone(session), arrived } }
+    Ticket { environment, lane, order, task: Delivery { leased, session: Arc::clone(session), asked } }
 }
 
 /// Returns whether the endpoint asks for no more requests, for now or for good. Deliveries waiting for a slot must not
@@ -351,6 +350,6 @@ fn panicked(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
 }
 
 fn interrupted(request: SentRequest) -> AttemptRecord {
-    let reply = Bytes::from_static(b"the server stopped before the reply arrived");
+    let reply = Bytes::from_static(b"the server stopped before the reply asked");
     request.ended(Outcome::Interrupted, Class::Interrupted, 0, reply)
 }

@@ -24,6 +24,7 @@ statement! {
         rate_us: Option<Rate>, pushes: bool,
     };
     TouchLaneGroup = "touch_lane_group" { environment: EnvironmentId, id: Id };
+    TouchEnvironmentGroup = "touch_environment_group" { environment: EnvironmentId };
     DeleteLaneGroup = "delete_lane_group" { environment: EnvironmentId, id: Id };
     CountResource = "count_resource" {
         environment: EnvironmentId, kind: ResourceKind, parent: Parent, limit: usize,
@@ -118,8 +119,11 @@ pub(super) async fn close_lanes(tx: &Tx<'_>, environment: EnvironmentId, endpoin
     tx.run(wanted.nonempty().map(|wanted| CloseLane { wanted })).await.map(drop)
 }
 
-/// Ends the holds of a rate limit that has changed.
+/// Ends the holds of a rate limit that has changed. A rate of the environment is cached with the endpoints.
 pub(super) async fn release_rates(tx: &Tx<'_>, environment: EnvironmentId, changed: &Columns) -> Result<(), Fault> {
+    if changed.kind == ResourceKind::EnvironmentPolicy {
+        tx.run(TouchEnvironmentGroup { environment }).await?;
+    }
     let RateHolds { low, high, application } = RateHolds::of(changed);
     tx.run(ReleaseLaneRate { environment, low, high, application }).await.map(drop)
 }

@@ -26,6 +26,7 @@ statement! {
         rate_us: Option<Rate>, pushes: bool, now: Timestamp,
     };
     TouchLaneGroup = "touch_lane_group" { environment: EnvironmentId, id: Id };
+    TouchEnvironmentGroup = "touch_environment_group" { environment: EnvironmentId };
     DeleteLaneGroup = "delete_lane_group" { environment: EnvironmentId, id: Id };
     CountResource = "count_resource" {
         environment: EnvironmentId, kind: ResourceKind, parent: Parent, limit: usize,
@@ -100,8 +101,11 @@ pub(super) fn close_lanes(tx: &Tx<'_>, environment: EnvironmentId, endpoints: &[
     Ok(())
 }
 
-/// Ends the holds of a rate limit that has changed.
+/// Ends the holds of a rate limit that has changed. A rate of the environment is cached with the endpoints.
 pub(super) fn release_rates(tx: &Tx<'_>, environment: EnvironmentId, changed: &Columns) -> Result<(), Fault> {
+    if changed.kind == ResourceKind::EnvironmentPolicy {
+        run(tx.conn, TouchEnvironmentGroup { environment })?;
+    }
     let RateHolds { low, high, application } = RateHolds::of(changed);
     run(tx.conn, ReleaseLaneRate { environment, low, high, application }).map(drop)
 }

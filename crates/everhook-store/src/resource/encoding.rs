@@ -18,7 +18,7 @@ use everhook_core::filter::expression::Expression;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, IntegrationId, LaneId, ScheduleId};
 use everhook_core::integration::Integration;
 use everhook_core::name::{Metadata, Name};
-use everhook_core::policy::{Settings, with_throttle_rate};
+use everhook_core::policy::{RateLimit, Settings, Switch, with_throttle_rate};
 use everhook_core::queue::{Queue, QueueState, Rate, Target, queue_id};
 use everhook_core::resource::{ResourceKind, environment_policy_id, event_type_id};
 use everhook_core::schedule::fire::ScheduleState;
@@ -222,10 +222,19 @@ fn application(row: &ResourceRow) -> Result<Application, &'static str> {
     })
 }
 
-/// Returns the settings that the endpoints of an application inherit, from the application's `spec`.
-pub fn inherited(spec: &str) -> Option<Arc<Settings>> {
-    let ApplicationSpec { throttle_rate, policy } = text(spec, "spec").ok()?;
-    with_throttle_rate(policy.map(Arc::new), throttle_rate)
+/// Returns the settings that the endpoints of an application inherit, from the specs of the application and of the
+/// environment's policy. Leases need the rate of the environment as of their transaction; nodes know its other settings.
+pub fn inherited(application: Option<&str>, environment: Option<&str>) -> Option<Arc<Settings>> {
+    let own = application.and_then(|spec| {
+        let ApplicationSpec { throttle_rate, policy } = text(spec, "spec").ok()?;
+        with_throttle_rate(policy.map(Arc::new), throttle_rate)
+    });
+    match environment.and_then(rate_of) {
+        Some(rate) if own.as_ref().is_none_or(|own| own.rate.is_none()) => {
+            Some(Arc::new(Settings { rate: Some(rate), ..own.as_deref().cloned().unwrap_or_default() }))
+        }
+        _ => own,
+    }
 }
 
 /// The members of any `spec` that decide about a rate limit.
@@ -238,13 +247,14 @@ struct RateSpec {
     policy: Option<Settings>,
 }
 
+fn rate_of(spec: &str) -> Option<Switch<RateLimit>> {
+    let RateSpec { throttle_rate, policy } = text(spec, "spec").ok()?;
+    with_throttle_rate(policy.map(Arc::new), throttle_rate)?.rate
+}
+
 /// Whether two versions of a resource's `spec` have different rate limits.
-pub fn changes_rate(old: &str, new: &str) -> bool {
-    let rate = |spec: &str| {
-        let RateSpec { throttle_rate, policy } = text(spec, "spec").ok()?;
-        with_throttle_rate(policy.map(Arc::new), throttle_rate)?.rate
-    };
-    rate(old) != rate(new)
+pub fn changes_rate(old: Option<&str>, new: &str) -> bool {
+    old.and_then(rate_of) != rate_of(new)
 }
 
 /// The lanes whose holds end when the rate limit of a resource changes.

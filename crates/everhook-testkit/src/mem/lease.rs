@@ -12,7 +12,6 @@ use everhook_core::policy::RateLimit;
 use everhook_core::queue::{QueueState, Target, queue_id};
 use everhook_core::task::{Task, TaskKind};
 use everhook_core::time::Timestamp;
-use everhook_store::capacity::LeaseCapacity;
 use everhook_store::lease::{LeaseAsk, LeaseGrant, Leased, Reclaim, ReclaimAsk, Reclaimed, Work};
 use everhook_store::queue::LaneGroup;
 
@@ -40,7 +39,7 @@ pub(super) fn lease(tables: &mut Tables, now: Timestamp, ask: &LeaseAsk) -> Leas
         if lane_room == 0 {
             continue;
         }
-        let rate = rate_of(tables, ask, lane);
+        let rate = rate_of(tables, lane);
         let hold_until = tables.lanes.get(&lane).map_or(now, |row| row.hold_until);
         let room = room.min(rate.map_or(usize::MAX, |rate| rate.permits(hold_until, now)));
         let asked = room.min(open.allowance.left()).min(limit - tasks.len());
@@ -200,10 +199,9 @@ fn is_asked(tables: &Tables, ask: &LeaseAsk, task: &Task) -> bool {
 }
 
 /// Returns the rate limit of a lane's endpoint.
-fn rate_of(tables: &Tables, ask: &LeaseAsk, (environment, lane): LaneKey) -> Option<RateLimit> {
+fn rate_of(tables: &Tables, (environment, lane): LaneKey) -> Option<RateLimit> {
     let (endpoint, _) = tables.endpoint(environment, EndpointId(lane.0)).filter(|(_, deleted)| !deleted)?;
-    let endpoint = resource::delivered(tables, environment, endpoint);
-    LeaseCapacity::rate(ask.slots.as_ref(), environment, &endpoint)
+    resource::delivered(tables, environment, endpoint).rate()
 }
 
 fn first_due(tables: &Tables, lane: LaneKey) -> Timestamp {

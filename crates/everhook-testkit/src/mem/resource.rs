@@ -20,7 +20,7 @@ use everhook_store::dedup::DedupKey;
 use everhook_store::made::{Made, WithMade};
 use everhook_store::piece::Piece;
 use everhook_store::queue::LaneGroup;
-use everhook_store::resource::encoding::{Columns, RateHolds, changes_rate};
+use everhook_store::resource::encoding::{self, Columns, RateHolds, changes_rate};
 use everhook_store::resource::{
     ChangedResource, Deleted, NewResource, Parent, Record, Resource, ResourceKey, ResourcePlace,
 };
@@ -279,7 +279,8 @@ fn replace(
     if let Some(key) = key {
         keep_key(tables, environment, key, columns.id, now);
     }
-    if known.as_ref().is_some_and(|known| changes_rate(&known.columns(environment).spec, &columns.spec)) {
+    let old = known.as_ref().map(|known| known.columns(environment).spec);
+    if changes_rate(old.as_deref(), &columns.spec) {
         release_rates(tables, environment, &columns);
     }
     let created_at = known.as_ref().map_or(now, created_at);
@@ -446,8 +447,11 @@ pub(super) fn inherited(
     application: ApplicationId,
 ) -> Option<Arc<Settings>> {
     let place = ResourcePlace::application(&Locator::Id(application));
-    let application: Application = find(tables, environment, &place)?;
-    application.inherited()
+    let application: Option<Application> = find(tables, environment, &place);
+    let outer: Option<EnvironmentPolicy> = find(tables, environment, &ResourcePlace::environment_policy());
+    let spec = |resource: Resource| resource.columns(environment).spec;
+    let (application, outer) = (application.map(|it| spec(it.into())), outer.map(|it| spec(it.into())));
+    encoding::inherited(application.as_deref(), outer.as_deref())
 }
 
 /// Closes a lane: the next leases return all its pending tasks, which are then cancelled.
