@@ -53,6 +53,10 @@ pub(crate) struct PolicySchema {
     /// `"none"`. `throttleRate` is the same as a count per second.
     #[schema(value_type = Option<Value>)]
     rate: Option<()>,
+    /// Seconds of failures alone after which the endpoint is disabled, 5 to 7776000, or `"none"` for never. Default: five
+    /// days.
+    #[schema(value_type = Option<Value>)]
+    disable_after_seconds: Option<()>,
     /// Only for endpoints: whether new messages are accepted and their deliveries wait, until this is false or absent.
     paused: Option<bool>,
     /// Only for endpoints: `skip` (default) leaves messages out that are accepted while the endpoint is disabled; `hold`
@@ -62,6 +66,9 @@ pub(crate) struct PolicySchema {
     /// An additional signature header for receivers that migrate, or `"none"`.
     #[schema(value_type = Option<Value>)]
     legacy_signature: Option<()>,
+    /// Whether the bodies of replies are stored, up to 16 KiB. Default: true. They are not if endpoint, application or
+    /// environment says false.
+    keep_replies: Option<bool>,
 }
 
 /// When a failed delivery is tried again.
@@ -127,9 +134,11 @@ pub(crate) struct EffectiveOut {
     retry_budget: SettingOut,
     timeout_seconds: SettingOut,
     rate: SettingOut,
+    disable_after_seconds: SettingOut,
     paused: SettingOut,
     while_disabled: SettingOut,
     legacy_signature: SettingOut,
+    keep_replies: SettingOut,
 }
 
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -291,7 +300,6 @@ fn check_honoured(settings: &Settings, level: Level) -> Result<(), Violation> {
     let unsupported = [
         ("concurrency", settings.concurrency.is_some()),
         ("breaker", settings.breaker.is_some()),
-        ("disableAfterSeconds", settings.disable_after_seconds.is_some()),
         ("ordering", settings.ordering.is_some()),
         ("onDead", settings.on_dead.is_some()),
     ];
@@ -310,12 +318,13 @@ impl EffectiveOut {
             jitter_percent: effective.jitter_percent.into(),
             final_statuses: effective.final_statuses.into(),
             retry_budget: effective.retry_budget.into(),
-            timeout_seconds: Sourced { value: effective.timeout.value.as_secs(), origin: effective.timeout.origin }
-                .into(),
+            timeout_seconds: effective.timeout.map(|timeout| timeout.as_secs()).into(),
             rate: effective.rate.into(),
+            disable_after_seconds: effective.disable_after.map(|after| after.map(|after| after.as_secs())).into(),
             paused: effective.paused.into(),
             while_disabled: effective.while_disabled.into(),
             legacy_signature: effective.legacy_signature.into(),
+            keep_replies: effective.keep_replies.into(),
         }
     }
 }

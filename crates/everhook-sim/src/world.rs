@@ -376,6 +376,8 @@ fn endpoint(number: usize, rate: Option<RateLimit>) -> Endpoint {
         throttle_rate: None,
         policy,
         inherited: None,
+        auth: None,
+        failing: None,
         filter: None,
         metadata: Default::default(),
         version: 1,

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use everhook_core::application::{Application, EnvironmentPolicy};
 use everhook_core::lifecycle::NextRow;
 use everhook_core::policy::{RateLimit, Settings, Switch};
-use everhook_core::scope::{AppScope, Scope};
+use everhook_core::scope::Scope;
 use everhook_store::catalog::{Locator, Replaced};
+use everhook_store::delivery::DeliveryFilter;
 use everhook_store::lease::Appended;
 use everhook_store::query;
 use everhook_store::store::{Reads, Resources};
 
-use crate::conformance::fixture::{Fixture, FixedCapacity, HOUR, PLENTY, fast};
+use crate::conformance::deliveries;
+use crate::conformance::fixture::{FixedCapacity, Fixture, HOUR, PLENTY, fast};
 use crate::conformance::lease::change;
 
 fn timeout(seconds: u64) -> Settings {
@@ -111,9 +113,8 @@ pub(super) async fn a_limited_delivery_waits_for_a_lease_and_says_why(fx: &Fixtu
     change(fx, endpoint, |endpoint| endpoint.policy = policy(one_in_hours(2))).await;
     fx.lease_one(session).await;
     let sent = fx.send().await;
-    let key = everhook_core::delivery::DeliveryKey { message: sent, endpoint };
-    let scope = AppScope::of(fx.here, fx.application);
-    let found = fx.other.read(query::FindDelivery { scope, key }).await.unwrap().unwrap();
+    let filter = DeliveryFilter { message: Some(sent), endpoint: Some(endpoint), ..deliveries::all(fx) };
+    let [found] = &deliveries::list(fx, filter).await.rows[..] else { panic!("one delivery") };
     let now = fx.store.now().await.unwrap();
     let reason = found.reason(now);
     assert_eq!(reason.kind(), "rateLimit");

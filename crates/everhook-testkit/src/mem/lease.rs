@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use everhook_core::endpoint::Endpoint;
 use everhook_core::fair::{GroupId, GroupedLane};
 use everhook_core::id::{EndpointId, EnvironmentId, Id, JobId, LaneId, MessageId};
 use everhook_core::lane::{Allowance, Feed, Given, HoldKind, LanePosition, Turn, Used, room, turn};
@@ -201,7 +202,8 @@ fn is_asked(tables: &Tables, ask: &LeaseAsk, task: &Task) -> bool {
 /// Returns the rate limit of a lane's endpoint.
 fn rate_of(tables: &Tables, (environment, lane): LaneKey) -> Option<RateLimit> {
     let (endpoint, _) = tables.endpoint(environment, EndpointId(lane.0)).filter(|(_, deleted)| !deleted)?;
-    resource::delivered(tables, environment, endpoint).rate()
+    let inherited = resource::inherited(tables, environment, endpoint.application);
+    endpoint.clone().inheriting(inherited).rate()
 }
 
 fn first_due(tables: &Tables, lane: LaneKey) -> Timestamp {
@@ -229,7 +231,8 @@ fn work_of(tables: &Tables, open: &OpenFeed, task: &Task) -> Work {
             let message = lane
                 .and_then(|lane| tables.messages.get(&(environment, lane.application, MessageId(task.key.subject))));
             let endpoint = tables.endpoint(environment, EndpointId(task.lane.0)).filter(|(_, deleted)| !deleted);
-            let endpoint = endpoint.map(|(endpoint, _)| Arc::new(resource::delivered(tables, environment, endpoint)));
+            let inherited = |it: &Endpoint| resource::inherited(tables, environment, it.application);
+            let endpoint = endpoint.map(|(it, _)| Arc::new(resource::delivered(it.clone(), inherited(it))));
             Work::Delivery { message: message.cloned(), endpoint }
         }
         TaskKind::Job => {
