@@ -74,7 +74,7 @@ pub(crate) struct EndpointIn {
     #[serde(default, deserialize_with = "input::present")]
     #[schema(value_type = Option<String>, max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$")]
     pub(crate) uid: Option<Option<String>>,
-    /// Deliveries per second. The value is stored and returned, but does not limit deliveries yet.
+    /// Deliveries per second, over all replicas. A `rate` in the policy outranks it.
     #[schema(minimum = 1)]
     pub(crate) throttle_rate: Option<u16>,
     /// The older name of `throttleRate`.
@@ -146,7 +146,7 @@ pub(crate) struct EndpointCommonOut {
     disabled: bool,
     #[schema(value_type = Option<String>)]
     uid: Option<Name>,
-    /// Deliveries per second. The value does not limit deliveries yet.
+    /// Deliveries per second.
     throttle_rate: Option<u16>,
     #[schema(deprecated)]
     rate_limit: Option<u16>,

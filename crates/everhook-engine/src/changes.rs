@@ -120,11 +120,9 @@ impl Node {
         let (is_queue, enables) = match &changed.resource {
             Resource::Queue(_) => (true, false),
             Resource::Endpoint(endpoint) => (false, endpoint.lane_state() == LaneState::Open),
-            Resource::Application(_)
-            | Resource::EventType(_)
-            | Resource::Schedule(_)
-            | Resource::Integration(_)
-            | Resource::EnvironmentPolicy(_) => (false, false),
+            // A new rate limit may let deliveries go.
+            Resource::Application(_) | Resource::EnvironmentPolicy(_) => (false, true),
+            Resource::EventType(_) | Resource::Schedule(_) | Resource::Integration(_) => (false, false),
         };
         let is_policy = matches!(changed.resource, Resource::EnvironmentPolicy(_));
         let replaced = self.counted(self.store.replace_resource(scope, changed).await?).map(of_kind);

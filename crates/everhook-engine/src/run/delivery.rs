@@ -24,6 +24,7 @@ use everhook_core::message::Message;
 use everhook_core::outcome::{Class, Outcome, Reply, SendFailure, classify, sign};
 use everhook_core::policy::effective::AttemptPolicy;
 use everhook_core::policy::legacy::{LegacySignature, SignedParts};
+use everhook_core::policy::rate::PERMIT_LIFE;
 use everhook_core::retry::RetryPolicy;
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
@@ -50,6 +51,8 @@ pub(crate) struct Deliverer {
 pub(crate) struct Delivery {
     leased: Leased,
     session: Arc<Session>,
+    /// The time on this node's clock at which the delivery was asked for.
+    asked: Duration,
 }
 
 /// A request to send.
@@ -107,12 +110,12 @@ impl Source for Deliverer {
         let slots = Some(LeaseCapacity(self.node.deliveries.clone()));
         let ask =
             LeaseAsk { free_by_lane, per_lane, slots, full_groups, after, ..LeaseAsk::deliveries(session.id, limit) };
-        let mut work = WorkGrant::default();
+        let (mut work, asked) = (WorkGrant::default(), self.node.clock.elapsed());
         match self.node.store.lease(ask).await {
             Ok(grant) => {
                 // The machine counts these slots, and each runner releases its own.
                 grant.slots.into_iter().for_each(Slot::keep);
-                let ticket = |leased| ticket(leased, session, StartOrder::AsLeased);
+                let ticket = |leased| ticket(leased, session, asked, StartOrder::AsLeased);
                 work.tickets = grant.tasks.into_iter().map(ticket).collect();
                 (work.next_ready, work.resume) = (grant.next_ready, grant.resume);
             }
@@ -137,7 +140,7 @@ impl Run for Deliverer {
     fn hand_back(&self, tickets: Vec<Ticket<Delivery>>) {
         let deliverer = self.clone();
         self.node.running.spawn(async move {
-            for Ticket { lane, task: Delivery { leased, session }, .. } in tickets {
+            for Ticket { lane, task: Delivery { leased, session, .. }, .. } in tickets {
                 let slot = deliverer.capacity().slot(lane);
                 deliverer.settle(leased.task, None, session, slot, AttemptEnd::HandedBack).await;
             }
@@ -153,8 +156,9 @@ impl Deliverer {
     /// Queues a delivery that was leased by its own append, and starts it when a slot is free.
     pub(crate) fn begin(&self, leased: Leased, slot: Slot, session: &Arc<Session>) {
         slot.keep();
-        let ticket = ticket(leased, session, StartOrder::Free);
-        self.report([Event::Committed(ticket)], self.node.clock.elapsed());
+        let now = self.node.clock.elapsed();
+        let ticket = ticket(leased, session, now, StartOrder::Free);
+        self.report([Event::Committed(ticket)], now);
     }
 
     async fn run(&self, ticket: Ticket<Delivery>, slot: Slot) {
@@ -175,10 +179,10 @@ impl Deliverer {
 
     /// Runs one leased delivery up to its settlement.
     async fn deliver(&self, delivery: Delivery, slot: Slot) {
-        let Delivery { leased, session } = delivery;
+        let Delivery { leased, session, asked } = delivery;
         let (task, started_at) = (leased.task, self.node.clock.now());
         // A panic must not leave the task leased for the rest of the session. It is settled like any other failure.
-        let attempt = AssertUnwindSafe(self.attempt(&leased, &session)).catch_unwind().await;
+        let attempt = AssertUnwindSafe(self.attempt(&leased, &session, asked)).catch_unwind().await;
         let end = attempt.unwrap_or_else(|_| Some(AttemptEnd::Attempted(panicked(&leased, started_at))));
         let (now, asks_for_rest) = (self.node.clock.elapsed(), end.as_ref().is_some_and(wants_rest));
         let sign = end.as_ref().map_or(Sign::Neutral, sign_of);
@@ -212,7 +216,7 @@ impl Deliverer {
         self.node.policies.of_attempt(environment, endpoint, &message.event_type, server)
     }
 
-    async fn attempt(&self, leased: &Leased, session: &Session) -> Option<AttemptEnd> {
+    async fn attempt(&self, leased: &Leased, session: &Session, asked: Duration) -> Option<AttemptEnd> {
         let started_at = self.node.clock.now();
         let target = leased.endpoint().zip(leased.message());
         let payload = |message: &Message| message.payload_at(started_at).cloned();
@@ -228,6 +232,10 @@ impl Deliverer {
         // was leased.
         if self.node.interrupt.is_cancelled() || !self.node.sessions.may_send(session) {
             return if session.is_closed() { None } else { Some(AttemptEnd::HandedBack) };
+        }
+        // A permit of a rate limit is for now. Used later, it would meet the permits of other nodes.
+        if self.node.clock.elapsed().saturating_sub(asked) > PERMIT_LIFE && endpoint.rate().is_some() {
+            return Some(AttemptEnd::HandedBack);
         }
         let id = AttemptId(self.node.new_id());
         let policy = self.policy(leased);
@@ -379,9 +387,9 @@ fn noted(note: Option<String>, reply: Bytes) -> Bytes {
     }
 }
 
-fn ticket(leased: Leased, session: &Arc<Session>, order: StartOrder) -> Ticket<Delivery> {
+fn ticket(leased: Leased, session: &Arc<Session>, asked: Duration, order: StartOrder) -> Ticket<Delivery> {
     let (environment, lane) = (leased.task.key.environment, leased.task.lane);
-    Ticket { environment, lane, order, task: Delivery { leased, session: Arc::clone(session) } }
+    Ticket { environment, lane, order, task: Delivery { leased, session: Arc::clone(session), asked } }
 }
 
 /// Returns whether the endpoint asks for no more requests, for now or for good. Deliveries waiting for a slot must not
@@ -437,6 +445,6 @@ fn panicked(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
 }
 
 fn interrupted(request: SentRequest) -> AttemptRecord {
-    let reply = Bytes::from_static(b"the server stopped before the reply arrived");
+    let reply = Bytes::from_static(b"the server stopped before the reply asked");
     request.ended(Outcome::Interrupted, Class::Interrupted, 0, reply)
 }

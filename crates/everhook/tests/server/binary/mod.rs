@@ -41,6 +41,7 @@ mod outbox_elsewhere;
 mod outbox_examples;
 mod overview;
 mod postgres;
+mod rate_limit;
 mod replicas;
 mod retry;
 mod rolling;
