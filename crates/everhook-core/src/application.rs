@@ -34,6 +34,13 @@ pub struct Application {
     pub revision: i64,
 }
 
+impl Application {
+    /// Whether a user has paused the application: it takes messages, and all their deliveries wait.
+    pub fn is_paused(&self) -> bool {
+        self.policy.as_ref().is_some_and(|policy| policy.paused == Some(true))
+    }
+}
+
 /// The delivery policy of an environment, for all of its applications.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EnvironmentPolicy {

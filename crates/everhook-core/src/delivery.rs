@@ -2,11 +2,12 @@
 //!
 //! Pure. The state is computed from the open task, or from the last attempt once the task is gone.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
 use crate::endpoint::{Endpoint, EndpointState};
-use crate::id::{BadId, EndpointId, MessageId};
+use crate::id::{ApplicationId, BadId, EndpointId, MessageId};
 use crate::lifecycle::EndState;
 use crate::outcome::Class;
 use crate::task::TaskState;
@@ -25,7 +26,7 @@ pub enum DeliveryState {
     /// Waiting for the first attempt or a retry.
     Pending,
     Sending,
-    /// Waiting because the endpoint is disabled or paused.
+    /// Waiting because the endpoint is disabled, or it, its application or the environment is paused.
     Held,
     Succeeded,
     /// Out of attempts. A redrive is possible.
@@ -48,6 +49,10 @@ pub enum EndpointPresence {
     Enabled,
     /// Enabled, and paused by a user.
     Paused,
+    /// Enabled, in an application that is paused.
+    ApplicationPaused,
+    /// Enabled, in an environment that is paused.
+    EnvironmentPaused,
     Disabled,
     Deleted,
 }
@@ -61,6 +66,25 @@ impl EndpointPresence {
             EndpointState::Disabled | EndpointState::Gone => EndpointPresence::Disabled,
         }
     }
+
+    /// Returns the presence of an endpoint of this application, under pauses that are not its own.
+    pub fn under(self, application: ApplicationId, pauses: &OuterPauses) -> EndpointPresence {
+        match self {
+            EndpointPresence::Enabled if pauses.applications.contains(&application) => {
+                EndpointPresence::ApplicationPaused
+            }
+            EndpointPresence::Enabled if pauses.environment => EndpointPresence::EnvironmentPaused,
+            _ => self,
+        }
+    }
+}
+
+/// The pauses of an environment and its applications.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OuterPauses {
+    pub environment: bool,
+    /// The paused applications.
+    pub applications: BTreeSet<ApplicationId>,
 }
 
 pub fn state(trace: DeliveryTrace, endpoint: EndpointPresence) -> DeliveryState {
@@ -70,7 +94,10 @@ pub fn state(trace: DeliveryTrace, endpoint: EndpointPresence) -> DeliveryState 
         DeliveryTrace::Open(TaskState::Pending) => match endpoint {
             // The task row stays until it becomes due and is cancelled, but the delivery will never be sent.
             EndpointPresence::Deleted => DeliveryState::Cancelled,
-            EndpointPresence::Disabled | EndpointPresence::Paused => DeliveryState::Held,
+            EndpointPresence::Disabled
+            | EndpointPresence::Paused
+            | EndpointPresence::ApplicationPaused
+            | EndpointPresence::EnvironmentPaused => DeliveryState::Held,
             EndpointPresence::Enabled => DeliveryState::Pending,
         },
         DeliveryTrace::Ended(EndState::Succeeded) => DeliveryState::Succeeded,
@@ -136,6 +163,8 @@ pub enum Reason {
     Queued,
     EndpointDisabled,
     EndpointPaused,
+    ApplicationPaused,
+    EnvironmentPaused,
     /// A user cancelled it while a node held it. It ends when the node lets it go.
     CancelRequested,
     Sending {
@@ -174,8 +203,14 @@ pub fn reason(facts: &DeliveryFacts, now: Timestamp) -> Reason {
     match facts.state {
         DeliveryState::Pending | DeliveryState::Sending if facts.cancel => Reason::CancelRequested,
         DeliveryState::Pending => waiting(facts, now),
-        DeliveryState::Held if facts.endpoint == EndpointPresence::Paused => Reason::EndpointPaused,
-        DeliveryState::Held => Reason::EndpointDisabled,
+        DeliveryState::Held => match facts.endpoint {
+            EndpointPresence::Paused => Reason::EndpointPaused,
+            EndpointPresence::ApplicationPaused => Reason::ApplicationPaused,
+            EndpointPresence::EnvironmentPaused => Reason::EnvironmentPaused,
+            EndpointPresence::Enabled | EndpointPresence::Disabled | EndpointPresence::Deleted => {
+                Reason::EndpointDisabled
+            }
+        },
         DeliveryState::Sending => {
             facts.leased_at.or(facts.due_at).map_or(Reason::Queued, |since| Reason::Sending { since })
         }
@@ -211,6 +246,8 @@ impl Reason {
             Reason::Queued => "queued",
             Reason::EndpointDisabled => "endpointDisabled",
             Reason::EndpointPaused => "endpointPaused",
+            Reason::ApplicationPaused => "applicationPaused",
+            Reason::EnvironmentPaused => "environmentPaused",
             Reason::CancelRequested => "cancelRequested",
             Reason::Sending { .. } => "sending",
             Reason::Delivered => "delivered",
@@ -374,6 +411,25 @@ mod tests {
             (facts.state, facts.endpoint) = (DeliveryState::Held, EndpointPresence::Paused);
         };
         check(paused, "endpointPaused");
+    }
+
+    #[test]
+    fn a_pause_of_the_application_or_the_environment_holds_deliveries() {
+        let (application, other) = (ApplicationId(Id::MIN), ApplicationId(Id::MAX));
+        let pauses = |environment, applications: &[ApplicationId]| OuterPauses {
+            environment,
+            applications: applications.iter().copied().collect(),
+        };
+        let held = |presence: EndpointPresence, pauses: OuterPauses, want: &str| {
+            let endpoint = presence.under(application, &pauses);
+            let state = state(DeliveryTrace::Open(TaskState::Pending), endpoint);
+            check(|facts| (facts.state, facts.endpoint, facts.due_at) = (state, endpoint, at(99_000)), want);
+        };
+        held(EndpointPresence::Enabled, pauses(false, &[other]), "queued");
+        held(EndpointPresence::Enabled, pauses(true, &[]), "environmentPaused");
+        held(EndpointPresence::Enabled, pauses(true, &[application]), "applicationPaused");
+        held(EndpointPresence::Disabled, pauses(true, &[application]), "endpointDisabled");
+        held(EndpointPresence::Paused, pauses(true, &[application]), "endpointPaused");
     }
 
     #[test]

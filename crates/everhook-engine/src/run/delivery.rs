@@ -89,10 +89,18 @@ impl Source for Deliverer {
         if self.node.egress.is_closed() {
             return WorkGrant::default();
         }
-        let LeaseCommand { limit, free_by_lane, per_lane, full_groups, after } = ask;
-        let slots = Some(LeaseCapacity(self.node.deliveries.clone()));
-        let ask =
-            LeaseAsk { free_by_lane, per_lane, slots, full_groups, after, ..LeaseAsk::deliveries(session.id, limit) };
+        let LeaseCommand { limit, free_by_lane, per_lane, mut full_groups, after } = ask;
+        let pauses = self.node.deliveries.pauses();
+        full_groups.extend(&pauses.groups);
+        let ask = LeaseAsk {
+            free_by_lane,
+            per_lane,
+            slots: Some(LeaseCapacity(self.node.deliveries.clone())),
+            full_groups,
+            paused: pauses.environments.iter().copied().collect(),
+            after,
+            ..LeaseAsk::deliveries(session.id, limit)
+        };
         let mut work = WorkGrant::default();
         match self.node.store.lease(ask).await {
             Ok(grant) => {

@@ -39,6 +39,7 @@ mod outbox_aside;
 mod outbox_elsewhere;
 mod outbox_examples;
 mod overview;
+mod pause;
 mod postgres;
 mod replicas;
 mod retry;
