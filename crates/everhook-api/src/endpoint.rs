@@ -28,6 +28,7 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::endpoint_auth;
 use crate::endpoint_headers;
 use crate::endpoint_secret;
 use crate::error::ApiError;
@@ -321,6 +322,7 @@ impl Checks<'_> {
             throttle_rate: None,
             policy: None,
             inherited: None,
+            auth: None,
             failing: None,
             filter: None,
             metadata: Metadata::new(),
@@ -478,6 +480,9 @@ impl EndpointIn {
             Some(old) => old,
             None => checks.blank(application, secret),
         };
+        if let Some(headers) = &headers {
+            endpoint_auth::check_headers(headers, old.auth.as_ref())?;
+        }
         let state = switched(old.state, self.disabled.unwrap_or(false));
         // Earlier failures say nothing about another URL, or about an endpoint that a user has mended and enabled.
         let is_mended = old.url != url || (old.state != state && state == EndpointState::Enabled);

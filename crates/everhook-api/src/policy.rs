@@ -63,6 +63,9 @@ pub(crate) struct PolicySchema {
     /// An additional signature header for receivers that migrate, or `"none"`.
     #[schema(value_type = Option<Value>)]
     legacy_signature: Option<()>,
+    /// Whether the bodies of replies are stored, up to 16 KiB. Default: true. They are not if endpoint, application or
+    /// environment says false.
+    keep_replies: Option<bool>,
 }
 
 /// When a failed delivery is tried again.
@@ -131,6 +134,7 @@ pub(crate) struct EffectiveOut {
     paused: SettingOut,
     while_disabled: SettingOut,
     legacy_signature: SettingOut,
+    keep_replies: SettingOut,
 }
 
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -316,6 +320,7 @@ impl EffectiveOut {
             paused: effective.paused.into(),
             while_disabled: effective.while_disabled.into(),
             legacy_signature: effective.legacy_signature.into(),
+            keep_replies: effective.keep_replies.into(),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use crate::endpoint_auth::EndpointAuth;
 use crate::failing::Failing;
 use crate::filter::TypePattern;
 use crate::filter::expression::Expression;
@@ -69,6 +70,8 @@ pub struct Endpoint {
     pub filter: Option<Expression>,
     /// Extra headers of every delivery.
     pub headers: BTreeMap<String, String>,
+    /// How requests prove who sends them, besides the signature.
+    pub auth: Option<Arc<EndpointAuth>>,
     /// Deliveries per second. Stored and shown, not enforced.
     pub throttle_rate: Option<u16>,
     /// The endpoint's own delivery policy.

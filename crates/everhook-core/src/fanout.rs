@@ -70,6 +70,7 @@ pub(crate) mod tests {
             throttle_rate: None,
             policy: None,
             inherited: None,
+            auth: None,
             failing: None,
             metadata: Default::default(),
             version: 1,

@@ -238,6 +238,7 @@ mod tests {
             throttle_rate: None,
             policy: None,
             inherited: None,
+            auth: None,
             failing: None,
             filter: None,
             metadata: Default::default(),

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -50,11 +50,13 @@ use crate::retention::{self, Ages, MAINTENANCE_QUEUE, PRUNE_KIND, Pruner, name};
 use crate::run::delivery::{Deliverer, Delivery};
 use crate::run::handler::{Handled, Handler, Handlers};
 use crate::run::job::{Runner, Work};
+use crate::run::oauth::OauthTokens;
 use crate::run::source::{JobSource, PushQueues};
 use crate::schedules;
 use crate::session::Sessions;
 use crate::settle::Settler;
 use crate::sweep::Sweeper;
+use crate::trace::Tracer;
 use crate::traffic::TrafficCounts;
 use crate::transport::Transport;
 use crate::wakeup::Wakeups;
@@ -91,6 +93,8 @@ pub struct Node {
     pub(crate) enqueueing: Coalescer<Jobs>,
     pub(crate) settler: Settler,
     pub(crate) policies: Policies,
+    pub(crate) tracer: OnceLock<Tracer>,
+    pub(crate) oauth: OauthTokens,
     pub(crate) failing: FailingEndpoints,
     /// Jobs that handlers of this process are running.
     pub(crate) handled: Handled,
@@ -186,6 +190,8 @@ impl Node {
             enqueueing: Coalescer::new(Jobs),
             settler: Settler::default(),
             policies: Policies::default(),
+            tracer: OnceLock::new(),
+            oauth: OauthTokens::default(),
             failing: FailingEndpoints::default(),
             handled: Handled::default(),
             push_queues: PushQueues::default(),

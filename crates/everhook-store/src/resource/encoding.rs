@@ -12,6 +12,7 @@ use std::sync::Arc;
 use everhook_core::api_key::ApiKeyHash;
 use everhook_core::application::{Application, EnvironmentPolicy};
 use everhook_core::endpoint::{Endpoint, EndpointState};
+use everhook_core::endpoint_auth::EndpointAuth;
 use everhook_core::event_type::EventType;
 use everhook_core::failing::Failing;
 use everhook_core::filter::TypePattern;
@@ -80,6 +81,8 @@ struct EndpointSpec {
     channels: Option<Vec<Name>>,
     filter: Option<String>,
     headers: BTreeMap<String, String>,
+    #[serde(default, deserialize_with = "readable")]
+    auth: Option<EndpointAuth>,
     throttle_rate: Option<u16>,
     #[serde(default, deserialize_with = "readable")]
     policy: Option<Settings>,
@@ -270,6 +273,7 @@ fn of_endpoint(endpoint: &Endpoint) -> Columns {
         channels: endpoint.channels.clone(),
         filter: endpoint.filter.as_ref().map(|filter| filter.as_str().to_owned()),
         headers: endpoint.headers.clone(),
+        auth: endpoint.auth.as_deref().cloned(),
         throttle_rate: endpoint.throttle_rate,
         policy: endpoint.policy.as_deref().cloned(),
         failing: endpoint.failing.map(FailingForm::new),
@@ -303,6 +307,7 @@ pub(crate) fn endpoint(row: &ResourceRow) -> Result<Endpoint, &'static str> {
         channels: spec.channels,
         filter: spec.filter.map(Expression::stored),
         headers: spec.headers,
+        auth: spec.auth.map(Arc::new),
         throttle_rate: spec.throttle_rate,
         policy: spec.policy.map(Arc::new),
         inherited: None,
@@ -496,7 +501,7 @@ fn text<T: DeserializeOwned>(text: &str, column: &'static str) -> Result<T, &'st
 
 /// Reads settings. Those of a later version that this binary cannot read count as absent: they must not stop the
 /// deliveries of an application during an upgrade.
-fn readable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Settings>, D::Error> {
+fn readable<'de, T: DeserializeOwned, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     let value = Option::<serde_json::Value>::deserialize(deserializer)?;
-    Ok(value.and_then(|value| Settings::deserialize(value).ok()))
+    Ok(value.and_then(|value| T::deserialize(value).ok()))
 }
