@@ -182,6 +182,9 @@ pub enum Reason {
     Cancelled,
 }
 
+/// The text of the attempt that ends a delivery whose endpoint was deleted.
+pub const ENDPOINT_DELETED: &str = "the endpoint was deleted";
+
 /// The facts from which [`reason`] decides.
 #[derive(Clone, Copy, Debug)]
 pub struct DeliveryFacts {
@@ -197,6 +200,8 @@ pub struct DeliveryFacts {
     pub cancel: bool,
     /// The class of the last attempt.
     pub last: Option<Class>,
+    /// Whether the last attempt ended the delivery because its endpoint was deleted.
+    pub ended_by_deletion: bool,
 }
 
 pub fn reason(facts: &DeliveryFacts, now: Timestamp) -> Reason {
@@ -221,7 +226,7 @@ pub fn reason(facts: &DeliveryFacts, now: Timestamp) -> Reason {
             _ => Reason::Exhausted,
         },
         // A pending task of a deleted endpoint has a due time; it is cancelled when it comes up.
-        DeliveryState::Cancelled if facts.due_at.is_some() => Reason::EndpointDeleted,
+        DeliveryState::Cancelled if facts.due_at.is_some() || facts.ended_by_deletion => Reason::EndpointDeleted,
         DeliveryState::Cancelled => Reason::Cancelled,
     }
 }
@@ -385,6 +390,7 @@ mod tests {
             hold_until: None,
             cancel: false,
             last: None,
+            ended_by_deletion: false,
         };
         change(&mut facts);
         let reason = reason(&facts, now);
@@ -441,6 +447,9 @@ mod tests {
         check(|facts| facts.state = DeliveryState::Succeeded, "delivered");
         check(|facts| facts.state = DeliveryState::Cancelled, "cancelled");
         check(|facts| (facts.state, facts.due_at) = (DeliveryState::Cancelled, at(1)), "endpointDeleted");
+        let ended =
+            |facts: &mut DeliveryFacts| (facts.state, facts.ended_by_deletion) = (DeliveryState::Cancelled, true);
+        check(ended, "endpointDeleted");
     }
 
     #[test]

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use everhook_core::delivery::{
-    self, DeliveryFacts, DeliveryKey, DeliveryState, DeliveryTrace, EndpointPresence, OuterPauses, Reason,
+    self, DeliveryFacts, DeliveryKey, DeliveryState, DeliveryTrace, ENDPOINT_DELETED, EndpointPresence, OuterPauses,
+    Reason,
 };
 use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{ApplicationId, AttemptId, EndpointId, Id, MessageId, TaskId};
@@ -228,6 +229,7 @@ impl DeliveryRecord {
             hold_until: self.hold_until,
             cancel: task.is_some_and(|task| task.cancel),
             last: self.last.as_ref().filter(of_this_life).map(|last| last.class),
+            ended_by_deletion: self.last.as_ref().is_some_and(|last| last.note == ENDPOINT_DELETED.as_bytes()),
         };
         delivery::reason(&facts, now)
     }

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use everhook_core::delivery::ENDPOINT_DELETED;
 use everhook_core::dispatch::health::Sign;
 use everhook_core::dispatch::{Event, LeaseCommand, StartOrder, Ticket};
 use everhook_core::endpoint::Endpoint;
@@ -359,7 +360,7 @@ fn sign_of(end: &AttemptEnd) -> Sign {
 
 fn cancelled(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
     let reason = match (leased.endpoint(), leased.message()) {
-        (None, _) => "the endpoint was deleted",
+        (None, _) => ENDPOINT_DELETED,
         (_, None) => "the message was pruned",
         (Some(endpoint), _) if endpoint.is_polled() => "the endpoint is polled",
         _ => "the payload was removed",
