@@ -16,6 +16,7 @@ use bytes::Bytes;
 use everhook_chat::notice::Facts;
 use everhook_chat::post::post;
 use everhook_chat::reply::judge;
+use everhook_core::delivery::ENDPOINT_DELETED;
 use everhook_core::dispatch::health::Sign;
 use everhook_core::dispatch::{Event, LeaseCommand, StartOrder, Ticket};
 use everhook_core::endpoint::Endpoint;
@@ -106,10 +107,18 @@ impl Source for Deliverer {
         if self.node.egress.is_closed() {
             return WorkGrant::default();
         }
-        let LeaseCommand { limit, free_by_lane, per_lane, full_groups, after } = ask;
-        let slots = Some(LeaseCapacity(self.node.deliveries.clone()));
-        let ask =
-            LeaseAsk { free_by_lane, per_lane, slots, full_groups, after, ..LeaseAsk::deliveries(session.id, limit) };
+        let LeaseCommand { limit, free_by_lane, per_lane, mut full_groups, after } = ask;
+        let pauses = self.node.deliveries.pauses();
+        full_groups.extend(&pauses.groups);
+        let ask = LeaseAsk {
+            free_by_lane,
+            per_lane,
+            slots: Some(LeaseCapacity(self.node.deliveries.clone())),
+            full_groups,
+            paused: pauses.environments.iter().copied().collect(),
+            after,
+            ..LeaseAsk::deliveries(session.id, limit)
+        };
         let (mut work, asked) = (WorkGrant::default(), self.node.clock.elapsed());
         match self.node.store.lease(ask).await {
             Ok(grant) => {
@@ -408,7 +417,7 @@ fn sign_of(end: &AttemptEnd) -> Sign {
 
 fn cancelled(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
     let reason = match (leased.endpoint(), leased.message()) {
-        (None, _) => "the endpoint was deleted",
+        (None, _) => ENDPOINT_DELETED,
         (_, None) => "the message was pruned",
         (Some(endpoint), _) if endpoint.is_polled() => "the endpoint is polled",
         _ => "the payload was removed",

@@ -89,7 +89,7 @@ pub(super) async fn write(
 ) -> Result<Option<FiringRow>, Fault> {
     match resource {
         Resource::Application(application) => {
-            tx.run(put_group(environment, application.id.0, &LaneGroup::OPEN)).await?;
+            tx.run(put_group(environment, application.id.0, &LaneGroup::of_application(application))).await?;
         }
         Resource::Endpoint(endpoint) => {
             let (id, application, state) = (endpoint.id, endpoint.application, endpoint.lane_state().to_db());

@@ -10,6 +10,7 @@ use everhook_store::catalog::{Locator, Replaced};
 use everhook_store::delivery::DeliveryFilter;
 use everhook_store::lease::Appended;
 use everhook_store::query;
+use everhook_store::resource::ResourceKey;
 use everhook_store::store::{Reads, Resources};
 
 use crate::conformance::deliveries;
@@ -45,6 +46,26 @@ pub(super) async fn a_delivery_has_the_policies_of_its_endpoint_and_application(
     assert_eq!(policies().await.1, Some(Settings { rate, ..timeout(4) }), "the default of each endpoint");
     change_application(fx, |application| (application.policy, application.throttle_rate) = (None, None)).await;
     assert_eq!(policies().await, (Some(timeout(3)), None));
+}
+
+pub(super) async fn paused_applications_are_listed(fx: &Fixture) {
+    let listed = async || {
+        let all = fx.other.read(query::PausedGroups {}).await.unwrap();
+        all.into_iter().filter(|(environment, _)| [fx.here, fx.there].contains(environment)).collect::<Vec<_>>()
+    };
+    let paused = |paused| Some(Arc::new(Settings { paused: Some(paused), ..Settings::default() }));
+    assert_eq!(listed().await, []);
+    change_application(fx, |application| application.policy = paused(true)).await;
+    assert_eq!(listed().await, [(fx.here, fx.application.0)]);
+    // A change of an endpoint does not resume its application.
+    fx.endpoint().await;
+    assert_eq!(listed().await, [(fx.here, fx.application.0)]);
+    change_application(fx, |application| application.policy = paused(false)).await;
+    assert_eq!(listed().await, []);
+    change_application(fx, |application| application.policy = paused(true)).await;
+    let key = ResourceKey::Application(fx.application);
+    assert!(fx.store.delete_resource(Scope::of(fx.here), key).await.unwrap().answer.is_done());
+    assert_eq!(listed().await, []);
 }
 
 pub(super) async fn an_environment_has_one_policy(fx: &Fixture) {

@@ -11,7 +11,7 @@ use everhook_core::lane::HoldKind;
 use everhook_core::name::{Metadata, Name};
 use everhook_core::operational::{self as events, OPERATIONAL_APPLICATION, OperationalEvent};
 use everhook_core::policy::Settings;
-use everhook_core::queue::{Queue, queue_id};
+use everhook_core::queue::{Queue, QueueState, queue_id};
 use everhook_core::resource::ResourceKind;
 use everhook_core::scope::AppScope;
 use everhook_core::time::Timestamp;
@@ -143,6 +143,12 @@ impl MemStore {
         let application: Application = find(&tables, environment, &place)?;
         let group = tables.groups.get(&(environment, application.id.0))?;
         Some(Found { id: application.id, version: Some(group.version) })
+    }
+
+    pub(super) fn list_paused_groups(&self) -> Vec<(EnvironmentId, Id)> {
+        let (tables, _) = self.lock();
+        let is_paused = |group: &LaneGroup| group.state == QueueState::Paused;
+        tables.groups.iter().filter(|(_, group)| is_paused(group)).map(|(key, _)| *key).collect()
     }
 
     pub(super) fn list_environment_policies(&self) -> Vec<(EnvironmentId, EnvironmentPolicy)> {
@@ -306,7 +312,9 @@ pub(super) fn write(
     now: Timestamp,
 ) -> Resource {
     match &mut resource {
-        Resource::Application(application) => put_group(tables, environment, application.id.0, LaneGroup::OPEN, now),
+        Resource::Application(application) => {
+            put_group(tables, environment, application.id.0, LaneGroup::of_application(application), now);
+        }
         Resource::Endpoint(endpoint) => {
             touch_group(tables, environment, endpoint.application);
             put_lane(tables, environment, endpoint);
