@@ -41,6 +41,7 @@ pub mod retry;
 pub mod role;
 pub mod schedule;
 pub mod scope;
+pub mod seal;
 pub mod share;
 pub mod signing;
 pub mod svix_key;
