@@ -27,6 +27,7 @@ use tower::Service;
 use tracing::{debug, warn};
 
 use crate::addresses::{Addresses, ConnectionPlace};
+use crate::auth::failures::ClientAddress;
 use crate::limits::{
     ACCEPT_PAUSE, HEAD_BYTES_MAX, HEAD_TIMEOUT, OPS_CONNECTIONS_MAX, OPS_CONNECTIONS_PER_ADDRESS, SEND_BUFFER_BYTES,
 };
@@ -165,13 +166,15 @@ async fn pause(error: &io::Error) {
     tokio::time::sleep(ACCEPT_PAUSE).await;
 }
 
-async fn connection(stream: TcpStream, _place: ConnectionPlace, router: Router, stop: Stop, unread: Counter) {
+async fn connection(stream: TcpStream, place: ConnectionPlace, router: Router, stop: Stop, unread: Counter) {
     // Responses are small and complete, so waiting to fill a packet would only delay them.
     if let Err(error) = stream.set_nodelay(true) {
         debug!("could not set TCP_NODELAY on a connection: {error}");
     }
     let Stop { leaving, closing } = stop;
-    let service = service_fn(move |request: Request<Incoming>| {
+    let client = ClientAddress(place.client());
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(client);
         let (answer, leaving) = (router.clone().call(request.map(Body::new)), leaving.clone());
         async move {
             let mut answer = answer.await?;

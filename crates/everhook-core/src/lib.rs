@@ -38,6 +38,7 @@ pub mod queue;
 pub mod relay;
 pub mod resource;
 pub mod retry;
+pub mod right;
 pub mod role;
 pub mod schedule;
 pub mod scope;

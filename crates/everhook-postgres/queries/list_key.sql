@@ -1,4 +1,4 @@
 -- List every API key, oldest first.
-select {KeyRecord}
+select {KeyRow}
 from everhook.api_key
 order by created_at, id;

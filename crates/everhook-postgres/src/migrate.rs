@@ -31,6 +31,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { name: "traffic", compatible_from: 4, sql: include_str!("../migrations/0010_traffic.sql") },
     Migration { name: "failure marks", compatible_from: 4, sql: include_str!("../migrations/0011_failure_marks.sql") },
     Migration { name: "lane order", compatible_from: 4, sql: include_str!("../migrations/0012_lane_order.sql") },
+    Migration { name: "key scopes", compatible_from: 4, sql: include_str!("../migrations/0017_key_scopes.sql") },
 ];
 
 /// The version that this binary knows and needs.

@@ -43,6 +43,8 @@ pub(crate) struct Config {
     /// Origins of pages that may show the portal in a frame.
     pub(crate) embed_origins: Vec<String>,
     pub(crate) connections_per_address: usize,
+    /// Failed authentications per client address and minute; 0 for no limit.
+    pub(crate) auth_failures_per_minute: u32,
     pub(crate) role: Role,
     pub(crate) store: StoreConfig,
     /// How long a starting server waits for its database.
@@ -139,6 +141,7 @@ const KEYS: &[(&str, Kind)] = &[
     ("public_url", Kind::Text),
     ("embed_origins", Kind::Texts),
     ("connections_per_address", Kind::Number),
+    ("auth_failures_per_minute", Kind::Number),
     ("role", Kind::Text),
     ("data", Kind::Text),
     ("database", Kind::Url),

@@ -53,6 +53,7 @@ impl Settings {
             public_url: self.public_url()?,
             embed_origins: self.embed_origins()?,
             connections_per_address: self.number("connections_per_address", 1..=CONNECTIONS_MAX)?,
+            auth_failures_per_minute: self.number("auth_failures_per_minute", 0..=1_000_000)? as u32,
             database_wait: self.seconds("database_wait_seconds", 0..=86_400)?,
             auto_migrate: self.switch("auto_migrate"),
             dispatch: DispatchConfig { slots, slots_per_lane, poll_interval },
