@@ -1,4 +1,4 @@
 -- List every API key, oldest first.
-select {KeyRow}
+select {KeyRecord}
 from everhook.api_key
 order by created_at, id;

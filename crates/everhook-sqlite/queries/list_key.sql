@@ -1,4 +1,4 @@
 -- List every API key, oldest first. Index: the primary key; keys are few.
-select {KeyRow}
+select {KeyRecord}
 from api_key
 order by id;
