@@ -28,14 +28,15 @@ use everhook_sender::Request;
 use everhook_store::capacity::{LeaseCapacity, Slot};
 use everhook_store::lease::{LeaseAsk, Leased};
 use futures_util::FutureExt;
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use tracing::warn;
 
 use crate::dispatcher::{NodeCapacity, Run, Source, WorkGrant};
 use crate::node::Node;
-use crate::run::outbound::{self, Sent, Signed, header, internal};
+use crate::run::outbound::{self, EVERHOOK_EVENT_TYPE, Sent, Signed, TRACEPARENT, header, internal};
 use crate::session::Session;
 use crate::settle::{AttemptEnd, AttemptHolder, AttemptRecord, FinishedAttempt, SlotHold};
+use crate::trace::Attempting;
 
 #[derive(Clone)]
 pub(crate) struct Deliverer {
@@ -177,6 +178,9 @@ impl Deliverer {
         };
         if let AttemptEnd::Attempted(record) = &mut end {
             record.rest = rest;
+            if let Some(endpoint) = leased.endpoint() {
+                self.node.watch_endpoint(task.key.environment, endpoint, record.class, record.started_at);
+            }
         }
         // The retry rule is the one in force now: it may have changed during the attempt.
         let retry = self.policy(&leased).map(|policy| policy.retry);
@@ -215,19 +219,18 @@ impl Deliverer {
         let id = AttemptId(self.node.new_id());
         let policy = self.policy(leased);
         let legacy = policy.as_ref().and_then(|policy| policy.legacy_signature.as_ref());
-        let headers = self.headers(endpoint, message, &body, (id, leased.task.tries + 1), legacy);
+        let (number, span) = (leased.task.tries + 1, self.node.begin_span(message, id));
+        let headers = self.headers(endpoint, message, &body, (id, number), legacy);
+        let headers = headers.and_then(|headers| traced(headers, &span));
         let patience = policy.as_ref().and_then(|policy| policy.timeout);
         let begun = self.node.clock.elapsed();
         let sent = match headers {
-            Ok(headers) => {
-                let request = Request { url: endpoint.url.clone(), headers, body, patience };
-                outbound::send(&self.node, request, session).await
-            }
+            Ok(headers) => self.send(endpoint, headers, body, patience, session).await,
             Err(failure) => Sent::Answered(Err(failure)),
         };
         let duration = self.node.clock.elapsed().saturating_sub(begun);
         let request = SentRequest { id, url: endpoint.url.clone(), started_at, duration };
-        match sent {
+        let end = match sent {
             Sent::SessionClosed => None,
             Sent::Paused => Some(AttemptEnd::HandedBack),
             Sent::Exhausted(failure) => {
@@ -236,13 +239,50 @@ impl Deliverer {
             }
             Sent::Interrupted => Some(AttemptEnd::Attempted(interrupted(request))),
             Sent::Answered(answer) => Some(AttemptEnd::Attempted(self.record(leased, answer, request))),
+        };
+        if let Some(end) = &end {
+            self.node.end_span(&span, message, endpoint.id, number, end);
         }
+        end
+    }
+
+    /// Authenticates and sends a request.
+    async fn send(
+        &self,
+        endpoint: &Endpoint,
+        mut headers: HeaderMap,
+        body: Bytes,
+        patience: Option<Duration>,
+        session: &Session,
+    ) -> Sent {
+        let (node, auth) = (&self.node, endpoint.auth.clone());
+        let client = auth.as_ref().and_then(|auth| auth.oauth.as_ref());
+        if let Some(client) = client {
+            match node.oauth.authorization(node, client, session).await {
+                Ok(authorization) => drop(headers.insert(AUTHORIZATION, authorization)),
+                Err(sent) => return sent,
+            }
+        } else if let Some(basic) = auth.as_ref().and_then(|auth| auth.basic.as_ref()) {
+            match header(basic.authorization()) {
+                Ok(authorization) => drop(headers.insert(AUTHORIZATION, authorization)),
+                Err(failure) => return Sent::Answered(Err(failure)),
+            }
+        }
+        let request = Request { url: endpoint.url.clone(), headers, body, patience, auth: auth.clone() };
+        let sent = outbound::send(node, request, session).await;
+        if let (Sent::Answered(Ok(Reply { status: 401, .. })), Some(client)) = (&sent, client) {
+            node.oauth.forget(client);
+        }
+        sent
     }
 
     fn record(&self, leased: &Leased, answer: Result<Reply, SendFailure>, request: SentRequest) -> AttemptRecord {
-        let finals = self.policy(leased).map(|policy| policy.final_statuses).unwrap_or_default();
+        let policy = self.policy(leased);
+        let keeps_reply = policy.as_ref().is_none_or(|policy| policy.keep_replies);
+        let finals = policy.map(|policy| policy.final_statuses).unwrap_or_default();
         let (class, outcome) = classify(&answer, self.node.clock.now(), &finals);
         let (status, reply) = match answer {
+            Ok(reply) if !keeps_reply => (reply.status, Bytes::new()),
             Ok(reply) => (reply.status, reply.body),
             Err(failure) => (0, Bytes::from(failure.detail)),
         };
@@ -274,12 +314,20 @@ impl Deliverer {
                 headers.insert(name, header(value)?);
             }
         }
-        headers.insert("everhook-event-type", header(message.event_type.to_string())?);
+        headers.insert(&EVERHOOK_EVENT_TYPE, header(message.event_type.to_string())?);
         if let Some(content_type) = &message.rest.content_type {
             headers.insert(CONTENT_TYPE, header(content_type.clone())?);
         }
         Ok(headers)
     }
+}
+
+/// Tells the receiver the trace that the request belongs to.
+fn traced(mut headers: HeaderMap, span: &Attempting) -> Result<HeaderMap, SendFailure> {
+    if let Some(context) = span.header {
+        headers.insert(&TRACEPARENT, header(context.to_string())?);
+    }
+    Ok(headers)
 }
 
 fn ticket(leased: Leased, session: &Arc<Session>, order: StartOrder) -> Ticket<Delivery> {

@@ -8,7 +8,7 @@ use everhook_core::event_type::EventType;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, ScheduleId};
 use everhook_core::integration::Integration;
 use everhook_core::name::{Metadata, Name};
-use everhook_core::operational::{self as events, DisabledBy, OPERATIONAL_APPLICATION, OperationalEvent};
+use everhook_core::operational::{self as events, OPERATIONAL_APPLICATION, OperationalEvent};
 use everhook_core::policy::Settings;
 use everhook_core::queue::{Queue, queue_id};
 use everhook_core::resource::ResourceKind;
@@ -129,7 +129,7 @@ impl MemStore {
         endpoint: (EnvironmentId, EndpointId),
         events: &[OperationalEvent],
     ) -> Made {
-        operational::tell_endpoint(tables, &self.ids, now, endpoint, events, DisabledBy::Manual)
+        operational::tell_endpoint(tables, &self.ids, now, endpoint, events)
     }
 
     pub(super) fn find_resource<R: Record>(&self, environment: EnvironmentId, place: &ResourcePlace) -> Option<R> {
@@ -420,9 +420,8 @@ fn delete(tables: &mut Tables, environment: EnvironmentId, place: &ResourcePlace
 }
 
 /// Returns an endpoint without the texts that deliveries do not need.
-pub(super) fn delivered(tables: &Tables, environment: EnvironmentId, endpoint: &Endpoint) -> Endpoint {
-    let inherited = inherited(tables, environment, endpoint.application);
-    Endpoint { description: String::new(), metadata: Metadata::default(), inherited, ..endpoint.clone() }
+pub(super) fn delivered(endpoint: Endpoint, inherited: Option<Arc<Settings>>) -> Endpoint {
+    Endpoint { description: String::new(), metadata: Metadata::default(), inherited, ..endpoint }
 }
 
 /// Returns the settings that the endpoints of an application inherit.
@@ -433,6 +432,9 @@ pub(super) fn inherited(
 ) -> Option<Arc<Settings>> {
     let place = ResourcePlace::application(&Locator::Id(application));
     let application: Application = find(tables, environment, &place)?;
+    if application.throttle_rate.is_none() {
+        return application.policy;
+    }
     encoding::inherited(&Resource::from(application).columns(environment).spec)
 }
 
