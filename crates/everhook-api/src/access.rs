@@ -91,6 +91,8 @@ const RIGHTS: &[(&str, &str, Right)] = &[
     ("GET", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/secret", RevealSecret),
     ("POST", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/secret/rotate", RevealSecret),
     ("POST", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/send-example", Write),
+    // The secret of the client is sent to the URL of the request.
+    ("PUT", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/oauth", ChangeUrl),
     // The key of an integration has all capabilities of its application.
     ("POST", "/api/v1/app/{app_id}/integration", ManageKeys),
     ("PUT", "/api/v1/app/{app_id}/integration/{integ_id}", ManageKeys),
