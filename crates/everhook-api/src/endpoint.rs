@@ -17,6 +17,7 @@ use everhook_core::operational::OperationalEvent;
 use everhook_core::policy::Settings;
 use everhook_core::policy::effective::Level;
 use everhook_core::poll::POLL_URL;
+use everhook_core::right::Right;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::signing::{SigningKey, SigningKeys};
 use everhook_core::time::Timestamp;
@@ -29,6 +30,7 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::auth::{self, Caller};
 use crate::chat::{self, ChatIn, ChatOut};
 use crate::endpoint_auth;
 use crate::endpoint_headers;
@@ -229,6 +231,7 @@ async fn get(AtEndpoint { endpoint, .. }: AtEndpoint) -> Json<EndpointOut> {
 )]
 async fn put(
     State(api): State<Arc<Api>>,
+    caller: Caller,
     InApplication { environment, application }: InApplication,
     PathParams(EndpointPath { endpoint_id }): PathParams<EndpointPath>,
     input: Input,
@@ -240,7 +243,11 @@ async fn put(
         wanted.uid = Some(Some(uid.as_str().to_owned()));
     }
     let checks = Checks::of(&api, environment, &wanted).await?;
-    let change = |old: Endpoint| Ok(wanted.clone().check(&checks, application.id, Some(old))?);
+    let change = |old: Endpoint| {
+        let url = old.url.clone();
+        let new = wanted.clone().check(&checks, application.id, Some(old))?;
+        auth::check_url(&caller.rights, Some(&url), Some(&new.url)).map(|()| new)
+    };
     let place = (application.id, locator);
     if let Some(changed) = resource::change(&api, environment, &place, None, change).await? {
         return Ok((StatusCode::OK, Json(changed.into())));
@@ -248,6 +255,7 @@ async fn put(
     if let Locator::Id(_) = place.1 {
         return Err(scope::no_endpoint(&endpoint_id));
     }
+    caller.rights.need(Right::ChangeUrl)?;
     let new = NewEndpoint { endpoint: wanted.check(&checks, application.id, None)?, max: api.endpoints_max };
     let new = resource::create(&api, environment, new, None).await?.done()?;
     Ok((StatusCode::CREATED, Json(new.into())))
@@ -259,7 +267,12 @@ async fn put(
     params(ApplicationPath, EndpointPath), request_body(content = ref("#/components/schemas/EndpointPatch")),
     responses((status = 200, body = EndpointOut))
 )]
-async fn patch(State(api): State<Arc<Api>>, at: AtEndpoint, input: Input) -> Result<Json<EndpointOut>, ApiError> {
+async fn patch(
+    State(api): State<Arc<Api>>,
+    caller: Caller,
+    at: AtEndpoint,
+    input: Input,
+) -> Result<Json<EndpointOut>, ApiError> {
     let base = Members::of::<EndpointIn>(&at.endpoint);
     let wanted = input.merged::<EndpointIn>(&base)?;
     // A success response would claim a change that this route does not make.
@@ -271,8 +284,9 @@ async fn patch(State(api): State<Arc<Api>>, at: AtEndpoint, input: Input) -> Res
     }
     let checks = Checks::of(&api, at.environment, &wanted).await?;
     let change = |old: Endpoint| {
-        let base = Members::of::<EndpointIn>(&old);
-        Ok(input.merged::<EndpointIn>(&base)?.check(&checks, at.application, Some(old))?)
+        let (base, url) = (Members::of::<EndpointIn>(&old), old.url.clone());
+        let new = input.merged::<EndpointIn>(&base)?.check(&checks, at.application, Some(old))?;
+        auth::check_url(&caller.rights, Some(&url), Some(&new.url)).map(|()| new)
     };
     let place = (at.application, Locator::Id(at.endpoint.id));
     let changed = resource::change(&api, at.environment, &place, None, change).await?;

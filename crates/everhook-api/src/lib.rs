@@ -43,6 +43,7 @@ mod input;
 mod integration;
 mod job;
 mod job_end;
+mod key;
 mod limits;
 mod merge;
 mod message;

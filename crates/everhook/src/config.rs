@@ -51,6 +51,8 @@ pub(crate) struct Config {
     /// Further hosts of chat endpoints.
     pub(crate) chat_hosts: Vec<String>,
     pub(crate) connections_per_address: usize,
+    /// Failed authentications per client address and minute; 0 for no limit.
+    pub(crate) auth_failures_per_minute: u32,
     pub(crate) role: Role,
     pub(crate) store: StoreConfig,
     /// How long a starting server waits for its database.
@@ -163,6 +165,7 @@ const KEYS: &[(&str, Kind)] = &[
     ("cors_origins", Kind::Texts),
     ("chat_hosts", Kind::Texts),
     ("connections_per_address", Kind::Number),
+    ("auth_failures_per_minute", Kind::Number),
     ("role", Kind::Text),
     ("data", Kind::Text),
     ("database", Kind::Url),

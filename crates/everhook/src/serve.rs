@@ -89,6 +89,7 @@ pub(crate) async fn serve(mut config: Config, logs: &Logs, announce: Announce) -
         jobs: config.jobs.enabled,
         schedules: config.jobs.schedules,
         endpoints_max: ENDPOINTS_MAX,
+        auth_failures_per_minute: config.auth_failures_per_minute,
         delivery_timeout: config.timeout,
     };
     let router = router(Arc::clone(&node), api);
