@@ -83,7 +83,7 @@ function Content({ app }: { app: Application }) {
                       <Url url={endpoint.url} />
                     </Link>
                   </td>
-                  <td className="num w-state">{endpoint.disabled ? <StateText look="disabled" word="Disabled" /> : <StateText look="delivered" word="Enabled" />}</td>
+                  <td className="num w-state">{endpoint.disabled ? <StateText look="disabled" word="Disabled" /> : endpoint.policy?.paused ? <StateText look="paused" word="Paused" /> : <StateText look="delivered" word="Enabled" />}</td>
                 </tr>
               ))}
             </tbody>
