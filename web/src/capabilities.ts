@@ -47,7 +47,6 @@ export const offers = {
   lookup: has('GET', '/lookup/{id}'),
   config: has('GET', '/config'),
   portalSettings: has('GET', '/portal-settings'),
-  stream: has('GET', '/events/stream'),
 } as const;
 
 /** The first screen after signing in. */

@@ -80,11 +80,7 @@ impl FromRequestParts<Arc<Api>> for Caller {
 }
 
 async fn authenticate(api: &Api, method: &Method, headers: &HeaderMap) -> Result<Caller, ApiError> {
-    let Some(token) = bearer(headers) else {
-        let session = session::of_request(api, method, headers).await?;
-        let session = session.ok_or_else(|| ApiError::unauthenticated(MISSING))?;
-        return by_hash(api, session.key, headers).await;
-    };
+    let Some(token) = bearer(headers) else { return by_session(api, method, headers).await };
     if let Ok(key) = token.parse::<ApiKey>() {
         return by_hash(api, key.hash(), headers).await;
     }
@@ -92,6 +88,13 @@ async fn authenticate(api: &Api, method: &Method, headers: &HeaderMap) -> Result
         return by_integration(api, &key).await;
     }
     by_token(api, api.tokens.verify(&api.node, token, api.now()).await?).await
+}
+
+/// Authenticates a request of the dashboard.
+pub(crate) async fn by_session(api: &Api, method: &Method, headers: &HeaderMap) -> Result<Caller, ApiError> {
+    let session = session::of_request(api, method, headers).await?;
+    let session = session.ok_or_else(|| ApiError::unauthenticated(MISSING))?;
+    by_hash(api, session.key, headers).await
 }
 
 const MISSING: &str = "Send an API key as `Authorization: Bearer <key>`.";

@@ -29,8 +29,8 @@ use crate::{
     application, attempt, background_task, batch, bounds, dashboard, delivery, delivery_steer, destination, directory,
     document, endpoint, endpoint_headers, endpoint_message, endpoint_replay, endpoint_secret, endpoint_stats,
     environment, event_type, event_type_import, example, failure_group, filter, health, integration, job, job_end,
-    message, message_batch, message_content, node, once, operational_webhook, outbox, overview, policy, poller, portal,
-    precheck, queue, redrive, schedule, session, statistics, token_end, viewer, worker,
+    live, message, message_batch, message_content, node, once, operational_webhook, outbox, overview, policy, poller,
+    portal, portal_settings, precheck, queue, redrive, schedule, session, statistics, token_end, viewer, worker,
 };
 
 /// Time for which a browser may cache the answer to a preflight request.
@@ -60,6 +60,7 @@ pub fn router(node: Arc<Node>, config: ApiConfig) -> Router {
         .route("/metrics", get(health::metrics))
         .merge(viewer::routes())
         .merge(session::routes())
+        .merge(live::routes())
         .route("/api/v1/openapi.json", get(async || ([(CONTENT_TYPE, "application/json")], document)))
         .fallback(dashboard::fallback.layer(CompressionLayer::new()))
         .method_not_allowed_fallback(method_not_allowed)
@@ -98,6 +99,7 @@ pub(crate) fn all() -> Routes {
         .merge(background_task::routes())
         .merge(statistics::routes())
         .merge(portal::routes())
+        .merge(portal_settings::routes())
         .merge(token_end::routes())
         .merge(integration::routes())
         .merge(node::routes())

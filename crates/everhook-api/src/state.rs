@@ -17,6 +17,7 @@ use everhook_store::uids::Uids;
 use crate::auth::environments::Environments;
 use crate::auth::recent::Recent;
 use crate::auth::token::Tokens;
+use crate::live::LiveStreams;
 use crate::outbox::NamedOutbox;
 use crate::strict::KnownByRoute;
 
@@ -61,6 +62,7 @@ pub(crate) struct Api {
     pub(crate) tokens: Tokens,
     pub(crate) environments: Environments,
     pub(crate) uids: Uids,
+    pub(crate) live: LiveStreams,
     pub(crate) outboxes: Vec<NamedOutbox>,
     pub(crate) own_routes: KnownByRoute,
     pub(crate) has_jobs: bool,
@@ -83,6 +85,7 @@ impl Api {
             tokens: Tokens::new(config.jwt_secret),
             environments: Environments::default(),
             uids: Uids::default(),
+            live: LiveStreams::default(),
             outboxes: config.outboxes,
             own_routes,
             has_jobs: config.jobs,

@@ -32,6 +32,9 @@ impl PostgresStore {
             FindEnvironmentPolicy(q) => {
                 self.find_resource_once(q.scope.environment, ResourcePlace::environment_policy()).await?
             },
+            FindPortalSettings(q) => {
+                self.find_resource_once(q.scope.environment, ResourcePlace::portal_settings()).await?
+            },
             EnvironmentPolicies(_) => self.list_environment_policies_once().await?,
             Keys(_) => self.list_keys_once().await?,
             FindKey(q) => self.find_key_once(&q.hash).await?,
@@ -66,6 +69,7 @@ impl PostgresStore {
             FindMessageApplication(q) => {
                 self.find_message_application_once(q.scope.environment, q.message).await?
             },
+            AllMessages(q) => self.list_all_messages_once(q.scope.environment, &q.filter).await?,
             Messages(q) => self.list_messages_once(q.scope.environment, q.scope.application, &q.filter).await?,
             FindAttempt(q) => self.find_attempt_once(q.scope.environment, q.message, q.id).await?,
             Attempts(q) => self.list_attempts_once(q.scope.environment, q.scope.application, &q.filter).await?,

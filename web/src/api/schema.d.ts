@@ -1598,6 +1598,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/message": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the messages of all applications, newest first, without payloads.
+         * @description The list contains the messages of the 10000 newest applications.
+         */
+        get: operations["v1.overview.list-messages"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/node": {
         parameters: {
             query?: never;
@@ -1804,6 +1824,24 @@ export interface paths {
          */
         get: operations["v1.overview.get"];
         put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/portal-settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the look of the portals. */
+        get: operations["v1.portal-settings.get"];
+        /** Replace the look of the portals. */
+        put: operations["v1.portal-settings.put"];
         post?: never;
         delete?: never;
         options?: never;
@@ -6882,6 +6920,56 @@ export interface components {
             prevIterator?: string | null;
         };
         /** @description A page of a list. */
+        Page_PlacedMessageOut: {
+            /**
+             * @description The items, in the order of the list.
+             * @example [
+             *       {
+             *         "appId": "text",
+             *         "appName": "text",
+             *         "appUid": "text",
+             *         "channels": [
+             *           "audit"
+             *         ],
+             *         "deliverAt": "2026-01-31T12:00:00.000000Z",
+             *         "deliveries": {
+             *           "cancelled": 1,
+             *           "dead": 1,
+             *           "held": 1,
+             *           "pending": 1,
+             *           "retrying": 1,
+             *           "sending": 1,
+             *           "succeeded": 1
+             *         },
+             *         "eventId": "invoice-42-paid",
+             *         "eventType": "invoice.paid",
+             *         "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+             *         "tags": [
+             *           "eu"
+             *         ],
+             *         "timestamp": "2026-01-31T12:00:00.000000Z"
+             *       }
+             *     ]
+             */
+            data: components["schemas"]["PlacedMessageOut"][];
+            /**
+             * @description Whether this is the last page in this direction. A page can have fewer items than `limit`, or none, and not be
+             *     the last: the rows that a search reads and the bytes of a page are limited.
+             * @example true
+             */
+            done: boolean;
+            /**
+             * @description The iterator of the next page.
+             * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+             */
+            iterator: string | null;
+            /**
+             * @description The iterator of the previous page.
+             * @example -app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+             */
+            prevIterator?: string | null;
+        };
+        /** @description A page of a list. */
         Page_QueueOut: {
             /**
              * @description The items, in the order of the list.
@@ -7042,6 +7130,78 @@ export interface components {
              */
             state: string;
         };
+        /** @description A message with its application, without its payload. */
+        PlacedMessageOut: {
+            /**
+             * @description The application of both.
+             * @example text
+             */
+            appId: string;
+            /**
+             * @description The name of the application.
+             * @example text
+             */
+            appName: string;
+            /**
+             * @description The uid of the application.
+             * @example text
+             */
+            appUid?: string | null;
+            /**
+             * @description The channels of the message.
+             * @example [
+             *       "audit"
+             *     ]
+             */
+            channels: string[];
+            /**
+             * Format: date-time
+             * @description The time of delivery, if the request set one.
+             * @example 2026-01-31T12:00:00.000000Z
+             */
+            deliverAt?: string | null;
+            /**
+             * @description The deliveries of the message, by state; only with `with_deliveries`.
+             * @example {
+             *       "cancelled": 1,
+             *       "dead": 1,
+             *       "held": 1,
+             *       "pending": 1,
+             *       "retrying": 1,
+             *       "sending": 1,
+             *       "succeeded": 1
+             *     }
+             */
+            deliveries?: components["schemas"]["DeliveryTallyOut"] | null;
+            /**
+             * @description The user's own id for the message.
+             * @example invoice-42-paid
+             */
+            eventId?: string | null;
+            /**
+             * @description The event type of the message.
+             * @example invoice.paid
+             */
+            eventType: string;
+            /**
+             * @description The id, unique in the environment.
+             * @example msg_1srOrx2ZWZBpBUvZwXKQmoEYga2
+             */
+            id: string;
+            /**
+             * @description For finding it again.
+             * @example [
+             *       "eu"
+             *     ]
+             */
+            tags: string[];
+            /**
+             * Format: date-time
+             * @description The time at which the message was accepted.
+             * @example 2026-01-31T12:00:00.000000Z
+             */
+            timestamp: string;
+        };
         /** @description The settings of a polled endpoint. */
         PolledIn: {
             /**
@@ -7124,6 +7284,40 @@ export interface components {
              * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
              */
             iterator: string;
+        };
+        /**
+         * @description The look of the portals of an environment. Absent members have their defaults.
+         * @example {
+         *       "accent": "#5b5bd6",
+         *       "backUrl": "https://app.example.com",
+         *       "name": "Osprey"
+         *     }
+         */
+        PortalSettings: {
+            /**
+             * @description The colour of buttons and links.
+             * @default null
+             * @example #5b5bd6
+             */
+            accent: string | null;
+            /**
+             * @description The address of your own site, for the link that leads back.
+             * @default null
+             * @example https://app.example.com
+             */
+            backUrl: string | null;
+            /**
+             * @description The logo: a `data:` URL of a PNG, JPEG, WebP or SVG image in base64. The portal loads nothing from elsewhere.
+             * @default null
+             * @example data:image/png;base64,iVBORw0KGgo=
+             */
+            logoUrl: string | null;
+            /**
+             * @description The name in the head of the portal. Default: `Webhooks`.
+             * @default null
+             * @example nightly
+             */
+            name: string | null;
         };
         /** @description The progress of a running job. */
         ProgressIn: {
@@ -17150,6 +17344,116 @@ export interface operations {
             507: components["responses"]["Failure507"];
         };
     };
+    "v1.overview.list-messages": {
+        parameters: {
+            query?: {
+                /**
+                 * @description Maximum number of items. Default: 50.
+                 * @example 1
+                 */
+                limit?: number;
+                /**
+                 * @description The `iterator` or `prevIterator` of another page. Default: the first page.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                iterator?: string;
+                /**
+                 * @description Only messages on this channel, or their attempts.
+                 * @example audit
+                 */
+                channel?: string;
+                /**
+                 * @description Only messages with this tag, or their attempts.
+                 * @example eu
+                 */
+                tag?: string;
+                /**
+                 * @description Only items before this time.
+                 * @example 2026-01-31T12:00:00.000000Z
+                 */
+                before?: string;
+                /**
+                 * @description Only items at this time or later.
+                 * @example 2026-01-31T12:00:00.000000Z
+                 */
+                after?: string;
+                /**
+                 * @description Only messages of one of these event types, or their attempts.
+                 * @example [
+                 *       "invoice.paid"
+                 *     ]
+                 */
+                event_types?: string[];
+                /**
+                 * @description Include the number of deliveries of each message, by state. Default: false.
+                 * @example true
+                 */
+                with_deliveries?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "appId": "text",
+                     *           "appName": "text",
+                     *           "appUid": "text",
+                     *           "channels": [
+                     *             "audit"
+                     *           ],
+                     *           "deliverAt": "2026-01-31T12:00:00.000000Z",
+                     *           "deliveries": {
+                     *             "cancelled": 1,
+                     *             "dead": 1,
+                     *             "held": 1,
+                     *             "pending": 1,
+                     *             "retrying": 1,
+                     *             "sending": 1,
+                     *             "succeeded": 1
+                     *           },
+                     *           "eventId": "invoice-42-paid",
+                     *           "eventType": "invoice.paid",
+                     *           "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *           "tags": [
+                     *             "eu"
+                     *           ],
+                     *           "timestamp": "2026-01-31T12:00:00.000000Z"
+                     *         }
+                     *       ],
+                     *       "done": true,
+                     *       "iterator": "app_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *       "prevIterator": "-app_1srOrx2ZWZBpBUvZwXKQmoEYga2"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Page_PlacedMessageOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
     "v1.node.list": {
         parameters: {
             query?: never;
@@ -18160,6 +18464,91 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["OverviewOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.portal-settings.get": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "accent": "#5b5bd6",
+                     *       "backUrl": "https://app.example.com",
+                     *       "name": "Osprey"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["PortalSettings"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.portal-settings.put": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example {} */
+                "application/json": components["schemas"]["PortalSettings"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "accent": "#5b5bd6",
+                     *       "backUrl": "https://app.example.com",
+                     *       "name": "Osprey"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["PortalSettings"];
                 };
             };
             400: components["responses"]["Failure400"];

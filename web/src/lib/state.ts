@@ -193,6 +193,22 @@ export function fanOut(states: Shown[]): Chip[] {
   return fanOrder.flatMap((look) => counts.get(look) ?? []);
 }
 
+export type Tally = { succeeded: number; sending: number; pending: number; held: number; retrying: number; cancelled: number; dead: number };
+
+/** The chips of deliveries that the server counted by state. */
+export function tallyChips(tally: Tally): Chip[] {
+  const chips: Chip[] = [
+    { look: 'delivered', number: tally.succeeded, word: '' },
+    { look: 'leased', number: tally.sending, word: 'sending' },
+    { look: 'pending', number: tally.pending, word: 'pending' },
+    { look: 'paused', number: tally.held, word: 'held' },
+    { look: 'retrying', number: tally.retrying, word: 'retrying' },
+    { look: 'cancelled', number: tally.cancelled, word: 'cancelled' },
+    { look: 'dead', number: tally.dead, word: 'dead' },
+  ];
+  return chips.filter(({ number }) => number > 0);
+}
+
 /** The state of one row of `list-attempted-destinations`. */
 export function destinationState(row: { status: number; nextAttempt?: string | null; disabled?: boolean }): Shown {
   switch (row.status) {

@@ -10,7 +10,7 @@ import type { Endpoint } from '../api/types';
 import { offers } from '../capabilities';
 import { endpointState } from '../lib/state';
 import { shortId, urlParts } from '../lib/text';
-import { useMayChange } from '../session';
+import { useMay } from '../session';
 import { Badge, Id, Tags } from '../ui/atoms';
 import { Button, IconButton } from '../ui/controls';
 import { Confirm, Menu, type MenuItem } from '../ui/overlay';
@@ -98,7 +98,7 @@ async function setPaused(app: string, ep: string, paused: boolean): Promise<Endp
 }
 
 function Head({ app, endpoint }: { app: string; endpoint: Endpoint }) {
-  const may = useMayChange();
+  const may = useMay('PATCH /api/v1/app/{app_id}/endpoint/{endpoint_id}');
   const name = useAppName(app);
   const navigate = useNavigate();
   const [dialog, setDialog] = useState<'disable' | 'delete' | null>(null);

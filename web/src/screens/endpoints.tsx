@@ -11,7 +11,7 @@ import { percentile } from '../lib/retry';
 import { ATTEMPTS_MIN, endpointState, failureText } from '../lib/state';
 import { count, curl, percent } from '../lib/text';
 import { duration } from '../lib/time';
-import { useMayChange } from '../session';
+import { useMay } from '../session';
 import { StateText, Tags, Url } from '../ui/atoms';
 import { Button } from '../ui/controls';
 import { AppPicker, Filter, FilterBar, SearchBox } from '../ui/filters';
@@ -49,7 +49,7 @@ type Row = Endpoint & { appId?: string; appName?: string };
 
 function List({ app, query }: { app: string | null | undefined; query: UseQueryResult<Page<Row>> }) {
   const [url, setUrl] = useUrl();
-  const may = useMayChange();
+  const may = useMay('POST /api/v1/app/{app_id}/endpoint');
   const [creating, setCreating] = useState(false);
   const rows = useMemo(() => filter(query.data?.data, url), [query.data, url]);
   const columns = useMemo(() => columnsFor(app ?? ''), [app]);

@@ -303,6 +303,7 @@ macro_rules! conformance_time {
         $crate::conformance_cases! { $backend, directory:
             endpoints_of_all_applications_are_listed_in_pages
             the_application_of_a_message_is_found
+            messages_of_all_applications_are_listed_in_pages
             open_tasks_are_counted_by_state
         }
         $crate::conformance_cases! { $backend, failure:
@@ -370,6 +371,7 @@ macro_rules! conformance_resources {
         $crate::conformance_cases! { $backend, policy:
             a_delivery_has_the_policies_of_its_endpoint_and_application
             an_environment_has_one_policy
+            an_environment_has_one_portal_look
         }
     };
 }

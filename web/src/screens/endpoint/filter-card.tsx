@@ -5,7 +5,7 @@ import { useState } from 'react';
 import { messageOf, raw } from '../../api/client';
 import { messagesQuery, useChange } from '../../api/queries';
 import type { Endpoint, FilterTest } from '../../api/types';
-import { useMayChange } from '../../session';
+import { useMay } from '../../session';
 import { StateText } from '../../ui/atoms';
 import { AreaField, Button, Seg, TextField } from '../../ui/controls';
 import { Card } from '../../ui/figures';
@@ -18,7 +18,7 @@ const LATEST = 8;
 
 /** An expression against accepted messages, or against a message that is typed here. */
 export function FilterCard({ app, endpoint, base }: { app: string; endpoint: Endpoint; base: string }) {
-  const may = useMayChange();
+  const may = useMay('PATCH /api/v1/app/{app_id}/endpoint/{endpoint_id}');
   const own = endpoint.filter ?? '';
   const [filter, setFilter] = useState(own);
   const [on, setOn] = useState<'latest' | 'typed'>('latest');

@@ -17,7 +17,7 @@ type Props = {
 export function PolicySettings({ list, effective, drafts, set, errors, readOnly }: Props) {
   return (
     <Card title="Limits, order and holds" sub="empty settings are inherited">
-      <div className="in stack settings">
+      <div className="in settings">
         {list.map((rule) => (
           <Row key={rule.key} rule={rule} setting={effective[rule.key]} draft={drafts[rule.key] ?? { mode: INHERIT, parts: {} }} set={(draft) => set(rule.key, draft)} error={errors[rule.key]} errors={errors} readOnly={readOnly} />
         ))}

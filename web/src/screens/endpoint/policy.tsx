@@ -10,7 +10,7 @@ import { delaysOf, originText, parseDelays, parseStatuses, type Backoff, type Se
 import { delayLabel } from '../../lib/retry';
 import { draftError, draftOf, rules, valueOf, type Draft } from '../../lib/settings';
 import { plural } from '../../lib/text';
-import { useMayChange } from '../../session';
+import { useMay } from '../../session';
 import { AreaField, Button, Seg, SelectField, TextField } from '../../ui/controls';
 import { Card } from '../../ui/figures';
 import { RetrySchedule } from '../../ui/schedule-view';
@@ -80,7 +80,7 @@ function parseTypes(text: string): Record<string, unknown> | undefined | null {
 const number = (text: string) => (text.trim() === '' ? undefined : Number(text));
 
 function Content({ app, endpoint, effective, own, base }: { app: string; endpoint: Endpoint; effective: Effective; own: Own; base: string }) {
-  const may = useMayChange();
+  const may = useMay('PATCH /api/v1/app/{app_id}/endpoint/{endpoint_id}');
   const [start] = useState(() => formOf(own, effective));
   const [form, setForm] = useState(start);
   const set = (patch: Partial<Form>) => setForm({ ...form, ...patch });
