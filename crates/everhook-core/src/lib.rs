@@ -48,6 +48,7 @@ pub mod svix_key;
 pub mod task;
 pub mod time;
 pub mod token;
+pub mod trace;
 pub mod traffic;
 pub mod verify;
 pub mod violation;

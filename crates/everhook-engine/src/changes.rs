@@ -43,7 +43,10 @@ impl Node {
 
     /// Commits a message with all its deliveries; returns when they are durable.
     pub async fn accept(&self, message: NewMessage) -> Result<Appended, AcceptError> {
-        self.accepting.submit(message).await
+        let begun = self.clock.elapsed();
+        let appended = self.accepting.submit(message).await?;
+        self.trace_accepted(begun, std::slice::from_ref(&appended));
+        Ok(appended)
     }
 
     /// Commits messages in one transaction, all of them or none, and returns one result for each, in order.
@@ -51,7 +54,10 @@ impl Node {
         if messages.is_empty() {
             return Ok(Vec::new());
         }
-        self.batching.submit(messages).await
+        let begun = self.clock.elapsed();
+        let appended = self.batching.submit(messages).await?;
+        self.trace_accepted(begun, &appended);
+        Ok(appended)
     }
 
     /// Commits jobs in one transaction and returns one result for each; returns when they are durable.

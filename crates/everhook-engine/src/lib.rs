@@ -27,6 +27,7 @@ pub mod session;
 mod settle;
 mod stall_watch;
 mod sweep;
+pub mod trace;
 mod traffic;
 pub mod transport;
 mod wakeup;

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -55,6 +55,7 @@ use crate::schedules;
 use crate::session::Sessions;
 use crate::settle::Settler;
 use crate::sweep::Sweeper;
+use crate::trace::Tracer;
 use crate::traffic::TrafficCounts;
 use crate::transport::Transport;
 use crate::wakeup::Wakeups;
@@ -92,6 +93,7 @@ pub struct Node {
     pub(crate) enqueueing: Coalescer<Jobs>,
     pub(crate) settler: Settler,
     pub(crate) policies: Policies,
+    pub(crate) tracer: OnceLock<Tracer>,
     /// Jobs that handlers of this process are running.
     pub(crate) handled: Handled,
     pub(crate) push_queues: PushQueues,
@@ -183,6 +185,7 @@ impl Node {
             enqueueing: Coalescer::new(Jobs),
             settler: Settler::default(),
             policies: Policies::default(),
+            tracer: OnceLock::new(),
             handled: Handled::default(),
             push_queues: PushQueues::default(),
             egress: EgressGate::default(),

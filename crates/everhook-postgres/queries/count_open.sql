@@ -26,11 +26,17 @@ select
     (
         select count(*)
         from (
+            -- All leased tasks are read: no more than the nodes have places. The offset keeps the environment out of the
+            -- look-up, where the statistics could choose the primary key and read all tasks of the environment.
             select 1
-            from everhook.task
-            where task.environment = :environment
-                and task.state = 1
-            order by task.owner
+            from (
+                select task.environment
+                from everhook.task
+                where task.state = 1
+                order by task.owner
+                offset 0
+            ) as held
+            where held.environment = :environment
             limit :counted_max
         ) as leased
     ) as leased,

@@ -1,16 +1,31 @@
 -- Find endpoints with their applications, by the ids of the endpoints alone. Indexes: the primary keys of lane and
--- resource.
+-- resource. `offset 0` keeps each step a look-up by key, whatever the statistics say.
 -- Differs: many rows at once.
 select {endpoint: Endpoint}, {application: ResourceRow}
 from unnest(:wanted)
-    join everhook.lane on lane.environment = any (array[wanted.environment])
-        and lane.id = wanted.id
-    join everhook.resource as endpoint on endpoint.environment = lane.environment
-        and endpoint.kind = 1
-        and endpoint.parent = lane.application
-        and endpoint.id = lane.id
-        and endpoint.deleted_at is null
-    join everhook.resource as application on application.environment = lane.environment
-        and application.kind = 0
-        and application.parent = ''
-        and application.id = lane.application;
+    cross join lateral (
+        select lane.environment, lane.id, lane.application
+        from everhook.lane
+        where lane.environment = wanted.environment
+            and lane.id = wanted.id
+        offset 0
+    ) as lane
+    cross join lateral (
+        select *
+        from everhook.resource
+        where resource.environment = lane.environment
+            and resource.kind = 1
+            and resource.parent = lane.application
+            and resource.id = lane.id
+            and resource.deleted_at is null
+        offset 0
+    ) as endpoint
+    cross join lateral (
+        select *
+        from everhook.resource
+        where resource.environment = lane.environment
+            and resource.kind = 0
+            and resource.parent = ''
+            and resource.id = lane.application
+        offset 0
+    ) as application;

@@ -11,11 +11,13 @@ from (
     order by resource.id desc
     limit :applications_max
 ) as application
-where exists (
-    select 1
-    from everhook.message
-    where message.environment = :environment
-        and message.application = application.id
-        and message.id = :message
-)
+    cross join lateral (
+        -- One look-up for each application; a join could read the messages of all of them.
+        select 1
+        from everhook.message
+        where message.environment = :environment
+            and message.application = application.id
+            and message.id = :message
+        limit 1
+    ) as message
 limit 1;

@@ -1,20 +1,20 @@
 -- List the lanes with dead tasks, after a lane. Index: task_dead, with one look for each lane, however many dead tasks it
 -- has.
 with recursive found (lane, n) as (
-    select
-        (
-            select task.lane
-            from everhook.task
-            where task.environment = :environment
-                and task.lane > :after
-                and task.state = 2
-            order by task.lane
-            limit 1
-        ),
-        1
+    select first.lane, 1
+    from (
+        select task.lane
+        from everhook.task
+        where task.environment = :environment
+            and task.lane > :after
+            and task.state = 2
+        order by task.lane
+        limit 1
+    ) as first
     union all
-    select
-        (
+    select next.lane, found.n + 1
+    from found
+        cross join lateral (
             select task.lane
             from everhook.task
             where task.environment = :environment
@@ -22,13 +22,9 @@ with recursive found (lane, n) as (
                 and task.state = 2
             order by task.lane
             limit 1
-        ),
-        found.n + 1
-    from found
-    where found.lane is not null
-        and found.n < :limit
+        ) as next
+    where found.n < :limit
 )
 select found.lane
 from found
-where found.lane is not null
 order by found.lane;

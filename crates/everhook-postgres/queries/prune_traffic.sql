@@ -4,9 +4,9 @@ delete from everhook.traffic
 where ctid = any (array(
     select ctid
     from everhook.traffic
-    where span = any (:spans)
+    where span = :span
         and start < :before
-    order by span, start
+    order by start
     limit :limit
     for update skip locked
 ));

@@ -17,7 +17,7 @@ statement! {
     PutTraffic = "put_traffic" { counted: Counted };
     ListTraffic = "list_traffic" { environment: EnvironmentId, span: i32, since: i64, limit: usize }
         -> Vec<(i64, Id, String)>;
-    pub(crate) PruneTraffic = "prune_traffic" { spans: Vec<i32>, before: i64, limit: usize };
+    pub(crate) PruneTraffic = "prune_traffic" { span: i32, before: i64, limit: usize };
 }
 
 impl PostgresStore {
@@ -47,8 +47,13 @@ impl PostgresStore {
     }
 
     pub(crate) async fn prune_traffic(&self, spans: &[Span], before: Timestamp, limit: usize) -> Result<u64, Fault> {
-        let spans = spans.iter().map(|span| secs(*span)).collect();
-        self.database.write(PruneTraffic { spans, before: before.as_secs(), limit }).await
+        let mut pruned = 0;
+        for span in spans {
+            let left = limit.saturating_sub(usize::try_from(pruned).unwrap_or(usize::MAX));
+            pruned +=
+                self.database.write(PruneTraffic { span: secs(*span), before: before.as_secs(), limit: left }).await?;
+        }
+        Ok(pruned)
     }
 }
 

@@ -26,6 +26,7 @@ use everhook_core::role::Role;
 use everhook_core::signing::SignatureKind;
 use everhook_engine::config::JobsConfig;
 use everhook_engine::retention::Ages;
+use http::Uri;
 use ipnet::IpNet;
 use toml::{Table, Value};
 use tracing_subscriber::filter::Targets;
@@ -67,7 +68,18 @@ pub(crate) struct Config {
     pub(crate) bootstrap_key: Option<ApiKey>,
     pub(crate) log_filter: Targets,
     pub(crate) log_format: LogFormat,
+    pub(crate) otlp: Option<Otlp>,
     pub(crate) outboxes: Vec<OutboxConfig>,
+}
+
+/// The export of traces.
+#[derive(Clone, Debug)]
+pub(crate) struct Otlp {
+    pub(crate) url: Uri,
+    /// The `Authorization` header of each request.
+    pub(crate) authorization: Option<Secret>,
+    /// The share of messages that are traced, unless their senders decide.
+    pub(crate) share: f64,
 }
 
 /// A text that no log shows: a secret, or a URL that may hold a password.
@@ -177,6 +189,9 @@ const KEYS: &[(&str, Kind)] = &[
     ("bootstrap_key", Kind::Secret),
     ("log_level", Kind::Text),
     ("log_format", Kind::Text),
+    ("otlp_url", Kind::Text),
+    ("otlp_authorization", Kind::Secret),
+    ("trace_share", Kind::Text),
     ("outbox", Kind::Tables),
 ];
 

@@ -33,6 +33,7 @@ mod message;
 mod metrics_reference;
 mod nodes;
 mod once;
+mod otlp;
 mod outbox;
 mod outboxes;
 mod output;

@@ -27,6 +27,7 @@ use crate::environment;
 use crate::files;
 use crate::first_key::FirstKey;
 use crate::logging::Logs;
+use crate::otlp::Exporter;
 use crate::outboxes;
 use crate::process;
 use crate::startup_retry::StartupRetry;
@@ -68,6 +69,7 @@ pub(crate) async fn serve(mut config: Config, logs: &Logs, announce: Announce) -
     let listeners = Listeners::bind(&config).await?;
     let egress = Egress::new(config.egress_allow.clone(), config.https_only);
     let node = startup.run(|| start_node(&config, &opened, egress.clone(), files.kept)).await?;
+    let exporter = config.otlp.as_ref().map(|otlp| Exporter::start(&node, otlp, VERSION));
     let named = outboxes.iter().map(|source| NamedOutbox { name: source.name.clone(), outbox: source.outbox.clone() });
     let api = ApiConfig {
         jwt_secret: config.jwt_secret.clone().map(|secret| secret.0),
@@ -111,6 +113,9 @@ pub(crate) async fn serve(mut config: Config, logs: &Logs, announce: Announce) -
         served.api_stop.closing.cancel();
         node.drain(config.grace).await;
         served.end().await;
+        if let Some(exporter) = exporter {
+            exporter.end().await;
+        }
         opened.close().await;
     };
     tokio::select! {

@@ -33,9 +33,10 @@ use tracing::warn;
 
 use crate::dispatcher::{NodeCapacity, Run, Source, WorkGrant};
 use crate::node::Node;
-use crate::run::outbound::{self, Sent, Signed, header, internal};
+use crate::run::outbound::{self, EVERHOOK_EVENT_TYPE, Sent, Signed, TRACEPARENT, header, internal};
 use crate::session::Session;
 use crate::settle::{AttemptEnd, AttemptHolder, AttemptRecord, FinishedAttempt, SlotHold};
+use crate::trace::Attempting;
 
 #[derive(Clone)]
 pub(crate) struct Deliverer {
@@ -215,7 +216,9 @@ impl Deliverer {
         let id = AttemptId(self.node.new_id());
         let policy = self.policy(leased);
         let legacy = policy.as_ref().and_then(|policy| policy.legacy_signature.as_ref());
-        let headers = self.headers(endpoint, message, &body, (id, leased.task.tries + 1), legacy);
+        let (number, span) = (leased.task.tries + 1, self.node.begin_span(message, id));
+        let headers = self.headers(endpoint, message, &body, (id, number), legacy);
+        let headers = headers.and_then(|headers| traced(headers, &span));
         let patience = policy.as_ref().and_then(|policy| policy.timeout);
         let begun = self.node.clock.elapsed();
         let sent = match headers {
@@ -227,7 +230,7 @@ impl Deliverer {
         };
         let duration = self.node.clock.elapsed().saturating_sub(begun);
         let request = SentRequest { id, url: endpoint.url.clone(), started_at, duration };
-        match sent {
+        let end = match sent {
             Sent::SessionClosed => None,
             Sent::Paused => Some(AttemptEnd::HandedBack),
             Sent::Exhausted(failure) => {
@@ -236,7 +239,11 @@ impl Deliverer {
             }
             Sent::Interrupted => Some(AttemptEnd::Attempted(interrupted(request))),
             Sent::Answered(answer) => Some(AttemptEnd::Attempted(self.record(leased, answer, request))),
+        };
+        if let Some(end) = &end {
+            self.node.end_span(&span, message, endpoint.id, number, end);
         }
+        end
     }
 
     fn record(&self, leased: &Leased, answer: Result<Reply, SendFailure>, request: SentRequest) -> AttemptRecord {
@@ -274,12 +281,20 @@ impl Deliverer {
                 headers.insert(name, header(value)?);
             }
         }
-        headers.insert("everhook-event-type", header(message.event_type.to_string())?);
+        headers.insert(&EVERHOOK_EVENT_TYPE, header(message.event_type.to_string())?);
         if let Some(content_type) = &message.rest.content_type {
             headers.insert(CONTENT_TYPE, header(content_type.clone())?);
         }
         Ok(headers)
     }
+}
+
+/// Tells the receiver the trace that the request belongs to.
+fn traced(mut headers: HeaderMap, span: &Attempting) -> Result<HeaderMap, SendFailure> {
+    if let Some(context) = span.header {
+        headers.insert(&TRACEPARENT, header(context.to_string())?);
+    }
+    Ok(headers)
 }
 
 fn ticket(leased: Leased, session: &Arc<Session>, order: StartOrder) -> Ticket<Delivery> {

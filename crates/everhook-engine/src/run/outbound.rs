@@ -5,10 +5,23 @@ use everhook_core::outcome::{Blame, Class, Reply, SendFailure};
 use everhook_core::signing::SigningKeys;
 use everhook_core::time::Timestamp;
 use everhook_sender::Request;
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT};
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 
 use crate::node::Node;
 use crate::session::Session;
+
+// Parsed once; a name given as text would be parsed for every request.
+static WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
+static WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
+static WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
+static SVIX_ID: HeaderName = HeaderName::from_static("svix-id");
+static SVIX_TIMESTAMP: HeaderName = HeaderName::from_static("svix-timestamp");
+static SVIX_SIGNATURE: HeaderName = HeaderName::from_static("svix-signature");
+static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+static WEBHOOK_ATTEMPT_ID: HeaderName = HeaderName::from_static("webhook-attempt-id");
+static EVERHOOK_ATTEMPT: HeaderName = HeaderName::from_static("everhook-attempt");
+pub(crate) static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+pub(crate) static EVERHOOK_EVENT_TYPE: HeaderName = HeaderName::from_static("everhook-event-type");
 
 /// The end of a request.
 pub(crate) enum Sent {
@@ -40,15 +53,15 @@ pub(crate) fn sign(node: &Node, headers: &mut HeaderMap, signed: Signed<'_>) -> 
     let signature = header(keys.sign(&id, now, body))?;
     let id = header(id)?;
     let timestamp = HeaderValue::from(now.as_secs());
-    headers.insert("webhook-id", id.clone());
-    headers.insert("webhook-timestamp", timestamp.clone());
-    headers.insert("webhook-signature", signature.clone());
-    headers.insert("svix-id", id.clone());
-    headers.insert("svix-timestamp", timestamp);
-    headers.insert("svix-signature", signature);
-    headers.insert("idempotency-key", id);
-    headers.insert("webhook-attempt-id", header(attempt.to_string())?);
-    headers.insert("everhook-attempt", HeaderValue::from(number));
+    headers.insert(&WEBHOOK_ID, id.clone());
+    headers.insert(&WEBHOOK_TIMESTAMP, timestamp.clone());
+    headers.insert(&WEBHOOK_SIGNATURE, signature.clone());
+    headers.insert(&SVIX_ID, id.clone());
+    headers.insert(&SVIX_TIMESTAMP, timestamp);
+    headers.insert(&SVIX_SIGNATURE, signature);
+    headers.insert(&IDEMPOTENCY_KEY, id);
+    headers.insert(&WEBHOOK_ATTEMPT_ID, header(attempt.to_string())?);
+    headers.insert(&EVERHOOK_ATTEMPT, HeaderValue::from(number));
     headers.insert(USER_AGENT, node.user_agent.clone());
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     Ok(now)

@@ -97,8 +97,9 @@ pub(super) fn has_subscriber(tables: &Tables, scope: AppScope, event_type: &Name
 
 pub(super) fn endpoints_of(tables: &Tables, environment: EnvironmentId, application: ApplicationId) -> EndpointSet {
     let endpoints: Vec<Endpoint> = resource::records(tables, environment, Parent::of(application));
-    let delivered = endpoints.iter().map(|endpoint| resource::delivered(tables, environment, endpoint));
-    EndpointSet::new(0, resource::inherited(tables, environment, application), delivered.collect())
+    let inherited = resource::inherited(tables, environment, application);
+    let delivered = endpoints.into_iter().map(|endpoint| resource::delivered(endpoint, inherited.clone())).collect();
+    EndpointSet::new(0, inherited, delivered)
 }
 
 /// Returns the holder of a key that has not expired.

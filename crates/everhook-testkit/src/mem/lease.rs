@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use everhook_core::endpoint::Endpoint;
 use everhook_core::fair::{GroupId, GroupedLane};
 use everhook_core::id::{EndpointId, EnvironmentId, Id, JobId, LaneId, MessageId};
 use everhook_core::lane::{Allowance, Feed, Given, LanePosition, Turn, Used, room, turn};
@@ -216,7 +217,8 @@ fn work_of(tables: &Tables, open: &OpenFeed, task: &Task) -> Work {
             let message = lane
                 .and_then(|lane| tables.messages.get(&(environment, lane.application, MessageId(task.key.subject))));
             let endpoint = tables.endpoint(environment, EndpointId(task.lane.0)).filter(|(_, deleted)| !deleted);
-            let endpoint = endpoint.map(|(endpoint, _)| Arc::new(resource::delivered(tables, environment, endpoint)));
+            let inherited = |it: &Endpoint| resource::inherited(tables, environment, it.application);
+            let endpoint = endpoint.map(|(it, _)| Arc::new(resource::delivered(it.clone(), inherited(it))));
             Work::Delivery { message: message.cloned(), endpoint }
         }
         TaskKind::Job => {

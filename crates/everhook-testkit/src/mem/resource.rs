@@ -427,9 +427,8 @@ fn delete(tables: &mut Tables, environment: EnvironmentId, place: &ResourcePlace
 }
 
 /// Returns an endpoint without the texts that deliveries do not need.
-pub(super) fn delivered(tables: &Tables, environment: EnvironmentId, endpoint: &Endpoint) -> Endpoint {
-    let inherited = inherited(tables, environment, endpoint.application);
-    Endpoint { description: String::new(), metadata: Metadata::default(), inherited, ..endpoint.clone() }
+pub(super) fn delivered(endpoint: Endpoint, inherited: Option<Arc<Settings>>) -> Endpoint {
+    Endpoint { description: String::new(), metadata: Metadata::default(), inherited, ..endpoint }
 }
 
 /// Returns the settings that the endpoints of an application inherit.
@@ -440,6 +439,9 @@ pub(super) fn inherited(
 ) -> Option<Arc<Settings>> {
     let place = ResourcePlace::application(&Locator::Id(application));
     let application: Application = find(tables, environment, &place)?;
+    if application.throttle_rate.is_none() {
+        return application.policy;
+    }
     encoding::inherited(&Resource::from(application).columns(environment).spec)
 }
 

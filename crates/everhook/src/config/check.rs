@@ -13,11 +13,12 @@ use everhook_core::role::Role;
 use everhook_core::signing::SignatureKind;
 use everhook_engine::config::JobsConfig;
 use everhook_engine::retention::Ages;
+use http::{HeaderValue, Uri};
 use ipnet::IpNet;
 use toml::Value;
 use tracing_subscriber::filter::Targets;
 
-use crate::config::{Config, LogFormat, Secret, Settings, StoreConfig, describe, outboxes};
+use crate::config::{Config, LogFormat, Otlp, Secret, Settings, StoreConfig, describe, outboxes};
 use crate::logging;
 
 /// HS256 requires a key at least as long as its hash: a shorter one can be guessed from one token.
@@ -74,6 +75,7 @@ impl Settings {
             jwt_secret: self.jwt_secret()?,
             bootstrap_key: self.bootstrap_key()?,
             outboxes: outboxes::check(self.list("outbox"))?,
+            otlp: self.otlp()?,
             log_filter: self.log_filter()?,
             log_format: match self.text("log_format") {
                 Some("json") => LogFormat::Json,
@@ -217,6 +219,28 @@ impl Settings {
             })
         });
         networks.collect()
+    }
+
+    fn otlp(&self) -> anyhow::Result<Option<Otlp>> {
+        let share: f64 = self.parsed("trace_share", "a number from 0 to 1, such as 0.1")?;
+        if !(0.0..=1.0).contains(&share) {
+            bail!("invalid `trace_share` {share} ({}): use a number from 0 to 1", self.source("trace_share"));
+        }
+        let authorization = self.text("otlp_authorization").filter(|text| !text.is_empty());
+        if authorization.is_some_and(|text| HeaderValue::from_str(text).is_err()) {
+            bail!("invalid `otlp_authorization`: it must be the value of an HTTP header, such as \"Bearer …\"");
+        }
+        let authorization = authorization.map(|text| Secret(text.to_owned()));
+        let Some(url) = self.text("otlp_url").map(str::trim).filter(|url| !url.is_empty()) else { return Ok(None) };
+        let parsed = url.parse::<Uri>().ok();
+        let is_valid = |url: &Uri| matches!(url.scheme_str(), Some("http" | "https")) && url.host().is_some();
+        match parsed.filter(is_valid).filter(|url| !url.authority().is_some_and(|it| it.as_str().contains('@'))) {
+            Some(url) => Ok(Some(Otlp { url, authorization, share })),
+            None => bail!(
+                "invalid `otlp_url` ({}): use the form http://localhost:4318, without user and password",
+                self.source("otlp_url")
+            ),
+        }
     }
 
     fn jwt_secret(&self) -> anyhow::Result<Option<Secret>> {

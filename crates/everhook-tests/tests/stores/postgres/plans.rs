@@ -68,6 +68,14 @@ async fn partitions(client: &Client, table: &str) -> Vec<String> {
     rows.iter().map(|row| row.get::<_, String>(0).replace("everhook.", "") + "_pkey").collect()
 }
 
+/// An id of the first partition of messages.
+async fn first_message(client: &Client) -> String {
+    let sql = "select substring(pg_get_expr(relpartbound, oid) from '\\\\x[0-9a-f]+') from pg_class where oid in \
+        (select inhrelid from pg_inherits where inhparent = 'everhook.message'::regclass) order by relname limit 1";
+    let bound: String = client.query_one(sql, &[]).await.unwrap().get(0);
+    format!("'{bound}'")
+}
+
 async fn check_with(client: &Client, query: &str, indexes: &[String], condition: &str) {
     let indexes: Vec<&str> = indexes.iter().map(String::as_str).collect();
     check(client, query, &indexes, condition).await;
@@ -145,14 +153,26 @@ async fn check_polled(client: &Client) {
 /// The overview and the failure groups, however many tasks and applications there are.
 async fn check_overview(client: &Client) {
     check(client, "put_failure_mark", &[], "Insert on failure_mark").await;
-    // Two indexes serve these, and the statistics choose.
-    for query in ["list_traffic", "prune_traffic"] {
-        let plan = self::plan(client, query).await;
-        assert!(plan.contains("using traffic_") && !plan.contains("Seq Scan"), "{query}: {plan}");
-    }
+    check(client, "list_traffic", &["traffic_pkey"], "(environment = $1) AND (span = $2) AND (start >= $3)").await;
+    check(client, "prune_traffic", &["traffic_start"], "(span = $1) AND (start < $2)").await;
+    // Leased tasks may be read by a bitmap; there are no more of them than the nodes have places.
     let counted = plan(client, "count_open").await;
-    assert!(counted.contains("(id = by_lane.lane)") && !counted.contains("Join Filter"), "{counted}");
-    check(client, "list_dead_lane", &["task_dead"], "(environment = $1) AND (lane > $2)").await;
+    for index in [" task_ready ", " task_owner", " task_dead ", " lane_pkey "] {
+        assert!(counted.contains(index), "{index} is not used:\n{counted}");
+    }
+    assert!(counted.contains("(id = by_lane.lane)"), "{counted}");
+    for bad in ["task_pkey", "Seq Scan", "Join Filter"] {
+        assert!(!counted.contains(bad), "{bad}:\n{counted}");
+    }
+    check(client, "list_dead_lane", &["task_dead"], "AND (lane > found_1.lane)").await;
+    let attempts: Vec<String> =
+        partitions(client, "attempt_delivery").await.into_iter().chain(["task_dead".to_owned()]).collect();
+    check_with(client, "count_dead", &attempts, "AND (task = task.id) AND (epoch <= task.epoch)").await;
+    let placed = ["lane_pkey", "resource_pkey", "resource_open"];
+    check(client, "find_endpoint_placed", &placed, "(parent = lane.application) AND (id = lane.id)").await;
+    let message = first_message(client).await;
+    let found = plan_with(client, "find_message_application", &["'1'", &message]).await;
+    assert!(found.contains("(application = resource.id) AND (id = ") && !found.contains("Join Filter"), "{found}");
     check(client, "list_failure_mark", &["failure_mark_pkey"], "(endpoint = wanted.id)").await;
     let plan = self::plan(client, "list_endpoint_placed").await;
     assert!(plan.contains("(ROW(parent, id) > ROW(") && !plan.contains("Sort"), "{plan}");

@@ -46,4 +46,5 @@ mod rolling;
 mod server;
 mod signature;
 mod stop;
+mod tracing;
 mod upgrade;
