@@ -48,7 +48,7 @@ async function markup_of_customers_and_receivers_stays_text({ page, receiver, si
   const app = await call('POST', '/app', { name });
   const path = `/attack-${Date.now()}`;
   receiver.answer(path, { status: 500, headers: { 'content-type': 'text/html', 'x-attack': corpus[1] }, body: all });
-  const endpoint = await call('POST', `/app/${app.id}/endpoint`, { url: receiver.url(`${path}?q=%22%3E%3Cscript%3Ewindow.__xss%3D1%3C/script%3E`), description: all.slice(0, 500), filter: `type == ${JSON.stringify('attack.sent')} || type == ${JSON.stringify(corpus[0])}` });
+  const endpoint = await call('POST', `/app/${app.id}/endpoint`, { url: receiver.url(`${path}?q=%22%3E%3Cscript%3Ewindow.__xss%3D1%3C/script%3E`), description: all.slice(0, 500), filter: `eventType == "attack.sent" || eventType == ${JSON.stringify(corpus[0])}` });
   await call('PUT', '/portal-settings', { name: corpus[1].slice(0, 64), backUrl: 'https://example.com/"><script>window.__xss=1</script>' });
   const payload = Object.fromEntries(corpus.map((text, index) => [`${text} ${index}`, { [text]: [text, all] }]));
   const message = await call('POST', `/app/${app.id}/msg`, { eventType: 'attack.sent', payload });

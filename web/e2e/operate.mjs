@@ -75,7 +75,7 @@ async function the_portal_has_the_look_of_the_operator({ page, signIn, shot }) {
   await page.getByRole('button', { name: 'Save portal' }).click();
   await page.getByText('must be a colour such as #5b5bd6').waitFor();
   await page.getByLabel('Accent').fill('#0b6e4f');
-  await page.getByLabel('Name', { exact: true }).fill('Osprey Hooks');
+  await page.getByRole('textbox', { name: /^Name/ }).fill('Osprey Hooks');
   await page.getByLabel('Link back').fill('https://osprey.example/app');
   const svg = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8"><script>window.__xss=1</script><rect width="8" height="8" fill="#0b6e4f"/></svg>';
   await page.locator('input[type=file]').setInputFiles({ name: 'logo.svg', mimeType: 'image/svg+xml', buffer: Buffer.from(svg) });
