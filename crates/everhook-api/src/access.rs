@@ -24,6 +24,19 @@ const NEEDS: &[(&str, &str, Capability)] = &[
     ("PATCH", "/api/v1/app/{app_id}/endpoint/{endpoint_id}", ManageEndpoint),
     ("DELETE", "/api/v1/app/{app_id}/endpoint/{endpoint_id}", ManageEndpoint),
     ("GET", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/attempt-stats", ViewBase),
+    ("GET", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/basic-auth", ViewBase),
+    ("PUT", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/basic-auth", ManageEndpoint),
+    ("DELETE", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/basic-auth", ManageEndpoint),
+    ("GET", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/ca", ViewBase),
+    ("PUT", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/ca", ManageEndpoint),
+    ("GET", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/mtls", ViewBase),
+    ("PUT", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/mtls", ManageEndpoint),
+    ("DELETE", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/mtls", ManageEndpoint),
+    ("GET", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/mtls-config", ViewBase),
+    ("GET", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/oauth", ViewBase),
+    ("PUT", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/oauth", ManageEndpoint),
+    ("DELETE", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/oauth", ManageEndpoint),
+    ("GET", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/oauth-config", ViewBase),
     ("GET", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/headers", ViewBase),
     ("PUT", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/headers", ManageEndpoint),
     ("PATCH", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/headers", ManageEndpoint),
@@ -69,6 +82,23 @@ pub(crate) fn needed(method: &str, path: &str) -> Option<Capability> {
     NEEDS.iter().find(|need| (need.0, need.1) == (method, path)).map(|need| need.2)
 }
 
+/// Whether application tokens may use the route of a path.
+pub(crate) fn is_for_tokens(method: &str, path: &str) -> bool {
+    let method = if method == "HEAD" { "GET" } else { method };
+    let path = path.strip_suffix('/').unwrap_or(path);
+    let fits = |template: &str| {
+        let (mut wanted, mut found) = (template.split('/'), path.split('/'));
+        loop {
+            match (wanted.next(), found.next()) {
+                (None, None) => return true,
+                (Some(wanted), Some(found)) if wanted == found || wanted.starts_with('{') => {}
+                _ => return false,
+            }
+        }
+    };
+    NEEDS.iter().any(|need| need.0 == method && fits(need.1))
+}
+
 /// Refuses an application token without the capability that the route needs.
 pub(crate) fn check(rights: &Rights, parts: &Parts) -> Result<(), ApiError> {
     let Rights::Application { capabilities, .. } = rights else { return Ok(()) };
@@ -84,6 +114,28 @@ pub(crate) fn check(rights: &Rights, parts: &Parts) -> Result<(), ApiError> {
 mod tests {
     use super::*;
     use crate::routes;
+
+    #[test]
+    fn a_path_is_found_by_the_form_of_its_route() {
+        for (method, path) in [
+            ("GET", "/api/v1/app/acme"),
+            ("HEAD", "/api/v1/app/acme/"),
+            ("PATCH", "/api/v1/app/acme/endpoint/main/headers"),
+            ("GET", "/api/v1/event-type"),
+        ] {
+            assert!(is_for_tokens(method, path), "{method} {path}");
+        }
+        for (method, path) in [
+            ("DELETE", "/api/v1/app/acme"),
+            ("POST", "/api/v1/app"),
+            ("GET", "/api/v1/app"),
+            ("GET", "/api/v1/job"),
+            ("GET", "/"),
+            ("GET", "/api/v1/app/acme/endpoint/main/headers/more"),
+        ] {
+            assert!(!is_for_tokens(method, path), "{method} {path}");
+        }
+    }
 
     #[test]
     fn every_entry_of_the_table_is_a_route() {

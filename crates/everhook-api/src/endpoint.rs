@@ -28,6 +28,7 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::endpoint_auth;
 use crate::endpoint_headers;
 use crate::endpoint_secret;
 use crate::error::ApiError;
@@ -110,6 +111,10 @@ pub(crate) struct EndpointOut {
     /// The expression that messages for the endpoint satisfy.
     #[serde(skip_serializing_if = "Option::is_none")]
     filter: Option<String>,
+    /// The first failure, if all attempts have failed for some time. See `disableAfterSeconds` in the policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    failing_since: Option<Timestamp>,
 }
 
 /// The members that every representation of an endpoint has.
@@ -317,6 +322,8 @@ impl Checks<'_> {
             throttle_rate: None,
             policy: None,
             inherited: None,
+            auth: None,
+            failing: None,
             filter: None,
             metadata: Metadata::new(),
             version: 1,
@@ -384,7 +391,8 @@ fn secret_is_rotated() -> Violation {
     violation::at("secret").breaks("cannot be changed here: use POST …/secret/rotate")
 }
 
-/// Returns the state after a change of `disabled`. An endpoint that answered 410 stays gone until it is enabled.
+/// Returns the state after a change of `disabled`. An endpoint that the server has disabled stays gone until it is
+/// enabled.
 fn switched(state: EndpointState, disabled: bool) -> EndpointState {
     match (disabled, state) {
         (false, _) => EndpointState::Enabled,
@@ -472,11 +480,18 @@ impl EndpointIn {
             Some(old) => old,
             None => checks.blank(application, secret),
         };
+        if let Some(headers) = &headers {
+            endpoint_auth::check_headers(headers, old.auth.as_ref())?;
+        }
+        let state = switched(old.state, self.disabled.unwrap_or(false));
+        // Earlier failures say nothing about another URL, or about an endpoint that a user has mended and enabled.
+        let is_mended = old.url != url || (old.state != state && state == EndpointState::Enabled);
         Ok(Endpoint {
             uid: input::uid(self.uid.flatten(), EndpointId::PREFIX)?,
             url,
             description: input::text("description", self.description.unwrap_or_default(), DESCRIPTION_CHARS_MAX)?,
-            state: switched(old.state, self.disabled.unwrap_or(false)),
+            state,
+            failing: old.failing.filter(|_| !is_mended),
             event_types,
             channels: input::some_names("channels", self.channels, ENDPOINT_CHANNELS_MAX)?,
             headers: headers.unwrap_or(old.headers),
@@ -495,7 +510,8 @@ impl From<Endpoint> for EndpointOut {
         let metadata = std::mem::take(&mut endpoint.metadata);
         let policy = endpoint.policy.take().map(Arc::unwrap_or_clone);
         let filter = endpoint.filter.take().map(|filter| filter.as_str().to_owned());
-        EndpointOut { common: endpoint.into(), metadata, policy, filter }
+        let failing_since = endpoint.failing.map(|failing| failing.since);
+        EndpointOut { common: endpoint.into(), metadata, policy, filter, failing_since }
     }
 }
 

@@ -15,6 +15,10 @@ pub(crate) const SEND_BUFFER_BYTES: usize = 128 * 1024;
 pub(crate) const WRITE_WINDOW: Duration = Duration::from_secs(30);
 /// Bytes of a response that a client must read within `WRITE_WINDOW`, unless less is left.
 pub(crate) const WRITE_BYTES_MIN: usize = 16 * 1024;
+/// Interval between checks for a renewed certificate of the listener.
+pub(crate) const TLS_FILES_CHECKED_EVERY: Duration = Duration::from_secs(5);
+/// Maximum time of a TLS handshake.
+pub(crate) const TLS_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum time that a connection is idle or takes to send the head of a request.
 pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
 /// Largest head of a request.

@@ -49,6 +49,10 @@ pub(crate) struct PolicySchema {
     /// application and environment applies. Deliveries beyond it die at their next failure.
     #[schema(minimum = 0, maximum = 100)]
     retry_budget: Option<u32>,
+    /// Seconds of failures alone after which the endpoint is disabled, 5 to 7776000, or `"none"` for never. Default: five
+    /// days.
+    #[schema(value_type = Option<Value>)]
+    disable_after_seconds: Option<()>,
     /// Only for endpoints: whether new messages are accepted and their deliveries wait, until this is false or absent.
     paused: Option<bool>,
     /// Only for endpoints: `skip` (default) leaves messages out that are accepted while the endpoint is disabled; `hold`
@@ -58,6 +62,9 @@ pub(crate) struct PolicySchema {
     /// An additional signature header for receivers that migrate, or `"none"`.
     #[schema(value_type = Option<Value>)]
     legacy_signature: Option<()>,
+    /// Whether the bodies of replies are stored, up to 16 KiB. Default: true. They are not if endpoint, application or
+    /// environment says false.
+    keep_replies: Option<bool>,
 }
 
 /// When a failed delivery is tried again.
@@ -122,9 +129,11 @@ pub(crate) struct EffectiveOut {
     final_statuses: SettingOut,
     retry_budget: SettingOut,
     timeout_seconds: SettingOut,
+    disable_after_seconds: SettingOut,
     paused: SettingOut,
     while_disabled: SettingOut,
     legacy_signature: SettingOut,
+    keep_replies: SettingOut,
 }
 
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -288,7 +297,6 @@ fn check_honoured(settings: &Settings, level: Level) -> Result<(), Violation> {
         ("rate", settings.rate.is_some()),
         ("concurrency", settings.concurrency.is_some()),
         ("breaker", settings.breaker.is_some()),
-        ("disableAfterSeconds", settings.disable_after_seconds.is_some()),
         ("ordering", settings.ordering.is_some()),
         ("onDead", settings.on_dead.is_some()),
     ];
@@ -307,11 +315,12 @@ impl EffectiveOut {
             jitter_percent: effective.jitter_percent.into(),
             final_statuses: effective.final_statuses.into(),
             retry_budget: effective.retry_budget.into(),
-            timeout_seconds: Sourced { value: effective.timeout.value.as_secs(), origin: effective.timeout.origin }
-                .into(),
+            timeout_seconds: effective.timeout.map(|timeout| timeout.as_secs()).into(),
+            disable_after_seconds: effective.disable_after.map(|after| after.map(|after| after.as_secs())).into(),
             paused: effective.paused.into(),
             while_disabled: effective.while_disabled.into(),
             legacy_signature: effective.legacy_signature.into(),
+            keep_replies: effective.keep_replies.into(),
         }
     }
 }

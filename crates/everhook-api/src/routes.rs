@@ -14,7 +14,6 @@ use everhook_engine::node::Node;
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use tower_http::compression::CompressionLayer;
-use tower_http::cors::{AllowHeaders, Any, CorsLayer};
 use utoipa::openapi::path::{HttpMethod, Operation, PathItem};
 use utoipa::openapi::schema::Schema;
 use utoipa::openapi::{Paths, RefOr};
@@ -26,19 +25,18 @@ use crate::idempotency::{self, Keyed};
 use crate::state::{Api, ApiConfig};
 use crate::strict::{self, Known, KnownByRoute};
 use crate::{
-    application, attempt, background_task, batch, bounds, dashboard, delivery, delivery_steer, destination, directory,
-    document, endpoint, endpoint_headers, endpoint_message, endpoint_replay, endpoint_secret, endpoint_stats,
-    environment, event_type, event_type_import, example, failure_group, filter, health, integration, job, job_end,
-    live, message, message_batch, message_content, node, once, operational_webhook, outbox, overview, policy, poller,
-    portal, portal_settings, precheck, queue, redrive, schedule, session, statistics, token_end, viewer, worker,
+    application, attempt, background_task, batch, bounds, cors, dashboard, delivery, delivery_steer, destination,
+    directory, document, endpoint, endpoint_auth, endpoint_headers, endpoint_message, endpoint_replay, endpoint_secret,
+    endpoint_stats, environment, event_type, event_type_import, example, failure_group, filter, health, integration,
+    job, job_end, live, message, message_batch, message_content, node, once, operational_webhook, outbox, overview,
+    policy, poller, portal, portal_settings, precheck, queue, redrive, schedule, session, statistics, token_end,
+    viewer, worker,
 };
-
-/// Time for which a browser may cache the answer to a preflight request.
-const CORS_MAX_AGE: std::time::Duration = std::time::Duration::from_secs(600);
 
 /// Returns all routes of the API and the documentation. A worker node serves only health checks and metrics.
 pub fn router(node: Arc<Node>, config: ApiConfig) -> Router {
     let Routes { router, own_router, own, .. } = all();
+    let cors = cors::layer(config.cors_origins.clone());
     let api = Arc::new(Api::new(node, own, config));
     if !api.node.role().accepts() {
         return health::routes()
@@ -50,11 +48,6 @@ pub fn router(node: Arc<Node>, config: ApiConfig) -> Router {
     let observer = (HttpMetrics::default(), Arc::clone(&api.node));
     api.node.add_metrics(|registry| observer.0.register(registry));
     let document = bytes::Bytes::from(document::openapi());
-    let cors = CorsLayer::new()
-        .allow_origin(Any)
-        .allow_methods(Any)
-        .allow_headers(AllowHeaders::mirror_request())
-        .max_age(CORS_MAX_AGE);
     router
         .merge(own_router.layer(from_fn_with_state(Arc::clone(&api), strict::check)))
         .route("/metrics", get(health::metrics))
@@ -74,6 +67,7 @@ pub(crate) fn all() -> Routes {
     application::routes()
         .merge(endpoint::routes())
         .merge(endpoint_headers::routes())
+        .merge(endpoint_auth::routes())
         .merge(endpoint_secret::routes())
         .merge(endpoint_replay::routes())
         .merge(event_type::routes())

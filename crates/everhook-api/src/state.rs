@@ -29,8 +29,12 @@ pub struct ApiConfig {
     /// The beginning of links to this server, without a slash at the end. Without it links begin with the host of the
     /// request.
     pub public_url: Option<String>,
+    /// Whether the listener has TLS.
+    pub tls: bool,
     /// Origins of pages that may show the portal in a frame.
     pub embed_origins: Vec<String>,
+    /// Origins of pages that may call the routes of application tokens; `*` for every origin.
+    pub cors_origins: Vec<String>,
     /// The kind of signing key for endpoints that are created without a secret.
     pub default_signature: SignatureKind,
     /// The rules for the URLs of endpoints and targets.
@@ -56,6 +60,7 @@ pub(crate) struct Api {
     pub(crate) egress: Egress,
     pub(crate) version: &'static str,
     pub(crate) public_url: Option<String>,
+    pub(crate) tls: bool,
     pub(crate) embed_origins: Vec<String>,
     pub(crate) keys: Recent<ApiKeyHash, KeyScope>,
     pub(crate) integrations: Recent<ApiKeyHash, Arc<Integration>>,
@@ -79,6 +84,7 @@ impl Api {
             egress: config.egress,
             version: config.version,
             public_url: config.public_url,
+            tls: config.tls,
             embed_origins: config.embed_origins,
             keys: Recent::default(),
             integrations: Recent::default(),

@@ -5,6 +5,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use crate::endpoint_auth::EndpointAuth;
+use crate::failing::Failing;
 use crate::filter::TypePattern;
 use crate::filter::expression::Expression;
 use crate::id::{ApplicationId, BadId, EndpointId, Id};
@@ -22,7 +24,7 @@ pub enum EndpointState {
     Enabled,
     /// Switched off by a user; open deliveries are held.
     Disabled,
-    /// Switched off by a `410` reply; open deliveries are held.
+    /// Switched off by a `410` reply or after a long time of failures; open deliveries are held.
     Gone,
 }
 
@@ -68,12 +70,16 @@ pub struct Endpoint {
     pub filter: Option<Expression>,
     /// Extra headers of every delivery.
     pub headers: BTreeMap<String, String>,
+    /// How requests prove who sends them, besides the signature.
+    pub auth: Option<Arc<EndpointAuth>>,
     /// Deliveries per second. Stored and shown, not enforced.
     pub throttle_rate: Option<u16>,
     /// The endpoint's own delivery policy.
     pub policy: Option<Arc<Settings>>,
     /// The policy of its application. Only endpoints that are read for deliveries have it.
     pub inherited: Option<Arc<Settings>>,
+    /// The mark of an endpoint that had nothing but failures for some time.
+    pub failing: Option<Failing>,
     pub metadata: Metadata,
     /// A number for the user's own purposes. Stored and shown.
     pub version: u16,

@@ -63,6 +63,9 @@ pub struct Settings {
     pub on_dead: Option<OnDead>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub legacy_signature: Option<Switch<LegacySignature>>,
+    /// Whether the bodies of replies are stored. If a level says no, they are not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep_replies: Option<bool>,
 }
 
 /// The settings that may differ by event type.

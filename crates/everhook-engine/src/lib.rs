@@ -14,6 +14,7 @@ mod counts;
 mod dispatcher;
 mod egress;
 pub mod entropy;
+mod failing;
 pub mod intake;
 pub mod metrics;
 pub mod node;

@@ -39,6 +39,7 @@ use crate::counts::EndedCounts;
 use crate::dispatcher::{self, NodeCapacity};
 use crate::egress::EgressGate;
 use crate::entropy::Entropy;
+use crate::failing::FailingEndpoints;
 use crate::intake::accept::{MessageBatches, Messages};
 use crate::intake::coalescer::Coalescer;
 use crate::intake::enqueue::Jobs;
@@ -50,6 +51,7 @@ use crate::retention::{self, Ages, MAINTENANCE_QUEUE, PRUNE_KIND, Pruner, name};
 use crate::run::delivery::{Deliverer, Delivery};
 use crate::run::handler::{Handled, Handler, Handlers};
 use crate::run::job::{Runner, Work};
+use crate::run::oauth::OauthTokens;
 use crate::run::source::{JobSource, PushQueues};
 use crate::schedules;
 use crate::session::Sessions;
@@ -94,6 +96,8 @@ pub struct Node {
     pub(crate) settler: Settler,
     pub(crate) policies: Policies,
     pub(crate) tracer: OnceLock<Tracer>,
+    pub(crate) oauth: OauthTokens,
+    pub(crate) failing: FailingEndpoints,
     /// Jobs that handlers of this process are running.
     pub(crate) handled: Handled,
     pub(crate) push_queues: PushQueues,
@@ -186,6 +190,8 @@ impl Node {
             settler: Settler::default(),
             policies: Policies::default(),
             tracer: OnceLock::new(),
+            oauth: OauthTokens::default(),
+            failing: FailingEndpoints::default(),
             handled: Handled::default(),
             push_queues: PushQueues::default(),
             egress: EgressGate::default(),
@@ -228,6 +234,7 @@ impl Node {
         }
         if self.delivers {
             self.spawn_loop(&self.halt, |node| async move { node.policies.run(&*node.store).await });
+            self.spawn_loop(&self.halt, |node| async move { node.take_steps().await });
             self.spawn_intake(|node| async move { dispatcher::run(&node, Deliverer::new(&node)).await });
         }
         if self.config.role.delivers() {

@@ -55,7 +55,7 @@ pub async fn migrate(url: &str) -> Result<PostgresMigrationReport, PostgresOpenE
     // The migration also works through a pooler, which may be the only route.
     let config = settings(url, Route::Pooler)?;
     let address = address(&config);
-    let client = Connector::new(&config)?.open_now(&config).await?;
+    let client = Connector::new(url, &config)?.open_now(&config).await?;
     let failed = |source| PostgresOpenError::Statement {
         address: address.clone(),
         what: "migrate the schema",

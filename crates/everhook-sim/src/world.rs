@@ -361,6 +361,8 @@ fn endpoint(number: usize) -> Endpoint {
         throttle_rate: None,
         policy: None,
         inherited: None,
+        auth: None,
+        failing: None,
         filter: None,
         metadata: Default::default(),
         version: 1,

@@ -9,7 +9,7 @@ use everhook_core::endpoint::Endpoint;
 use everhook_core::event_type::EventType;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id};
 use everhook_core::name::Name;
-use everhook_core::operational::{self as events, DisabledBy, OPERATIONAL_APPLICATION, OperationalEvent};
+use everhook_core::operational::{self as events, OPERATIONAL_APPLICATION, OperationalEvent};
 use everhook_core::queue::{Queue, Target};
 use everhook_core::resource::ResourceKind;
 use everhook_core::scope::AppScope;
@@ -93,7 +93,7 @@ pub(crate) fn create(
     let made = match &created {
         Created::New(Resource::Endpoint(endpoint)) => {
             let events = [OperationalEvent::EndpointCreated];
-            operational::tell_endpoint(tx, environment, endpoint, &events, DisabledBy::Manual)?
+            operational::tell_endpoint(tx, environment, endpoint, &events)?
         }
         _ => Made::default(),
     };
@@ -176,7 +176,7 @@ pub(crate) fn replace(
     let replaced = replace_unreported(tx, environment, changed)?;
     let made = match (old, &replaced) {
         (Some(old), Replaced::Done(Resource::Endpoint(new))) => {
-            operational::tell_endpoint(tx, environment, new, &events::changed(&old, new), DisabledBy::Manual)?
+            operational::tell_endpoint(tx, environment, new, &events::changed(&old, new))?
         }
         _ => Made::default(),
     };

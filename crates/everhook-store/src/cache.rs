@@ -60,6 +60,7 @@ fn size(endpoint: &Endpoint) -> usize {
         + channels.sum::<usize>()
         + filter
         + headers.sum::<usize>()
+        + endpoint.auth.as_ref().map_or(0, |auth| auth.bytes())
         + endpoint.policy.as_ref().map_or(0, |_| size_of::<Settings>())
 }
 

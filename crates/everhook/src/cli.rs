@@ -84,7 +84,7 @@ enum Command {
         #[arg(long, value_name = "ADDRESS:PORT")]
         listen_ops: Option<String>,
         /// Begin links to this server with this URL, such as https://hooks.example.com (EVERHOOK_PUBLIC_URL)
-        /// [default: http:// and the host of the request].
+        /// [default: the host of the request].
         #[arg(long, value_name = "URL")]
         public_url: Option<String>,
         /// Role of the node: all, api (accepts) or worker (delivers) [default: all].

@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
+use everhook_api::TlsFiles;
 use everhook_core::api_key::ApiKey;
 use everhook_core::dispatch::DispatchConfig;
 use everhook_core::nearest::nearest;
@@ -26,8 +27,8 @@ use everhook_core::role::Role;
 use everhook_core::signing::SignatureKind;
 use everhook_engine::config::JobsConfig;
 use everhook_engine::retention::Ages;
+use everhook_sender::{Egress, Proxy};
 use http::Uri;
-use ipnet::IpNet;
 use toml::{Table, Value};
 use tracing_subscriber::filter::Targets;
 
@@ -39,10 +40,14 @@ pub(crate) struct Config {
     pub(crate) listen: SocketAddr,
     /// Second listener for health and metrics.
     pub(crate) listen_ops: Option<SocketAddr>,
+    /// The certificate of the API's listener.
+    pub(crate) tls: Option<TlsFiles>,
     /// The beginning of links to this server, without a slash at the end.
     pub(crate) public_url: Option<String>,
     /// Origins of pages that may show the portal in a frame.
     pub(crate) embed_origins: Vec<String>,
+    /// Origins of pages that may call the API with application tokens; `*` for every origin.
+    pub(crate) cors_origins: Vec<String>,
     pub(crate) connections_per_address: usize,
     pub(crate) role: Role,
     pub(crate) store: StoreConfig,
@@ -60,8 +65,9 @@ pub(crate) struct Config {
     pub(crate) grace: Duration,
     pub(crate) jobs: JobsConfig,
     pub(crate) retention: Ages,
-    pub(crate) egress_allow: Vec<IpNet>,
-    pub(crate) https_only: bool,
+    /// Without the addresses of the listeners, which are known after the start.
+    pub(crate) egress: Egress,
+    pub(crate) egress_proxy: Option<Proxy>,
     pub(crate) default_signature: SignatureKind,
     pub(crate) jwt_secret: Option<Secret>,
     /// The first key of an empty store.
@@ -148,8 +154,11 @@ enum Kind {
 const KEYS: &[(&str, Kind)] = &[
     ("listen", Kind::Text),
     ("listen_ops", Kind::Text),
+    ("tls_certificate", Kind::Text),
+    ("tls_key", Kind::Text),
     ("public_url", Kind::Text),
     ("embed_origins", Kind::Texts),
+    ("cors_origins", Kind::Texts),
     ("connections_per_address", Kind::Number),
     ("role", Kind::Text),
     ("data", Kind::Text),
@@ -183,7 +192,13 @@ const KEYS: &[(&str, Kind)] = &[
     ("keep_runs_days", Kind::Number),
     ("keep_sessions_days", Kind::Number),
     ("egress_allow", Kind::Texts),
+    ("egress_deny", Kind::Texts),
+    ("egress_hosts", Kind::Texts),
+    ("egress_ports", Kind::Numbers),
     ("https_only", Kind::Switch),
+    ("egress_nat64", Kind::Switch),
+    ("egress_proxy", Kind::Secret),
+    ("egress_proxy_resolves", Kind::Switch),
     ("default_signature", Kind::Text),
     ("jwt_secret", Kind::Secret),
     ("bootstrap_key", Kind::Secret),

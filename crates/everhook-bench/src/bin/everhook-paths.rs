@@ -190,6 +190,8 @@ fn endpoint(now: Timestamp) -> Endpoint {
         throttle_rate: None,
         policy: None,
         inherited: None,
+        auth: None,
+        failing: None,
         filter: None,
         metadata: Default::default(),
         version: 1,

@@ -28,7 +28,7 @@ use everhook_sender::Request;
 use everhook_store::capacity::{LeaseCapacity, Slot};
 use everhook_store::lease::{LeaseAsk, Leased};
 use futures_util::FutureExt;
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use tracing::warn;
 
 use crate::dispatcher::{NodeCapacity, Run, Source, WorkGrant};
@@ -178,6 +178,9 @@ impl Deliverer {
         };
         if let AttemptEnd::Attempted(record) = &mut end {
             record.rest = rest;
+            if let Some(endpoint) = leased.endpoint() {
+                self.node.watch_endpoint(task.key.environment, endpoint, record.class, record.started_at);
+            }
         }
         // The retry rule is the one in force now: it may have changed during the attempt.
         let retry = self.policy(&leased).map(|policy| policy.retry);
@@ -222,10 +225,7 @@ impl Deliverer {
         let patience = policy.as_ref().and_then(|policy| policy.timeout);
         let begun = self.node.clock.elapsed();
         let sent = match headers {
-            Ok(headers) => {
-                let request = Request { url: endpoint.url.clone(), headers, body, patience };
-                outbound::send(&self.node, request, session).await
-            }
+            Ok(headers) => self.send(endpoint, headers, body, patience, session).await,
             Err(failure) => Sent::Answered(Err(failure)),
         };
         let duration = self.node.clock.elapsed().saturating_sub(begun);
@@ -246,10 +246,43 @@ impl Deliverer {
         end
     }
 
+    /// Authenticates and sends a request.
+    async fn send(
+        &self,
+        endpoint: &Endpoint,
+        mut headers: HeaderMap,
+        body: Bytes,
+        patience: Option<Duration>,
+        session: &Session,
+    ) -> Sent {
+        let (node, auth) = (&self.node, endpoint.auth.clone());
+        let client = auth.as_ref().and_then(|auth| auth.oauth.as_ref());
+        if let Some(client) = client {
+            match node.oauth.authorization(node, client, session).await {
+                Ok(authorization) => drop(headers.insert(AUTHORIZATION, authorization)),
+                Err(sent) => return sent,
+            }
+        } else if let Some(basic) = auth.as_ref().and_then(|auth| auth.basic.as_ref()) {
+            match header(basic.authorization()) {
+                Ok(authorization) => drop(headers.insert(AUTHORIZATION, authorization)),
+                Err(failure) => return Sent::Answered(Err(failure)),
+            }
+        }
+        let request = Request { url: endpoint.url.clone(), headers, body, patience, auth: auth.clone() };
+        let sent = outbound::send(node, request, session).await;
+        if let (Sent::Answered(Ok(Reply { status: 401, .. })), Some(client)) = (&sent, client) {
+            node.oauth.forget(client);
+        }
+        sent
+    }
+
     fn record(&self, leased: &Leased, answer: Result<Reply, SendFailure>, request: SentRequest) -> AttemptRecord {
-        let finals = self.policy(leased).map(|policy| policy.final_statuses).unwrap_or_default();
+        let policy = self.policy(leased);
+        let keeps_reply = policy.as_ref().is_none_or(|policy| policy.keep_replies);
+        let finals = policy.map(|policy| policy.final_statuses).unwrap_or_default();
         let (class, outcome) = classify(&answer, self.node.clock.now(), &finals);
         let (status, reply) = match answer {
+            Ok(reply) if !keeps_reply => (reply.status, Bytes::new()),
             Ok(reply) => (reply.status, reply.body),
             Err(failure) => (0, Bytes::from(failure.detail)),
         };

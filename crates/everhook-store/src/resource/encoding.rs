@@ -12,7 +12,9 @@ use std::sync::Arc;
 use everhook_core::api_key::ApiKeyHash;
 use everhook_core::application::{Application, EnvironmentPolicy};
 use everhook_core::endpoint::{Endpoint, EndpointState};
+use everhook_core::endpoint_auth::EndpointAuth;
 use everhook_core::event_type::EventType;
+use everhook_core::failing::Failing;
 use everhook_core::filter::TypePattern;
 use everhook_core::filter::expression::Expression;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, IntegrationId, ScheduleId};
@@ -86,11 +88,23 @@ struct EndpointSpec {
     channels: Option<Vec<Name>>,
     filter: Option<String>,
     headers: BTreeMap<String, String>,
+    #[serde(default, deserialize_with = "readable")]
+    auth: Option<EndpointAuth>,
     throttle_rate: Option<u16>,
     #[serde(default, deserialize_with = "readable")]
     policy: Option<Settings>,
+    #[serde(default)]
+    failing: Option<FailingForm>,
     version: u16,
     keys: KeysForm,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct FailingForm {
+    since: i64,
+    warned_at: Option<i64>,
+    disabled_at: Option<i64>,
 }
 
 /// All members are optional, because fan-out and delivery read endpoints without `info`.
@@ -288,8 +302,10 @@ fn of_endpoint(endpoint: &Endpoint) -> Columns {
         channels: endpoint.channels.clone(),
         filter: endpoint.filter.as_ref().map(|filter| filter.as_str().to_owned()),
         headers: endpoint.headers.clone(),
+        auth: endpoint.auth.as_deref().cloned(),
         throttle_rate: endpoint.throttle_rate,
         policy: endpoint.policy.as_deref().cloned(),
+        failing: endpoint.failing.map(FailingForm::new),
         version: endpoint.version,
         keys: KeysForm::new(&endpoint.keys),
     };
@@ -320,9 +336,11 @@ pub(crate) fn endpoint(row: &ResourceRow) -> Result<Endpoint, &'static str> {
         channels: spec.channels,
         filter: spec.filter.map(Expression::stored),
         headers: spec.headers,
+        auth: spec.auth.map(Arc::new),
         throttle_rate: spec.throttle_rate,
         policy: spec.policy.map(Arc::new),
         inherited: None,
+        failing: spec.failing.map(FailingForm::read),
         metadata,
         version: spec.version,
         keys: spec.keys.read().ok_or("spec")?,
@@ -330,6 +348,25 @@ pub(crate) fn endpoint(row: &ResourceRow) -> Result<Endpoint, &'static str> {
         updated_at: row.updated_at,
         revision: row.revision,
     })
+}
+
+impl FailingForm {
+    fn new(failing: Failing) -> FailingForm {
+        let Failing { since, warned_at, disabled_at } = failing;
+        FailingForm {
+            since: since.as_micros(),
+            warned_at: warned_at.map(Timestamp::as_micros),
+            disabled_at: disabled_at.map(Timestamp::as_micros),
+        }
+    }
+
+    fn read(self) -> Failing {
+        Failing {
+            since: Timestamp::from_micros(self.since),
+            warned_at: self.warned_at.map(Timestamp::from_micros),
+            disabled_at: self.disabled_at.map(Timestamp::from_micros),
+        }
+    }
 }
 
 fn of_event_type(event_type: &EventType) -> Columns {
@@ -493,7 +530,7 @@ fn text<T: DeserializeOwned>(text: &str, column: &'static str) -> Result<T, &'st
 
 /// Reads settings. Those of a later version that this binary cannot read count as absent: they must not stop the
 /// deliveries of an application during an upgrade.
-fn readable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Settings>, D::Error> {
+fn readable<'de, T: DeserializeOwned, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     let value = Option::<serde_json::Value>::deserialize(deserializer)?;
-    Ok(value.and_then(|value| Settings::deserialize(value).ok()))
+    Ok(value.and_then(|value| T::deserialize(value).ok()))
 }

@@ -337,6 +337,7 @@ macro_rules! conformance_resources {
         }
         $crate::conformance_cases! { $backend, operational:
             a_change_of_an_endpoint_is_reported_with_it
+            a_failing_endpoint_is_reported_once
             a_failing_delivery_is_reported_at_its_fourth_failure_and_its_end
             a_success_after_a_redrive_is_reported
             an_endpoint_that_its_receiver_disables_is_reported

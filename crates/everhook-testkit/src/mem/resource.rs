@@ -8,7 +8,7 @@ use everhook_core::event_type::EventType;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, ScheduleId};
 use everhook_core::integration::Integration;
 use everhook_core::name::{Metadata, Name};
-use everhook_core::operational::{self as events, DisabledBy, OPERATIONAL_APPLICATION, OperationalEvent};
+use everhook_core::operational::{self as events, OPERATIONAL_APPLICATION, OperationalEvent};
 use everhook_core::policy::Settings;
 use everhook_core::portal::PortalSettings;
 use everhook_core::queue::{Queue, queue_id};
@@ -130,7 +130,7 @@ impl MemStore {
         endpoint: (EnvironmentId, EndpointId),
         events: &[OperationalEvent],
     ) -> Made {
-        operational::tell_endpoint(tables, &self.ids, now, endpoint, events, DisabledBy::Manual)
+        operational::tell_endpoint(tables, &self.ids, now, endpoint, events)
     }
 
     pub(super) fn find_resource<R: Record>(&self, environment: EnvironmentId, place: &ResourcePlace) -> Option<R> {

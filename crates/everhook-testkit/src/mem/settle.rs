@@ -6,7 +6,7 @@ use everhook_core::batch::{BatchChange, EndedJobs};
 use everhook_core::endpoint::EndpointState;
 use everhook_core::id::{BatchId, EndpointId, EnvironmentId};
 use everhook_core::lifecycle::NextRow;
-use everhook_core::operational::{DisabledBy, OperationalEvent};
+use everhook_core::operational::OperationalEvent;
 use everhook_core::task::TaskKind;
 use everhook_core::time::Timestamp;
 use everhook_store::batch;
@@ -98,6 +98,5 @@ fn stop_lane(tables: &mut Tables, ids: &Ids, now: Timestamp, settlement: &Settle
     if !is_enabled || !resource::set_endpoint_state(tables, environment, id, EndpointState::Gone) {
         return Made::default();
     }
-    let (events, by) = ([OperationalEvent::EndpointDisabled], DisabledBy::Automatic);
-    operational::tell_endpoint(tables, ids, now, (environment, id), &events, by)
+    operational::tell_endpoint(tables, ids, now, (environment, id), &[OperationalEvent::EndpointDisabled])
 }

@@ -76,6 +76,8 @@ pub(super) fn endpoint(
         throttle_rate: rate(row.rate_limit)?,
         policy: None,
         inherited: None,
+        auth: None,
+        failing: None,
         filter: None,
         metadata: json::<Metadata>("metadata", row.metadata.as_deref())?.unwrap_or_default(),
         version: u16::try_from(row.version).map_err(|_| format!("version {} is too large", row.version))?,

@@ -11,6 +11,7 @@ mod delivery;
 mod direct;
 mod document;
 mod endpoint;
+mod endpoint_auth;
 mod environment;
 mod event_type;
 mod example;

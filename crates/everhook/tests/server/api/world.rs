@@ -185,6 +185,8 @@ impl World {
         let config = ApiConfig {
             jwt_secret: secret.map(str::to_owned),
             public_url: switches.public_url.map(str::to_owned),
+            tls: false,
+            cors_origins: vec!["*".to_owned()],
             embed_origins: vec!["https://app.example.com".to_owned()],
             default_signature: switches.signature,
             egress,
