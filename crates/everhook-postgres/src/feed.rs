@@ -252,11 +252,7 @@ impl<'a> OpenFeeds<'a> {
 
     /// Bounds lanes of endpoints with a rate limit. The lanes are locked, so that no other lease gives away the same
     /// permits. The endpoints are usually cached, and are needed for the leased tasks in any case.
-    pub(crate) async fn limit_rates(
-        &mut self,
-        tx: &Tx<'_>,
-        cache: &EndpointCache,
-    ) -> Result<(), Fault> {
+    pub(crate) async fn limit_rates(&mut self, tx: &Tx<'_>, cache: &EndpointCache) -> Result<(), Fault> {
         let asked = self.lanes.iter().filter(|lane| lane.room > 0 && !lane.is_closing());
         let versions = asked.filter_map(ReadyLane::application_version).collect();
         let sets = endpoints::load(tx, cache, &versions).await?;

@@ -40,11 +40,8 @@ const REMOTE_WORKERS: usize = 2;
 pub(crate) const BUSY: Duration = Duration::from_secs(40);
 
 /// Rate limits that the messages of a world exceed.
-const RATES: [RateLimit; 3] = [
-    RateLimit { count: 1, seconds: 1 },
-    RateLimit { count: 3, seconds: 2 },
-    RateLimit { count: 5, seconds: 1 },
-];
+const RATES: [RateLimit; 3] =
+    [RateLimit { count: 1, seconds: 1 }, RateLimit { count: 3, seconds: 2 }, RateLimit { count: 5, seconds: 1 }];
 
 /// The parameters of a simulation.
 #[derive(Clone, Copy, Debug)]

@@ -221,9 +221,7 @@ impl Deliverer {
             return if session.is_closed() { None } else { Some(AttemptEnd::HandedBack) };
         }
         // A permit of a rate limit is for now. Used later, it would meet the permits of other nodes.
-        if self.node.clock.elapsed().saturating_sub(asked) > PERMIT_LIFE
-            && endpoint.rate().is_some()
-        {
+        if self.node.clock.elapsed().saturating_sub(asked) > PERMIT_LIFE && endpoint.rate().is_some() {
             return Some(AttemptEnd::HandedBack);
         }
         let id = AttemptId(self.node.new_id());

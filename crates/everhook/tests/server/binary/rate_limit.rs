@@ -78,6 +78,9 @@ fn replicas_share_a_rate_limit() {
     wait_for_limit(&application, &limited, &messages);
     assert_eq!(receiver.count(), 1);
     // The change is made on one node and applies to both.
-    second.client().patch(&application.path(&format!("/endpoint/{}", limited.id)), &json!({ "policy": null })).expect(200);
+    second
+        .client()
+        .patch(&application.path(&format!("/endpoint/{}", limited.id)), &json!({ "policy": null }))
+        .expect(200);
     receiver.wait_for_messages("/", &messages);
 }
