@@ -57,7 +57,8 @@ pub(crate) struct PolicySchema {
     /// days.
     #[schema(value_type = Option<Value>)]
     disable_after_seconds: Option<()>,
-    /// Only for endpoints: whether new messages are accepted and their deliveries wait, until this is false or absent.
+    /// Whether new messages are accepted and their deliveries wait, until this is false or absent. A pause of endpoint,
+    /// application or environment applies.
     paused: Option<bool>,
     /// Only for endpoints: `skip` (default) leaves messages out that are accepted while the endpoint is disabled; `hold`
     /// lets their deliveries wait until it is enabled.
@@ -291,10 +292,9 @@ fn unknown(given: &Value, known: &Value) -> Option<Vec<std::borrow::Cow<'static,
 /// Refuses settings without effect.
 fn check_honoured(settings: &Settings, level: Level) -> Result<(), Violation> {
     if level != Level::Endpoint {
-        let of_endpoints =
-            [("paused", settings.paused.is_some()), ("whileDisabled", settings.while_disabled.is_some())];
-        if let Some((name, _)) = of_endpoints.into_iter().find(|(_, is_set)| *is_set) {
-            return Err(at(name).breaks("is a setting of endpoints: set it there"));
+        // A level that is not an endpoint is never disabled.
+        if settings.while_disabled.is_some() {
+            return Err(at("whileDisabled").breaks("is a setting of endpoints: set it there"));
         }
     }
     let unsupported = [

@@ -39,6 +39,11 @@ impl Application {
     pub fn inherited(&self) -> Option<Arc<Settings>> {
         with_throttle_rate(self.policy.clone(), self.throttle_rate)
     }
+
+    /// Whether a user has paused the application: it takes messages, and all their deliveries wait.
+    pub fn is_paused(&self) -> bool {
+        self.policy.as_ref().is_some_and(|policy| policy.paused == Some(true))
+    }
 }
 
 /// The delivery policy of an environment, for all of its applications.

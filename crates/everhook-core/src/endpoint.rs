@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use crate::chat::{self, Chat};
 use crate::endpoint_auth::EndpointAuth;
 use crate::failing::Failing;
 use crate::filter::TypePattern;
@@ -59,7 +60,10 @@ pub struct Endpoint {
     pub application: ApplicationId,
     /// The user's own id, unique in the application.
     pub uid: Option<Name>,
+    /// Of a chat endpoint, the URL is a credential: show [`Endpoint::shown_url`].
     pub url: String,
+    /// The platform and the text of a chat endpoint. Other endpoints get the payload itself.
+    pub chat: Option<Arc<Chat>>,
     pub description: String,
     pub state: EndpointState,
     /// Wanted event types; `None` means all, an empty list none.
@@ -129,6 +133,11 @@ impl Endpoint {
     /// The state of its lane, unless the endpoint is deleted.
     pub fn lane_state(&self) -> LaneState {
         if self.state == EndpointState::Enabled && !self.is_paused() { LaneState::Open } else { LaneState::Held }
+    }
+
+    /// Returns the URL for people and logs.
+    pub fn shown_url(&self) -> String {
+        if self.chat.is_some() { chat::masked(&self.url) } else { self.url.clone() }
     }
 
     /// Whether readers fetch the messages, so that no requests are sent.

@@ -31,6 +31,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{error, info, warn};
 
+use crate::activity::{Activity, ActivityWatch};
 use crate::background::{self, BackgroundWorker};
 use crate::clock::Clock;
 use crate::config::{JobsConfig, NodeConfig};
@@ -85,6 +86,7 @@ pub struct Node {
     pub(crate) metrics: Metrics,
     pub(crate) counts: EndedCounts,
     pub(crate) traffic: TrafficCounts,
+    pub(crate) activity: Activity,
     pub(crate) wakeups: Wakeups,
     pub(crate) deliveries: Arc<NodeCapacity<Delivery>>,
     pub(crate) jobs: Arc<NodeCapacity<Work>>,
@@ -135,6 +137,10 @@ impl Node {
             // Before the first lease: a restored copy must not send anything.
             node.look_at_egress().await?;
         }
+        if node.delivers {
+            // Before the first lease, too: paused environments must not be sent anything.
+            node.read_policies().await?;
+        }
         node.sessions.step().await;
         node.spawn_loops();
         Ok(node)
@@ -178,6 +184,7 @@ impl Node {
             metrics: Metrics::new(clock.clone()),
             counts: EndedCounts::default(),
             traffic: TrafficCounts::default(),
+            activity: Activity::default(),
             wakeups: Wakeups::new(deliveries.clone(), jobs.clone(), clock.clone(), hints),
             deliveries,
             jobs,
@@ -230,7 +237,7 @@ impl Node {
             self.spawn_intake(|node| async move { node.batching.run(&node).await });
         }
         if self.delivers {
-            self.spawn_loop(&self.halt, |node| async move { node.policies.run(&*node.store).await });
+            self.spawn_loop(&self.halt, |node| async move { node.watch_policies().await });
             self.spawn_loop(&self.halt, |node| async move { node.take_steps().await });
             self.spawn_intake(|node| async move { dispatcher::run(&node, Deliverer::new(&node)).await });
         }
@@ -384,6 +391,11 @@ impl Node {
     /// The traffic of an environment on this node that is not yet written to the store.
     pub fn fresh_traffic(&self, environment: EnvironmentId) -> Traffic {
         self.traffic.fresh(environment)
+    }
+
+    /// Watches an environment for changes on this node.
+    pub fn watch(&self, environment: EnvironmentId) -> ActivityWatch {
+        self.activity.watch(environment)
     }
 
     /// The node's metrics in the text format of Prometheus.

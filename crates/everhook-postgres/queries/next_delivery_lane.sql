@@ -1,4 +1,5 @@
--- Lock ready lanes of deliveries after a position, leaving out lanes and groups without capacity on the asking node.
+-- Lock ready lanes of deliveries after a position, leaving out lanes and groups without capacity on the asking node,
+-- and paused environments.
 -- Indexes: lane_ready, the primary keys of lane and lane_group.
 -- A bounded number of lanes is passed over. `resume` is the position at which the next lease goes on; it is null if all
 -- ready lanes were considered. `later` is the time at which the next lane becomes ready.
@@ -24,6 +25,7 @@ chosen as materialized (
     from page
     where page.id <> all (:full::bytea[])
         and int4send(page.environment) || page.application <> all (:full_groups::bytea[])
+        and page.environment <> all (:paused::integer[])
     order by page.ready_at, page.environment, page.id
     limit :limit
 ),

@@ -66,7 +66,7 @@ statement! {
     pub(crate) NextReady<'a> = "next_ready" { wanted: FeedNames<'a>, full: Vec<LaneId>, after: Timestamp }
         -> Vec<(usize, i64)>;
     NextDeliveryLane<'a> = "next_delivery_lane" {
-        full: Vec<LaneId>, full_groups: Vec<&'a [u8]>, after_at: Timestamp, after_environment: EnvironmentId,
+        full: Vec<LaneId>, full_groups: Vec<&'a [u8]>, paused: Vec<EnvironmentId>, after_at: Timestamp, after_environment: EnvironmentId,
         after_lane: LaneId, scanned: usize, limit: usize,
     } -> Vec<DeliveryLane>;
     // Returns the number of a range, and its leased tasks.
@@ -220,6 +220,7 @@ impl<'a> OpenFeeds<'a> {
             .begin(NextDeliveryLane {
                 full,
                 full_groups: full_groups.iter().map(Vec::as_slice).collect(),
+                paused: ask.paused.clone(),
                 after_at: after.ready_at,
                 after_environment: after.environment,
                 after_lane: after.lane,

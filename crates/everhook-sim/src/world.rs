@@ -375,6 +375,7 @@ fn endpoint(number: usize, rate: Option<RateLimit>) -> Endpoint {
         inherited: None,
         auth: None,
         failing: None,
+        chat: None,
         filter: None,
         metadata: Default::default(),
         version: 1,

@@ -209,7 +209,9 @@ impl<'t> Taking<'t> {
                     return Ok(false);
                 }
                 (last, scanned) = (Some(lane.position()), scanned + 1);
-                if !self.full_groups.contains(&lane.grouped().group) && self.lane_room(open, lane.id)? > 0 {
+                let is_passed =
+                    self.ask.paused.contains(&lane.environment) || self.full_groups.contains(&lane.grouped().group);
+                if !is_passed && self.lane_room(open, lane.id)? > 0 {
                     ready.push(lane);
                 }
                 Ok(true)

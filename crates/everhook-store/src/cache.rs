@@ -63,6 +63,7 @@ fn size(endpoint: &Endpoint) -> usize {
         + headers.sum::<usize>()
         + endpoint.auth.as_ref().map_or(0, |auth| auth.bytes())
         + endpoint.policy.as_ref().map_or(0, |_| size_of::<Settings>())
+        + endpoint.chat.as_ref().map_or(0, |chat| chat.size())
 }
 
 #[derive(Debug, Default)]

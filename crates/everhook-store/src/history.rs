@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use everhook_core::delivery::DeliveryState;
+use everhook_core::delivery::{DeliveryState, EndpointPresence, OuterPauses};
 use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{ApplicationId, AttemptId, EndpointId, MessageId};
 use everhook_core::lifecycle::EndState;
@@ -35,6 +35,9 @@ pub struct MessageFilter {
 }
 
 impl MessageFilter {
+    /// The id of a message may be drawn this long before or after its acceptance.
+    pub const SKEW: (Duration, Duration) = (ID_SKEW_MAX, ID_SKEW_MAX);
+
     /// Whether the search may read rows that it does not return.
     pub fn is_selective(&self) -> bool {
         self.before.is_some()
@@ -47,7 +50,16 @@ impl MessageFilter {
     /// Returns the range of ids that the list can contain.
     pub fn range(&self) -> IdRange {
         let beyond = IdRange::beyond(self.slice.after.map(|id| id.0), self.slice.order);
-        beyond.between(self.after, self.before, (ID_SKEW_MAX, ID_SKEW_MAX))
+        beyond.between(self.after, self.before, MessageFilter::SKEW)
+    }
+
+    /// Whether a message passes the filter. The range of ids is not part of it.
+    pub fn admits(&self, message: &Message) -> bool {
+        self.before.is_none_or(|before| message.created_at < before)
+            && self.after.is_none_or(|after| message.created_at >= after)
+            && self.channel.as_ref().is_none_or(|channel| message.channels.contains(channel))
+            && self.tag.as_ref().is_none_or(|tag| message.tags.contains(tag))
+            && (self.event_types.is_empty() || self.event_types.contains(&message.event_type))
     }
 }
 
@@ -144,6 +156,18 @@ pub struct Destination {
     pub state: DeliveryState,
     /// The time of the next attempt, if the delivery waits for one.
     pub next_attempt: Option<Timestamp>,
+}
+
+impl Destination {
+    /// Holds a waiting delivery under a pause of its application or environment.
+    #[must_use]
+    pub fn under(self, pauses: &OuterPauses) -> Destination {
+        let presence = EndpointPresence::Enabled.under(self.endpoint.application, pauses);
+        if self.state != DeliveryState::Pending || presence == EndpointPresence::Enabled {
+            return self;
+        }
+        Destination { state: DeliveryState::Held, next_attempt: None, ..self }
+    }
 }
 
 /// A request for one more attempt.

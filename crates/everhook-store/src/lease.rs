@@ -279,6 +279,8 @@ pub struct LeaseAsk {
     pub slots: Option<LeaseCapacity>,
     /// Lane groups that the node would refuse. Their lanes are skipped.
     pub full_groups: Vec<GroupId>,
+    /// Paused environments. Their lanes of deliveries are skipped.
+    pub paused: Vec<EnvironmentId>,
     /// The position after which to look for ready lanes of deliveries; none for those that have been ready longest.
     pub after: Option<LanePosition>,
     /// Only jobs of these kinds; empty means all.
@@ -313,6 +315,7 @@ impl LeaseAsk {
             per_lane: usize::MAX,
             slots: None,
             full_groups: Vec::new(),
+            paused: Vec::new(),
             after: None,
             kinds: Vec::new(),
             watched: false,

@@ -9,19 +9,20 @@
 
 use std::time::Duration;
 
-use everhook_core::api_key::{ApiKeyHash, KeyRecord, KeyScope};
+use everhook_core::api_key::{ApiKeyHash, KeyRecord};
 use everhook_core::application::{Application, Environment, EnvironmentPolicy};
 use everhook_core::delivery::DeliveryKey;
 use everhook_core::egress::EgressPause;
 use everhook_core::endpoint::{Endpoint, EndpointKey};
 use everhook_core::event_type::EventType;
 use everhook_core::id::{
-    ApplicationId, AttemptId, BatchId, EndpointId, EnvironmentId, IntegrationId, JobId, MessageId, ScheduleId,
+    ApplicationId, AttemptId, BatchId, EndpointId, EnvironmentId, Id, IntegrationId, JobId, MessageId, ScheduleId,
     SessionId,
 };
 use everhook_core::integration::Integration;
 use everhook_core::message::Message;
 use everhook_core::name::Name;
+use everhook_core::portal::PortalSettings;
 use everhook_core::queue::Queue;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::task::Task;
@@ -34,7 +35,7 @@ use crate::backlog::{Backlog, OpenCounts};
 use crate::batch::BatchRecord;
 use crate::catalog::{ArchivedTypes, Having, Locator, Slice};
 use crate::delivery::{DeliveryFilter, DeliveryRecord, EndpointCounts, Period};
-use crate::directory::PlacedEndpoint;
+use crate::directory::{PlacedEndpoint, PlacedMessage};
 use crate::failure::FailureGroups;
 use crate::history::{Attempt, AttemptFilter, Destination, MessageFilter};
 use crate::job::{JobAttempt, JobFilter, JobRecord};
@@ -159,10 +160,14 @@ queries! {
     lookup FindEnvironmentPolicy { scope: Scope } -> Option<EnvironmentPolicy>;
     /// The delivery policies of all environments that have one.
     lookup EnvironmentPolicies {} -> Vec<(EnvironmentId, EnvironmentPolicy)>;
+    /// Lists the paused applications and queues of all environments, by the ids of their lane groups.
+    lookup PausedGroups {} -> Vec<(EnvironmentId, Id)>;
+    /// The look of the portals of an environment; none until it is set.
+    lookup FindPortalSettings { scope: Scope } -> Option<PortalSettings>;
     /// Every API key, even a revoked one, oldest first.
     lookup Keys {} -> Vec<KeyRecord>;
-    /// The permissions of an API key; none if it is unknown or revoked.
-    lookup FindKey { hash: ApiKeyHash } -> Option<KeyScope>;
+    /// An API key; none if it is unknown or revoked. The caller checks its expiry.
+    lookup FindKey { hash: ApiKeyHash } -> Option<KeyRecord>;
     /// The keys that sign application tokens, newest first.
     lookup TokenKeys {} -> Vec<TokenKey>;
     /// The time at which an application token ends before it expires; none if no record ends it.
@@ -196,6 +201,8 @@ queries! {
     lookup FindMessage { scope: AppScope, locator: Locator<MessageId> } -> Option<Message>;
     /// The application of a message. Asks at most `LOOKUP_APPLICATIONS_MAX` applications.
     search FindMessageApplication { scope: Scope, message: MessageId } -> Option<ApplicationId>;
+    /// The messages of all applications by id, without payloads. Asks at most `LOOKUP_APPLICATIONS_MAX` applications.
+    search AllMessages { scope: Scope, filter: MessageFilter } -> Piece<PlacedMessage, MessageId>;
     /// The messages of an application, by id.
     search Messages { scope: AppScope, filter: MessageFilter } -> Piece<Message, MessageId>;
     /// One attempt of a message.

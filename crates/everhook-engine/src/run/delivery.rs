@@ -13,6 +13,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use everhook_chat::notice::Facts;
+use everhook_chat::post::post;
+use everhook_chat::reply::judge;
+use everhook_core::delivery::ENDPOINT_DELETED;
 use everhook_core::dispatch::health::Sign;
 use everhook_core::dispatch::{Event, LeaseCommand, StartOrder, Ticket};
 use everhook_core::endpoint::Endpoint;
@@ -52,19 +56,29 @@ pub(crate) struct Delivery {
     asked: Duration,
 }
 
+/// A request to send.
+struct Outgoing {
+    request: Request,
+    /// A remark for the attempt.
+    note: Option<String>,
+}
+
 /// A request that was sent, or was about to be sent.
 struct SentRequest {
     /// The id in the header of the request.
     id: AttemptId,
+    /// The URL for people.
     url: String,
+    note: Option<String>,
     started_at: Timestamp,
     duration: Duration,
 }
 
 impl SentRequest {
     fn ended(self, outcome: Outcome, class: Class, status: u16, reply: Bytes) -> AttemptRecord {
-        let SentRequest { id, url, started_at, duration } = self;
+        let SentRequest { id, url, note, started_at, duration } = self;
         let id = Some(id);
+        let reply = noted(note, reply);
         AttemptRecord {
             id,
             outcome,
@@ -93,10 +107,18 @@ impl Source for Deliverer {
         if self.node.egress.is_closed() {
             return WorkGrant::default();
         }
-        let LeaseCommand { limit, free_by_lane, per_lane, full_groups, after } = ask;
-        let slots = Some(LeaseCapacity(self.node.deliveries.clone()));
-        let ask =
-            LeaseAsk { free_by_lane, per_lane, slots, full_groups, after, ..LeaseAsk::deliveries(session.id, limit) };
+        let LeaseCommand { limit, free_by_lane, per_lane, mut full_groups, after } = ask;
+        let pauses = self.node.deliveries.pauses();
+        full_groups.extend(&pauses.groups);
+        let ask = LeaseAsk {
+            free_by_lane,
+            per_lane,
+            slots: Some(LeaseCapacity(self.node.deliveries.clone())),
+            full_groups,
+            paused: pauses.environments.iter().copied().collect(),
+            after,
+            ..LeaseAsk::deliveries(session.id, limit)
+        };
         let (mut work, asked) = (WorkGrant::default(), self.node.clock.elapsed());
         match self.node.store.lease(ask).await {
             Ok(grant) => {
@@ -226,18 +248,15 @@ impl Deliverer {
         }
         let id = AttemptId(self.node.new_id());
         let policy = self.policy(leased);
-        let legacy = policy.as_ref().and_then(|policy| policy.legacy_signature.as_ref());
         let (number, span) = (leased.task.tries + 1, self.node.begin_span(message, id));
-        let headers = self.headers(endpoint, message, &body, (id, number), legacy);
-        let headers = headers.and_then(|headers| traced(headers, &span));
-        let patience = policy.as_ref().and_then(|policy| policy.timeout);
+        let outgoing = self.outgoing((endpoint, message), body, (id, number), (policy.as_ref(), &span));
         let begun = self.node.clock.elapsed();
-        let sent = match headers {
-            Ok(headers) => self.send(endpoint, headers, body, patience, session).await,
-            Err(failure) => Sent::Answered(Err(failure)),
+        let (sent, note) = match outgoing {
+            Ok(Outgoing { request, note }) => (self.send(request, session).await, note),
+            Err(failure) => (Sent::Answered(Err(failure)), None),
         };
         let duration = self.node.clock.elapsed().saturating_sub(begun);
-        let request = SentRequest { id, url: endpoint.url.clone(), started_at, duration };
+        let request = SentRequest { id, url: endpoint.shown_url(), note, started_at, duration };
         let end = match sent {
             Sent::SessionClosed => None,
             Sent::Paused => Some(AttemptEnd::HandedBack),
@@ -255,28 +274,20 @@ impl Deliverer {
     }
 
     /// Authenticates and sends a request.
-    async fn send(
-        &self,
-        endpoint: &Endpoint,
-        mut headers: HeaderMap,
-        body: Bytes,
-        patience: Option<Duration>,
-        session: &Session,
-    ) -> Sent {
-        let (node, auth) = (&self.node, endpoint.auth.clone());
+    async fn send(&self, mut request: Request, session: &Session) -> Sent {
+        let (node, auth) = (&self.node, request.auth.clone());
         let client = auth.as_ref().and_then(|auth| auth.oauth.as_ref());
         if let Some(client) = client {
             match node.oauth.authorization(node, client, session).await {
-                Ok(authorization) => drop(headers.insert(AUTHORIZATION, authorization)),
+                Ok(authorization) => drop(request.headers.insert(AUTHORIZATION, authorization)),
                 Err(sent) => return sent,
             }
         } else if let Some(basic) = auth.as_ref().and_then(|auth| auth.basic.as_ref()) {
             match header(basic.authorization()) {
-                Ok(authorization) => drop(headers.insert(AUTHORIZATION, authorization)),
+                Ok(authorization) => drop(request.headers.insert(AUTHORIZATION, authorization)),
                 Err(failure) => return Sent::Answered(Err(failure)),
             }
         }
-        let request = Request { url: endpoint.url.clone(), headers, body, patience, auth: auth.clone() };
         let sent = outbound::send(node, request, session).await;
         if let (Sent::Answered(Ok(Reply { status: 401, .. })), Some(client)) = (&sent, client) {
             node.oauth.forget(client);
@@ -288,13 +299,47 @@ impl Deliverer {
         let policy = self.policy(leased);
         let keeps_reply = policy.as_ref().is_none_or(|policy| policy.keep_replies);
         let finals = policy.map(|policy| policy.final_statuses).unwrap_or_default();
-        let (class, outcome) = classify(&answer, self.node.clock.now(), &finals);
+        let now = self.node.clock.now();
+        let chat = leased.endpoint().and_then(|endpoint| Some((endpoint.chat.as_ref()?.kind, &endpoint.url)));
+        let (class, outcome) = match chat {
+            Some((kind, url)) => {
+                let judged = judge(kind, url, &answer, now, &finals);
+                (judged.class, judged.outcome)
+            }
+            None => classify(&answer, now, &finals),
+        };
         let (status, reply) = match answer {
             Ok(reply) if !keeps_reply => (reply.status, Bytes::new()),
             Ok(reply) => (reply.status, reply.body),
             Err(failure) => (0, Bytes::from(failure.detail)),
         };
         request.ended(outcome, class, status, reply)
+    }
+
+    /// Builds the request: the payload with its signatures, or the message of a chat platform.
+    fn outgoing(
+        &self,
+        (endpoint, message): (&Endpoint, &Message),
+        body: Bytes,
+        attempt: (AttemptId, u32),
+        (policy, span): (Option<&AttemptPolicy>, &Attempting),
+    ) -> Result<Outgoing, SendFailure> {
+        let patience = policy.and_then(|policy| policy.timeout);
+        if let Some(chat) = &endpoint.chat {
+            let facts = Facts { message, payload: &body, public_url: self.node.config.public_url.as_deref() };
+            // Platforms compare the timestamp of a signature with their own clocks.
+            let now = self.node.clock.now().minus(self.node.store.ahead());
+            let post = post(chat, &endpoint.url, &facts, now);
+            let mut headers = own_headers(endpoint)?;
+            outbound::introduce(&self.node, &mut headers);
+            let failed = |failure| format!("the template failed, and the default text was sent ({failure})");
+            let request = Request { url: post.url, headers, body: post.body, patience, auth: None };
+            return Ok(Outgoing { request, note: post.failure.map(failed) });
+        }
+        let legacy = policy.and_then(|policy| policy.legacy_signature.as_ref());
+        let headers = traced(self.headers(endpoint, message, &body, attempt, legacy)?, span)?;
+        let (url, auth) = (endpoint.url.clone(), endpoint.auth.clone());
+        Ok(Outgoing { request: Request { url, headers, body, patience, auth }, note: None })
     }
 
     /// Builds the request headers. The endpoint's own headers come first, so that Everhook's headers replace them.
@@ -306,12 +351,7 @@ impl Deliverer {
         (attempt, number): (AttemptId, u32),
         legacy: Option<&LegacySignature>,
     ) -> Result<HeaderMap, SendFailure> {
-        let mut headers = HeaderMap::with_capacity(endpoint.headers.len() + 12);
-        for (name, value) in &endpoint.headers {
-            let bad = || internal(format!("endpoint header {name:?} is not a valid HTTP header: change it"));
-            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
-            headers.insert(name, HeaderValue::from_str(value).map_err(|_| bad())?);
-        }
+        let mut headers = own_headers(endpoint)?;
         let signed = Signed { id: message.id.to_string(), keys: &endpoint.keys, body, attempt, number };
         let signed_at = outbound::sign(&self.node, &mut headers, signed)?;
         if let Some(legacy) = legacy {
@@ -338,6 +378,24 @@ fn traced(mut headers: HeaderMap, span: &Attempting) -> Result<HeaderMap, SendFa
     Ok(headers)
 }
 
+fn own_headers(endpoint: &Endpoint) -> Result<HeaderMap, SendFailure> {
+    let mut headers = HeaderMap::with_capacity(endpoint.headers.len() + 12);
+    for (name, value) in &endpoint.headers {
+        let bad = || internal(format!("endpoint header {name:?} is not a valid HTTP header: change it"));
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
+        headers.insert(name, HeaderValue::from_str(value).map_err(|_| bad())?);
+    }
+    Ok(headers)
+}
+
+/// Puts a remark before the reply that the attempt shows.
+fn noted(note: Option<String>, reply: Bytes) -> Bytes {
+    match note {
+        Some(note) => Bytes::from([note.as_bytes(), b"\n", &reply].concat()),
+        None => reply,
+    }
+}
+
 fn ticket(leased: Leased, session: &Arc<Session>, asked: Duration, order: StartOrder) -> Ticket<Delivery> {
     let (environment, lane) = (leased.task.key.environment, leased.task.lane);
     Ticket { environment, lane, order, task: Delivery { leased, session: Arc::clone(session), asked } }
@@ -359,7 +417,7 @@ fn sign_of(end: &AttemptEnd) -> Sign {
 
 fn cancelled(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
     let reason = match (leased.endpoint(), leased.message()) {
-        (None, _) => "the endpoint was deleted",
+        (None, _) => ENDPOINT_DELETED,
         (_, None) => "the message was pruned",
         (Some(endpoint), _) if endpoint.is_polled() => "the endpoint is polled",
         _ => "the payload was removed",
@@ -368,7 +426,7 @@ fn cancelled(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
         id: None,
         outcome: Outcome::Cancelled,
         class: Class::Cancelled,
-        url: leased.endpoint().map(|endpoint| endpoint.url.clone()).unwrap_or_default(),
+        url: leased.endpoint().map(|endpoint| endpoint.shown_url()).unwrap_or_default(),
         status: 0,
         reply: Bytes::from_static(reason.as_bytes()),
         started_at,
@@ -384,7 +442,7 @@ fn panicked(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
         id: None,
         outcome: Outcome::Failure { retry_after: None },
         class: Class::Internal,
-        url: leased.endpoint().map(|endpoint| endpoint.url.clone()).unwrap_or_default(),
+        url: leased.endpoint().map(|endpoint| endpoint.shown_url()).unwrap_or_default(),
         status: 0,
         reply: Bytes::from_static(b"the server failed while sending the request; see its log"),
         started_at,

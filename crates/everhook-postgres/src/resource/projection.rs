@@ -59,7 +59,8 @@ pub(super) async fn lock_parent(tx: &Tx<'_>, environment: EnvironmentId, resourc
         | Resource::EventType(_)
         | Resource::Queue(_)
         | Resource::Schedule(_)
-        | Resource::EnvironmentPolicy(_) => Ok(true),
+        | Resource::EnvironmentPolicy(_)
+        | Resource::PortalSettings(_) => Ok(true),
     }
 }
 
@@ -89,14 +90,17 @@ pub(super) async fn write(
 ) -> Result<Option<FiringRow>, Fault> {
     match resource {
         Resource::Application(application) => {
-            tx.run(put_group(environment, application.id.0, &LaneGroup::OPEN)).await?;
+            tx.run(put_group(environment, application.id.0, &LaneGroup::of_application(application))).await?;
         }
         Resource::Endpoint(endpoint) => {
             let (id, application, state) = (endpoint.id, endpoint.application, endpoint.lane_state().to_db());
             let create = CreateLane { environment, id, application, state };
             tx.run((create, SetLaneState { environment, id, state })).await?;
         }
-        Resource::EventType(_) | Resource::Integration(_) | Resource::EnvironmentPolicy(_) => {}
+        Resource::EventType(_)
+        | Resource::Integration(_)
+        | Resource::EnvironmentPolicy(_)
+        | Resource::PortalSettings(_) => {}
         Resource::Queue(queue) => {
             let id = everhook_core::queue::queue_id(environment, &queue.name);
             tx.run(put_group(environment, id, &LaneGroup::of(queue))).await?;

@@ -64,7 +64,9 @@ pub(super) fn is_full(tx: &Tx<'_>, environment: EnvironmentId, columns: &Columns
 /// Writes the narrow tables of a resource that was created or replaced; returns the state of a schedule.
 pub(super) fn write(tx: &Tx<'_>, environment: EnvironmentId, resource: &Resource) -> Result<Option<FiringRow>, Fault> {
     match resource {
-        Resource::Application(application) => open_group(tx, environment, application.id)?,
+        Resource::Application(application) => {
+            put_group(tx, environment, application.id.0, &LaneGroup::of_application(application))?;
+        }
         Resource::Endpoint(endpoint) => {
             touch_group(tx, environment, endpoint.application)?;
             let (id, application, state) =
@@ -72,7 +74,10 @@ pub(super) fn write(tx: &Tx<'_>, environment: EnvironmentId, resource: &Resource
             tx.conn.prepare_cached(CREATE_LANE)?.execute(params![environment.0, id, application, state])?;
             tx.conn.prepare_cached(SET_LANE_STATE)?.execute(params![environment.0, id, state])?;
         }
-        Resource::EventType(_) | Resource::Integration(_) | Resource::EnvironmentPolicy(_) => {}
+        Resource::EventType(_)
+        | Resource::Integration(_)
+        | Resource::EnvironmentPolicy(_)
+        | Resource::PortalSettings(_) => {}
         Resource::Queue(queue) => {
             put_group(tx, environment, queue_id(environment, &queue.name), &LaneGroup::of(queue))?;
         }
@@ -85,7 +90,7 @@ pub(super) fn write(tx: &Tx<'_>, environment: EnvironmentId, resource: &Resource
     Ok(None)
 }
 
-/// Opens the lane group of an application, or invalidates its cached endpoints.
+/// Opens the lane group of the hidden application, or invalidates its cached endpoints.
 pub(super) fn open_group(tx: &Tx<'_>, environment: EnvironmentId, application: ApplicationId) -> Result<(), Fault> {
     put_group(tx, environment, application.0, &LaneGroup::OPEN)
 }

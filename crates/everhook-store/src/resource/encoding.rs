@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use everhook_core::api_key::ApiKeyHash;
 use everhook_core::application::{Application, EnvironmentPolicy};
+use everhook_core::chat::Chat;
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::endpoint_auth::EndpointAuth;
 use everhook_core::event_type::EventType;
@@ -21,8 +22,9 @@ use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, Integratio
 use everhook_core::integration::Integration;
 use everhook_core::name::{Metadata, Name};
 use everhook_core::policy::{RateLimit, Settings, Switch, with_throttle_rate};
+use everhook_core::portal::{PortalLook, PortalSettings};
 use everhook_core::queue::{Queue, QueueState, Rate, Target, queue_id};
-use everhook_core::resource::{ResourceKind, environment_policy_id, event_type_id};
+use everhook_core::resource::{ResourceKind, environment_policy_id, event_type_id, portal_settings_id};
 use everhook_core::schedule::fire::ScheduleState;
 use everhook_core::signing::SigningKeys;
 use everhook_core::time::Timestamp;
@@ -61,6 +63,12 @@ struct ApplicationSpec {
     policy: Option<Settings>,
 }
 
+#[derive(Debug, Serialize, Deserialize)]
+struct PortalSpec {
+    #[serde(default)]
+    look: PortalLook,
+}
+
 #[derive(Serialize, Deserialize)]
 struct PolicySpec {
     #[serde(default, deserialize_with = "readable")]
@@ -88,6 +96,8 @@ struct EndpointSpec {
     policy: Option<Settings>,
     #[serde(default)]
     failing: Option<FailingForm>,
+    #[serde(default, deserialize_with = "readable")]
+    chat: Option<Chat>,
     version: u16,
     keys: KeysForm,
 }
@@ -158,6 +168,7 @@ impl Resource {
             Resource::Schedule(_) => ResourceKind::Schedule,
             Resource::Integration(_) => ResourceKind::Integration,
             Resource::EnvironmentPolicy(_) => ResourceKind::EnvironmentPolicy,
+            Resource::PortalSettings(_) => ResourceKind::PortalSettings,
         }
     }
 
@@ -170,6 +181,7 @@ impl Resource {
             Resource::Schedule(record) => of_schedule(record),
             Resource::Integration(integration) => of_integration(integration),
             Resource::EnvironmentPolicy(policy) => of_environment_policy(policy),
+            Resource::PortalSettings(settings) => of_portal_settings(settings),
         }
     }
 
@@ -183,6 +195,7 @@ impl Resource {
             ResourceKind::Schedule => Resource::Schedule(schedule_record(row, firing)?),
             ResourceKind::Integration => Resource::Integration(integration(row)?),
             ResourceKind::EnvironmentPolicy => Resource::EnvironmentPolicy(environment_policy(row)?),
+            ResourceKind::PortalSettings => Resource::PortalSettings(portal_settings(row)?),
         })
     }
 }
@@ -313,6 +326,25 @@ pub(crate) fn environment_policy(row: &ResourceRow) -> Result<EnvironmentPolicy,
     Ok(EnvironmentPolicy { settings, updated_at: row.updated_at, revision: row.revision })
 }
 
+fn of_portal_settings(settings: &PortalSettings) -> Columns {
+    Columns {
+        kind: ResourceKind::PortalSettings,
+        parent: Parent::NONE,
+        id: portal_settings_id(),
+        name: None,
+        state: 0,
+        revision: settings.revision,
+        // A member of `spec` that is absent would be kept from the old row, so the look is one member.
+        spec: json(&PortalSpec { look: settings.look.clone() }),
+        info: json(&Empty {}),
+    }
+}
+
+fn portal_settings(row: &ResourceRow) -> Result<PortalSettings, &'static str> {
+    let PortalSpec { look } = text(&row.spec, "spec")?;
+    Ok(PortalSettings { look, updated_at: row.updated_at, revision: row.revision })
+}
+
 fn of_endpoint(endpoint: &Endpoint) -> Columns {
     let spec = EndpointSpec {
         url: endpoint.url.clone(),
@@ -324,6 +356,7 @@ fn of_endpoint(endpoint: &Endpoint) -> Columns {
         throttle_rate: endpoint.throttle_rate,
         policy: endpoint.policy.as_deref().cloned(),
         failing: endpoint.failing.map(FailingForm::new),
+        chat: endpoint.chat.as_deref().cloned(),
         version: endpoint.version,
         keys: KeysForm::new(&endpoint.keys),
     };
@@ -357,6 +390,7 @@ pub(crate) fn endpoint(row: &ResourceRow) -> Result<Endpoint, &'static str> {
         auth: spec.auth.map(Arc::new),
         throttle_rate: spec.throttle_rate,
         policy: spec.policy.map(Arc::new),
+        chat: spec.chat.map(Arc::new),
         inherited: None,
         failing: spec.failing.map(FailingForm::read),
         metadata,

@@ -18,6 +18,7 @@ use everhook_core::once::Phase;
 use everhook_core::outcome::Class;
 use everhook_core::queue::{QueueState, Rate};
 use everhook_core::resource::ResourceKind;
+use everhook_core::right::KeyScope;
 use everhook_core::role::Role;
 use everhook_core::task::{TaskKind, TaskState, Trigger};
 use everhook_core::time::Timestamp;
@@ -201,6 +202,7 @@ coded!(
     GroupState,
     EndpointState,
     Intake,
+    KeyScope,
     LaneState,
     HoldKind,
     QueueState,

@@ -456,6 +456,16 @@ pub(super) async fn a_group_at_its_share_is_passed_over(fx: &Fixture) {
     assert_eq!(grant.tasks.len(), 1, "the group of another environment");
 }
 
+pub(super) async fn a_paused_environment_is_passed_over(fx: &Fixture) {
+    fx.endpoint().await;
+    fx.send().await;
+    let (session, capacity) = (fx.session().await, FixedCapacity::of(PLENTY));
+    let grant = fx.lease_with(LeaseAsk { paused: vec![fx.here], ..planned(fx, session, &capacity) }).await;
+    assert_eq!((grant.tasks.len(), grant.next_ready, capacity.left()), (0, None, PLENTY));
+    let grant = fx.lease_with(LeaseAsk { paused: vec![fx.there], ..planned(fx, session, &capacity) }).await;
+    assert_eq!(grant.tasks.len(), 1, "another environment is paused");
+}
+
 pub(super) async fn a_lease_goes_on_behind_lanes_that_its_node_refused(fx: &Fixture) {
     const BEHIND: usize = 4;
     // Two messages, because the fixture reads one page of attempts of each.

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use everhook_core::application::{Application, EnvironmentPolicy};
 use everhook_core::lifecycle::NextRow;
 use everhook_core::policy::{RateLimit, Settings, Switch};
+use everhook_core::portal::{PortalLook, PortalSettings};
 use everhook_core::scope::Scope;
 use everhook_store::catalog::{Locator, Replaced};
 use everhook_store::delivery::DeliveryFilter;
 use everhook_store::lease::Appended;
 use everhook_store::query;
+use everhook_store::resource::ResourceKey;
 use everhook_store::store::{Reads, Resources};
 
 use crate::conformance::deliveries;
@@ -45,6 +47,26 @@ pub(super) async fn a_delivery_has_the_policies_of_its_endpoint_and_application(
     assert_eq!(policies().await.1, Some(Settings { rate, ..timeout(4) }), "the default of each endpoint");
     change_application(fx, |application| (application.policy, application.throttle_rate) = (None, None)).await;
     assert_eq!(policies().await, (Some(timeout(3)), None));
+}
+
+pub(super) async fn paused_applications_are_listed(fx: &Fixture) {
+    let listed = async || {
+        let all = fx.other.read(query::PausedGroups {}).await.unwrap();
+        all.into_iter().filter(|(environment, _)| [fx.here, fx.there].contains(environment)).collect::<Vec<_>>()
+    };
+    let paused = |paused| Some(Arc::new(Settings { paused: Some(paused), ..Settings::default() }));
+    assert_eq!(listed().await, []);
+    change_application(fx, |application| application.policy = paused(true)).await;
+    assert_eq!(listed().await, [(fx.here, fx.application.0)]);
+    // A change of an endpoint does not resume its application.
+    fx.endpoint().await;
+    assert_eq!(listed().await, [(fx.here, fx.application.0)]);
+    change_application(fx, |application| application.policy = paused(false)).await;
+    assert_eq!(listed().await, []);
+    change_application(fx, |application| application.policy = paused(true)).await;
+    let key = ResourceKey::Application(fx.application);
+    assert!(fx.store.delete_resource(Scope::of(fx.here), key).await.unwrap().answer.is_done());
+    assert_eq!(listed().await, []);
 }
 
 pub(super) async fn an_environment_has_one_policy(fx: &Fixture) {
@@ -144,4 +166,21 @@ pub(super) async fn a_rate_limit_of_any_level_applies_and_a_change_takes_effect_
     let none = Settings { rate: Some(Switch::Off), ..Settings::default() };
     change(fx, endpoint, |endpoint| endpoint.policy = policy(none)).await;
     assert_eq!(leased().await, 8, "no limit");
+}
+
+pub(super) async fn an_environment_has_one_portal_look(fx: &Fixture) {
+    let find =
+        async |environment| fx.other.read(query::FindPortalSettings { scope: Scope::of(environment) }).await.unwrap();
+    assert_eq!(find(fx.here).await, None);
+    let look = PortalLook { name: Some("Osprey".to_owned()), accent: Some("#123456".to_owned()), ..Default::default() };
+    let first = PortalSettings { look: look.clone(), ..PortalSettings::default() };
+    let Replaced::Done(made) = fx.store.replace(Scope::of(fx.here), first.clone()).await.unwrap() else {
+        panic!("it exists by default")
+    };
+    assert_eq!((&made.look, made.revision), (&look, 1));
+    assert_eq!(fx.other.replace(Scope::of(fx.here), first).await.unwrap(), Replaced::Stale);
+    assert_eq!((find(fx.here).await.as_ref(), find(fx.there).await), (Some(&made), None));
+    let second = PortalSettings { look: PortalLook { name: Some("Kestrel".to_owned()), ..Default::default() }, ..made };
+    assert!(matches!(fx.store.replace(Scope::of(fx.here), second.clone()).await.unwrap(), Replaced::Done(_)));
+    assert_eq!(find(fx.here).await.map(|found| found.look), Some(second.look), "members that were left out are gone");
 }

@@ -169,6 +169,7 @@ fn ready_lanes(
         let open = feeds.get(&feed_of(tables, lane));
         open.is_some_and(|open| open.allowance.left() > 0 && open.lane_room(tables, ask, lane) > 0)
             && !ask.full_groups.contains(&grouped(lane, row).group)
+            && !ask.paused.contains(&lane.0)
     };
     let position =
         |(key, row): (&LaneKey, &LaneRow)| LanePosition { ready_at: row.ready_at(), environment: key.0, lane: key.1 };

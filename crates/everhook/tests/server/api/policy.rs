@@ -45,6 +45,18 @@ async fn clients_that_do_not_know_policies_keep_them_and_null_removes_them() {
 }
 
 #[tokio::test]
+async fn applications_and_environments_can_be_paused_and_only_endpoints_can_hold_while_disabled() {
+    let world = world().await;
+    let paused = async || world.get(&format!("{ENDPOINT}/policy")).await.json()["paused"].clone();
+    let (on, hold) = (r#"{"policy": {"paused": true}}"#, r#"{"policy": {"whileDisabled": "hold"}}"#);
+    assert_eq!(world.put("/environment/policy", r#"{"paused": true}"#).await.status, 200);
+    assert_eq!(paused().await, json!({"value": true, "from": "environment", "forEventType": false}));
+    assert_eq!(world.patch("/app/acme", on).await.status, 200);
+    assert_eq!(paused().await, json!({"value": true, "from": "application", "forEventType": false}));
+    insta::assert_snapshot!(world.patch("/app/acme", hold).await, @r#"422 {"detail":[{"loc":["body","policy","whileDisabled"],"msg":"is a setting of endpoints: set it there","type":"value_error"}]}"#);
+}
+
+#[tokio::test]
 async fn bad_policies_are_refused_by_field() {
     let world = world().await;
     let refused = async |policy: &str| world.patch(ENDPOINT, &format!(r#"{{"policy": {policy}}}"#)).await;

@@ -40,6 +40,7 @@ mod outbox_aside;
 mod outbox_elsewhere;
 mod outbox_examples;
 mod overview;
+mod pause;
 mod postgres;
 mod rate_limit;
 mod replicas;
