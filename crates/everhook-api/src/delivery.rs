@@ -70,9 +70,11 @@ pub(crate) struct DeliveryOut {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReasonOut {
     /// The reason. While pending: `scheduled` (waits for `deliverAt`), `retry`, `backOff` (the endpoint asked for a pause
-    /// or timed out), `queued` (due, waits for its turn) or `cancelRequested`. While held: `endpointDisabled`,
-    /// `endpointPaused`, `applicationPaused` or `environmentPaused`. While sending: `sending` or `cancelRequested`. Once dead: `exhausted` (no attempts left), `gone` (the receiver answered
-    /// 410) or `crashed`. At the end: `delivered`, `cancelled` or `endpointDeleted`. Later versions may add reasons.
+    /// or timed out), `rateLimit` (the rate limit of the endpoint is used up), `queued` (due, waits for its turn) or
+    /// `cancelRequested`. While held: `endpointDisabled`, `endpointPaused`, `applicationPaused` or `environmentPaused`.
+    /// While sending: `sending` or `cancelRequested`. Once dead: `exhausted` (no attempts left), `gone` (the receiver
+    /// answered 410) or `crashed`. At the end: `delivered`, `cancelled` or `endpointDeleted`. Later versions may add
+    /// reasons.
     #[schema(value_type = String, example = "retry")]
     kind: &'static str,
     /// The time until which the reason holds, if it is known.

@@ -49,6 +49,10 @@ pub(crate) struct PolicySchema {
     /// application and environment applies. Deliveries beyond it die at their next failure.
     #[schema(minimum = 0, maximum = 100)]
     retry_budget: Option<u32>,
+    /// Deliveries that may start in a period, for each endpoint and over all replicas: `{"count": 10, "seconds": 1}`, or
+    /// `"none"`. `throttleRate` is the same as a count per second.
+    #[schema(value_type = Option<Value>)]
+    rate: Option<()>,
     /// Seconds of failures alone after which the endpoint is disabled, 5 to 7776000, or `"none"` for never. Default: five
     /// days.
     #[schema(value_type = Option<Value>)]
@@ -130,6 +134,7 @@ pub(crate) struct EffectiveOut {
     final_statuses: SettingOut,
     retry_budget: SettingOut,
     timeout_seconds: SettingOut,
+    rate: SettingOut,
     disable_after_seconds: SettingOut,
     paused: SettingOut,
     while_disabled: SettingOut,
@@ -170,8 +175,7 @@ async fn effective(
         None => None,
     };
     let outer = api.read(query::FindEnvironmentPolicy { scope: Scope::of(at_endpoint.environment) }).await?;
-    let mut endpoint = at_endpoint.endpoint;
-    endpoint.inherited = application.policy;
+    let endpoint = at_endpoint.endpoint.inheriting(application.inherited());
     let server = ServerDefaults { retry: api.node.retry_policy().clone(), timeout: api.delivery_timeout };
     let levels = endpoint.levels(outer.as_ref().map(|policy| &policy.settings));
     let effective = levels.effective(event_type.as_ref(), &server);
@@ -294,7 +298,6 @@ fn check_honoured(settings: &Settings, level: Level) -> Result<(), Violation> {
         }
     }
     let unsupported = [
-        ("rate", settings.rate.is_some()),
         ("concurrency", settings.concurrency.is_some()),
         ("breaker", settings.breaker.is_some()),
         ("ordering", settings.ordering.is_some()),
@@ -316,6 +319,7 @@ impl EffectiveOut {
             final_statuses: effective.final_statuses.into(),
             retry_budget: effective.retry_budget.into(),
             timeout_seconds: effective.timeout.map(|timeout| timeout.as_secs()).into(),
+            rate: effective.rate.into(),
             disable_after_seconds: effective.disable_after.map(|after| after.map(|after| after.as_secs())).into(),
             paused: effective.paused.into(),
             while_disabled: effective.while_disabled.into(),

@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use crate::endpoint::{Endpoint, EndpointState};
 use crate::id::{ApplicationId, BadId, EndpointId, MessageId};
+use crate::lane::HoldKind;
 use crate::lifecycle::EndState;
 use crate::outcome::Class;
 use crate::task::TaskState;
@@ -159,6 +160,10 @@ pub enum Reason {
     BackOff {
         until: Timestamp,
     },
+    /// Due, but the rate limit of the endpoint is used up.
+    RateLimit {
+        until: Timestamp,
+    },
     /// Due, and waits for its turn.
     Queued,
     EndpointDisabled,
@@ -196,6 +201,8 @@ pub struct DeliveryFacts {
     pub leased_at: Option<Timestamp>,
     /// The lane starts no task before this time.
     pub hold_until: Option<Timestamp>,
+    /// Why the lane starts no task before that time.
+    pub hold_kind: HoldKind,
     /// The cancel flag of the open task.
     pub cancel: bool,
     /// The class of the last attempt.
@@ -234,7 +241,10 @@ pub fn reason(facts: &DeliveryFacts, now: Timestamp) -> Reason {
 fn waiting(facts: &DeliveryFacts, now: Timestamp) -> Reason {
     let due_at = facts.due_at.unwrap_or(now);
     match facts.hold_until {
-        Some(until) if until > due_at.max(now) => Reason::BackOff { until },
+        Some(until) if until > due_at.max(now) => match facts.hold_kind {
+            HoldKind::BackOff => Reason::BackOff { until },
+            HoldKind::RateLimit => Reason::RateLimit { until },
+        },
         _ if due_at <= now => Reason::Queued,
         _ if facts.last.is_some() => Reason::Retry { until: due_at },
         _ => Reason::Scheduled { until: due_at },
@@ -248,6 +258,7 @@ impl Reason {
             Reason::Scheduled { .. } => "scheduled",
             Reason::Retry { .. } => "retry",
             Reason::BackOff { .. } => "backOff",
+            Reason::RateLimit { .. } => "rateLimit",
             Reason::Queued => "queued",
             Reason::EndpointDisabled => "endpointDisabled",
             Reason::EndpointPaused => "endpointPaused",
@@ -267,7 +278,10 @@ impl Reason {
     /// The time until which the reason holds, as far as it is known.
     pub const fn until(self) -> Option<Timestamp> {
         match self {
-            Reason::Scheduled { until } | Reason::Retry { until } | Reason::BackOff { until } => Some(until),
+            Reason::Scheduled { until }
+            | Reason::Retry { until }
+            | Reason::BackOff { until }
+            | Reason::RateLimit { until } => Some(until),
             _ => None,
         }
     }
@@ -388,6 +402,7 @@ mod tests {
             due_at: None,
             leased_at: None,
             hold_until: None,
+            hold_kind: HoldKind::BackOff,
             cancel: false,
             last: None,
             ended_by_deletion: false,
@@ -409,6 +424,10 @@ mod tests {
         let retry = |facts: &mut DeliveryFacts| (facts.due_at, facts.last) = (at(101_000), Some(Class::Status));
         check(retry, "retry until 101000");
         check(|facts| (facts.due_at, facts.hold_until) = (at(99_000), at(105_000)), "backOff until 105000");
+        let limited = |facts: &mut DeliveryFacts| {
+            (facts.due_at, facts.hold_until, facts.hold_kind) = (at(99_000), at(105_000), HoldKind::RateLimit);
+        };
+        check(limited, "rateLimit until 105000");
         check(|facts| (facts.due_at, facts.hold_until) = (at(106_000), at(105_000)), "scheduled until 106000");
         check(|facts| (facts.due_at, facts.hold_until) = (at(99_000), at(98_000)), "queued");
         check(|facts| (facts.due_at, facts.cancel) = (at(101_000), true), "cancelRequested");

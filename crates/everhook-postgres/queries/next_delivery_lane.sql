@@ -48,7 +48,8 @@ resume as materialized (
     )
 ),
 locked as materialized (
-    select lane.environment, lane.id, lane.application, lane.state, lane.waiting, lane.floor, lane.ready_at
+    select lane.environment, lane.id, lane.application, lane.state, lane.waiting, lane.floor, lane.ready_at,
+        lane.hold_until
     from chosen
         join everhook.lane on lane.environment = any (array[chosen.environment])
             and lane.id = chosen.id

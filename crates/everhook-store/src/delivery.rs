@@ -13,6 +13,7 @@ use everhook_core::delivery::{
 };
 use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{ApplicationId, AttemptId, EndpointId, Id, MessageId, TaskId};
+use everhook_core::lane::HoldKind;
 use everhook_core::lifecycle::EndState;
 use everhook_core::limits::{ATTEMPT_SKEW_MAX, ID_SKEW_MAX, PAGE_BYTES_MAX};
 use everhook_core::message::Message;
@@ -158,6 +159,7 @@ pub struct DeliveryRecord {
     pub last: Option<LastAttempt>,
     /// The lane starts no task before this time.
     pub hold_until: Option<Timestamp>,
+    pub hold_kind: HoldKind,
 }
 
 /// The newest attempt of a delivery.
@@ -183,6 +185,7 @@ pub struct DeliveryRow {
     pub endpoint: Endpoint,
     pub deleted_at: Option<Timestamp>,
     pub hold_until: Option<Timestamp>,
+    pub hold_kind: Option<HoldKind>,
     pub open: Option<OpenTask>,
     pub last: Option<LastAttempt>,
 }
@@ -200,8 +203,9 @@ impl DeliveryRecord {
             (None, None) => return None,
         };
         let state = delivery::state(trace, presence);
-        let DeliveryRow { message, endpoint, last, hold_until, .. } = row;
-        Some(DeliveryRecord { message, endpoint, presence, state, open, last, hold_until })
+        let DeliveryRow { message, endpoint, last, hold_until, hold_kind, .. } = row;
+        let hold_kind = hold_kind.unwrap_or_default();
+        Some(DeliveryRecord { message, endpoint, presence, state, open, last, hold_until, hold_kind })
     }
 
     /// Holds a waiting delivery under a pause of its application or environment.
@@ -227,6 +231,7 @@ impl DeliveryRecord {
             due_at: task.map(|task| task.due_at),
             leased_at: self.open.and_then(|open| open.holder).map(|holder| holder.since),
             hold_until: self.hold_until,
+            hold_kind: self.hold_kind,
             cancel: task.is_some_and(|task| task.cancel),
             last: self.last.as_ref().filter(of_this_life).map(|last| last.class),
             ended_by_deletion: self.last.as_ref().is_some_and(|last| last.note == ENDPOINT_DELETED.as_bytes()),

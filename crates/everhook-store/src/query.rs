@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use everhook_core::api_key::{ApiKeyHash, KeyRecord, KeyScope};
+use everhook_core::api_key::{ApiKeyHash, KeyRecord};
 use everhook_core::application::{Application, Environment, EnvironmentPolicy};
 use everhook_core::delivery::DeliveryKey;
 use everhook_core::egress::EgressPause;
@@ -163,8 +163,8 @@ queries! {
     lookup PausedGroups {} -> Vec<(EnvironmentId, Id)>;
     /// Every API key, even a revoked one, oldest first.
     lookup Keys {} -> Vec<KeyRecord>;
-    /// The permissions of an API key; none if it is unknown or revoked.
-    lookup FindKey { hash: ApiKeyHash } -> Option<KeyScope>;
+    /// An API key; none if it is unknown or revoked. The caller checks its expiry.
+    lookup FindKey { hash: ApiKeyHash } -> Option<KeyRecord>;
     /// The keys that sign application tokens, newest first.
     lookup TokenKeys {} -> Vec<TokenKey>;
     /// The time at which an application token ends before it expires; none if no record ends it.

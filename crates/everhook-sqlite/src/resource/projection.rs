@@ -6,7 +6,7 @@ use everhook_core::resource::ResourceKind;
 use everhook_core::schedule::fire::ScheduleState;
 use everhook_core::time::Timestamp;
 use everhook_store::queue::LaneGroup;
-use everhook_store::resource::encoding::Columns;
+use everhook_store::resource::encoding::{Columns, RateHolds};
 use everhook_store::resource::{Parent, Resource};
 use everhook_store::sql::rows::FiringRow;
 use everhook_store::statement;
@@ -26,11 +26,15 @@ statement! {
         rate_us: Option<Rate>, pushes: bool, now: Timestamp,
     };
     TouchLaneGroup = "touch_lane_group" { environment: EnvironmentId, id: Id };
+    TouchEnvironmentGroup = "touch_environment_group" { environment: EnvironmentId };
     DeleteLaneGroup = "delete_lane_group" { environment: EnvironmentId, id: Id };
     CountResource = "count_resource" {
         environment: EnvironmentId, kind: ResourceKind, parent: Parent, limit: usize,
     } -> Option<usize>;
     CloseLane = "close_lane" { environment: EnvironmentId, id: Id };
+    ReleaseLaneRate = "release_lane_rate" {
+        environment: EnvironmentId, low: Id, high: Id, application: Option<Id>,
+    };
     PutSchedule = "put_schedule" {
         environment: EnvironmentId, id: ScheduleId, next: Option<Timestamp>, queued: Option<Timestamp>,
         look_at: Timestamp,
@@ -97,6 +101,15 @@ pub(super) fn close_lanes(tx: &Tx<'_>, environment: EnvironmentId, endpoints: &[
         run(tx.conn, CloseLane { environment, id: *id })?;
     }
     Ok(())
+}
+
+/// Ends the holds of a rate limit that has changed. A rate of the environment is cached with the endpoints.
+pub(super) fn release_rates(tx: &Tx<'_>, environment: EnvironmentId, changed: &Columns) -> Result<(), Fault> {
+    if changed.kind == ResourceKind::EnvironmentPolicy {
+        run(tx.conn, TouchEnvironmentGroup { environment })?;
+    }
+    let RateHolds { low, high, application } = RateHolds::of(changed);
+    run(tx.conn, ReleaseLaneRate { environment, low, high, application }).map(drop)
 }
 
 pub(super) fn delete_schedule(tx: &Tx<'_>, environment: EnvironmentId, id: Id) -> Result<(), Fault> {

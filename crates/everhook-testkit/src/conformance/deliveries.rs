@@ -25,12 +25,12 @@ use crate::conformance::fixture::{Fixture, HOUR, PLENTY, name, new_application, 
 const LATER: NextRow = NextRow::Pending { due_in: HOUR };
 const NOW: NextRow = NextRow::Pending { due_in: Duration::ZERO };
 
-fn all(fx: &Fixture) -> DeliveryFilter {
+pub(super) fn all(fx: &Fixture) -> DeliveryFilter {
     let slice = Slice { after: None, order: Order::Ascending, limit: PLENTY };
     DeliveryFilter::of(Some(fx.application), slice, PLENTY)
 }
 
-async fn list(fx: &Fixture, filter: DeliveryFilter) -> Piece<DeliveryRecord, DeliveryKey> {
+pub(super) async fn list(fx: &Fixture, filter: DeliveryFilter) -> Piece<DeliveryRecord, DeliveryKey> {
     fx.other.read(query::Deliveries { scope: Scope::of(fx.here), filter }).await.unwrap()
 }
 

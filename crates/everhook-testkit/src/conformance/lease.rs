@@ -254,7 +254,7 @@ pub(super) async fn a_disabled_endpoint_keeps_its_deliveries_until_it_is_enabled
 }
 
 /// Changes an endpoint of this environment.
-async fn change(fx: &Fixture, id: EndpointId, change: impl FnOnce(&mut Endpoint)) {
+pub(super) async fn change(fx: &Fixture, id: EndpointId, change: impl FnOnce(&mut Endpoint)) {
     let find = query::FindEndpoint { scope: AppScope::of(fx.here, fx.application), locator: Locator::Id(id) };
     let mut endpoint = fx.store.read(find).await.unwrap().expect("it was created");
     change(&mut endpoint);

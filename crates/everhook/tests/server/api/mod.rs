@@ -22,6 +22,7 @@ mod integration;
 mod isolation;
 mod job;
 mod jobs;
+mod key;
 mod message;
 mod message_batch;
 mod node;

@@ -70,6 +70,26 @@ async fn bad_policies_are_refused_by_field() {
     insta::assert_snapshot!(refused(r#"{"eventTypes": {"a": {"rate": 1}}}"#).await, @r#"422 {"detail":[{"loc":["body","policy","eventTypes","a","rate"],"msg":"is not a setting","type":"value_error"}]}"#);
     insta::assert_snapshot!(refused(r#"{"legacySignature": {"header": "webhook-id"}}"#).await, @r#"422 {"detail":[{"loc":["body","policy","legacySignature","header"],"msg":"must not be a header that every delivery has","type":"value_error"}]}"#);
     insta::assert_snapshot!(refused(r#"{"concurrency": 3}"#).await, @r#"422 {"detail":[{"loc":["body","policy","concurrency"],"msg":"is not supported by this version","type":"value_error"}]}"#);
+    insta::assert_snapshot!(refused(r#"{"rate": {"count": 0, "seconds": 1}}"#).await, @"");
+    insta::assert_snapshot!(refused(r#"{"rate": {"count": 1}}"#).await, @"");
+    insta::assert_snapshot!(refused(r#"{"rate": 5}"#).await, @"");
+    insta::assert_snapshot!(world.put("/environment/policy", r#"{"rate": {"count": 1, "seconds": 86401}}"#).await, @"");
     insta::assert_snapshot!(world.put("/environment/policy", r#"{"timeoutSeconds": 0}"#).await, @r#"422 {"detail":[{"loc":["body","timeoutSeconds"],"msg":"must be 1 to 120","type":"value_error"}]}"#);
     insta::assert_snapshot!(world.put("/environment/policy", "[]").await, @r#"422 {"detail":[{"loc":["body"],"msg":"invalid type: sequence, expected a JSON object at line 1 column 0","type":"value_error.jsondecode"}]}"#);
+}
+
+#[tokio::test]
+async fn a_throttle_rate_is_a_rate_of_its_level() {
+    let world = world().await;
+    let rate = async || world.get(&format!("{ENDPOINT}/policy")).await.json()["rate"].clone();
+    assert_eq!(rate().await, json!({ "value": null, "from": "server", "forEventType": false }));
+    assert_eq!(world.put("/environment/policy", r#"{"rate": {"count": 9, "seconds": 60}}"#).await.status, 200);
+    assert_eq!(rate().await["from"], "environment");
+    assert_eq!(world.patch("/app/acme", r#"{"throttleRate": 7}"#).await.status, 200);
+    let per_second = |count| json!({ "count": count, "seconds": 1 });
+    assert_eq!((rate().await["value"].clone(), rate().await["from"].clone()), (per_second(7), json!("application")));
+    assert_eq!(world.patch(ENDPOINT, r#"{"throttleRate": 5}"#).await.status, 200);
+    assert_eq!((rate().await["value"].clone(), rate().await["from"].clone()), (per_second(5), json!("endpoint")));
+    assert_eq!(world.patch(ENDPOINT, r#"{"policy": {"rate": "none"}}"#).await.status, 200);
+    assert_eq!(rate().await["value"], json!(null), "the policy outranks the older field");
 }

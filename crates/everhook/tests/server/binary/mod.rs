@@ -42,6 +42,7 @@ mod outbox_examples;
 mod overview;
 mod pause;
 mod postgres;
+mod rate_limit;
 mod replicas;
 mod retry;
 mod rolling;
