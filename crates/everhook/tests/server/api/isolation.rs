@@ -95,7 +95,7 @@ fn is_of_jobs(path: &str) -> bool {
 
 /// An application with one of everything.
 struct Everything {
-    slots: [(&'static str, String); 11],
+    slots: [(&'static str, String); 12],
 }
 
 impl Everything {
@@ -117,6 +117,7 @@ impl Everything {
             ("/operational-webhook/endpoint/{endpoint_id}", format!("/operational-webhook/endpoint/{operational}")),
             ("{app_id}", application),
             ("{integ_id}", integration),
+            ("{key_id}", world.post("/key", r#"{"name": "k", "scope": "read"}"#).await.created()),
             ("{endpoint_id}", endpoint),
             ("{msg_id}", message),
             ("{attempt_id}", attempt),
