@@ -13,6 +13,7 @@ mod auth;
 mod background_task;
 mod batch;
 mod bounds;
+mod chat;
 mod cors;
 mod dashboard;
 mod delivery;

@@ -277,7 +277,7 @@ async fn top_endpoints(
             app_id: application.id,
             app_name: application.name.clone(),
             endpoint_id: *id,
-            url: endpoint.url.clone(),
+            url: endpoint.shown_url(),
             failures,
             class: class.as_str(),
             last_failure_at: last_at,

@@ -25,7 +25,7 @@ use crate::idempotency::{self, Keyed};
 use crate::state::{Api, ApiConfig};
 use crate::strict::{self, Known, KnownByRoute};
 use crate::{
-    application, attempt, background_task, batch, bounds, cors, dashboard, delivery, delivery_steer, destination,
+    application, attempt, background_task, batch, bounds, chat, cors, dashboard, delivery, delivery_steer, destination,
     directory, document, endpoint, endpoint_auth, endpoint_headers, endpoint_message, endpoint_replay, endpoint_secret,
     endpoint_stats, environment, event_type, event_type_import, example, failure_group, filter, health, integration,
     job, job_end, key, message, message_batch, message_content, node, once, operational_webhook, outbox, overview,
@@ -73,6 +73,7 @@ pub(crate) fn all() -> Routes {
         .merge(environment::routes())
         .merge(policy::routes())
         .merge(filter::routes())
+        .merge(chat::routes())
         .merge(message::routes())
         .merge(message_batch::routes())
         .merge(precheck::routes())

@@ -36,6 +36,8 @@ pub struct ApiConfig {
     pub embed_origins: Vec<String>,
     /// Origins of pages that may call the routes of application tokens; `*` for every origin.
     pub cors_origins: Vec<String>,
+    /// Further hosts of chat endpoints, beside those of the platforms.
+    pub chat_hosts: Vec<String>,
     /// The kind of signing key for endpoints that are created without a secret.
     pub default_signature: SignatureKind,
     /// The rules for the URLs of endpoints and targets.
@@ -65,6 +67,7 @@ pub(crate) struct Api {
     pub(crate) public_url: Option<String>,
     pub(crate) tls: bool,
     pub(crate) embed_origins: Vec<String>,
+    pub(crate) chat_hosts: Vec<String>,
     pub(crate) keys: Recent<ApiKeyHash, Arc<KeyRecord>>,
     pub(crate) key_uses: KeyUses,
     pub(crate) failures: Failures,
@@ -90,6 +93,7 @@ impl Api {
             public_url: config.public_url,
             tls: config.tls,
             embed_origins: config.embed_origins,
+            chat_hosts: config.chat_hosts,
             keys: Recent::default(),
             key_uses: KeyUses::default(),
             failures: Failures::new(config.auth_failures_per_minute),

@@ -8,6 +8,7 @@ pub mod application;
 pub mod background;
 pub mod batch;
 pub mod capability;
+pub mod chat;
 pub mod delivery;
 pub mod dispatch;
 pub mod draft;

@@ -120,21 +120,19 @@ impl Node {
         let (is_queue, enables) = match &changed.resource {
             Resource::Queue(_) => (true, false),
             Resource::Endpoint(endpoint) => (false, endpoint.lane_state() == LaneState::Open),
-            Resource::Application(_)
-            | Resource::EventType(_)
-            | Resource::Schedule(_)
-            | Resource::Integration(_)
-            | Resource::EnvironmentPolicy(_) => (false, false),
+            // A new rate limit may let deliveries go.
+            Resource::Application(_) | Resource::EnvironmentPolicy(_) => (false, true),
+            Resource::EventType(_) | Resource::Schedule(_) | Resource::Integration(_) => (false, false),
         };
-        let is_policy = matches!(changed.resource, Resource::EnvironmentPolicy(_));
+        let is_policy = matches!(changed.resource, Resource::EnvironmentPolicy(_) | Resource::Application(_));
         let replaced = self.counted(self.store.replace_resource(scope, changed).await?).map(of_kind);
         let is_done = matches!(replaced, Replaced::Done(_));
         if is_done && is_queue {
             self.queue_changed();
         }
-        if is_done && is_policy {
-            // Other nodes read the change at their next interval.
-            self.policies.read(&*self.store).await;
+        if is_done && is_policy && self.delivers {
+            // Other nodes read the change at their next interval; so does this one, if the store does not respond.
+            let _ = self.read_policies().await;
         }
         if is_done && enables {
             self.wakeups.hint_deliveries();

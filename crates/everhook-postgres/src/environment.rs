@@ -17,6 +17,7 @@ statement! {
     FindEnvironment = "find_environment" { org: OrgId } -> Option<Environment>;
     ListEnvironment = "list_environment" {} -> Vec<Environment>;
     ListEnvironmentPolicy = "list_environment_policy" { id: Id } -> Vec<(EnvironmentId, EnvironmentPolicy)>;
+    ListPausedGroup = "list_paused_group" {} -> Vec<(EnvironmentId, Id)>;
     CreateKey<'a> = "create_key" {
         id: KeyId, hash: &'a [u8], hint: &'a str, name: &'a str, environment: Option<EnvironmentId>,
         application: Option<ApplicationId>, scope: KeyScope, rights: i16, expires_at: Option<Timestamp>,
@@ -46,6 +47,10 @@ impl PostgresStore {
         &self,
     ) -> Result<Vec<(EnvironmentId, EnvironmentPolicy)>, Fault> {
         self.database.read(ListEnvironmentPolicy { id: environment_policy_id() }).await
+    }
+
+    pub(crate) async fn list_paused_groups_once(&self) -> Result<Vec<(EnvironmentId, Id)>, Fault> {
+        self.database.read(ListPausedGroup {}).await
     }
 
     pub(crate) async fn create_key_once(&self, key: &NewKey) -> Result<(), Fault> {

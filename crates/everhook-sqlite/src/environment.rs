@@ -19,6 +19,7 @@ statement! {
     FindEnvironment = "find_environment" { org: OrgId } -> Option<Environment>;
     ListEnvironment = "list_environment" {} -> Vec<Environment>;
     ListEnvironmentPolicy = "list_environment_policy" { id: Id } -> Vec<(EnvironmentId, EnvironmentPolicy)>;
+    ListPausedGroup = "list_paused_group" {} -> Vec<(EnvironmentId, Id)>;
     CreateKey<'a> = "create_key" {
         id: KeyId, hash: &'a [u8], hint: &'a str, name: &'a str, environment: Option<EnvironmentId>,
         application: Option<ApplicationId>, scope: KeyScope, rights: i16, expires_at: Option<Timestamp>, now: Timestamp,
@@ -40,6 +41,10 @@ pub(crate) fn list(conn: &Connection) -> Result<Vec<Environment>, Fault> {
 
 pub(crate) fn list_policies(conn: &Connection) -> Result<Vec<(EnvironmentId, EnvironmentPolicy)>, Fault> {
     run(conn, ListEnvironmentPolicy { id: environment_policy_id() })
+}
+
+pub(crate) fn list_paused_groups(conn: &Connection) -> Result<Vec<(EnvironmentId, Id)>, Fault> {
+    run(conn, ListPausedGroup {})
 }
 
 pub(crate) fn create_key(tx: &Tx<'_>, key: &NewKey) -> Result<(), Fault> {

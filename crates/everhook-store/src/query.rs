@@ -16,7 +16,7 @@ use everhook_core::egress::EgressPause;
 use everhook_core::endpoint::{Endpoint, EndpointKey};
 use everhook_core::event_type::EventType;
 use everhook_core::id::{
-    ApplicationId, AttemptId, BatchId, EndpointId, EnvironmentId, IntegrationId, JobId, MessageId, ScheduleId,
+    ApplicationId, AttemptId, BatchId, EndpointId, EnvironmentId, Id, IntegrationId, JobId, MessageId, ScheduleId,
     SessionId,
 };
 use everhook_core::integration::Integration;
@@ -159,6 +159,8 @@ queries! {
     lookup FindEnvironmentPolicy { scope: Scope } -> Option<EnvironmentPolicy>;
     /// The delivery policies of all environments that have one.
     lookup EnvironmentPolicies {} -> Vec<(EnvironmentId, EnvironmentPolicy)>;
+    /// Lists the paused applications and queues of all environments, by the ids of their lane groups.
+    lookup PausedGroups {} -> Vec<(EnvironmentId, Id)>;
     /// Every API key, even a revoked one, oldest first.
     lookup Keys {} -> Vec<KeyRecord>;
     /// An API key; none if it is unknown or revoked. The caller checks its expiry.

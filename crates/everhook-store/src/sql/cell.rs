@@ -11,7 +11,7 @@ use everhook_core::id::{
     ScheduleId, SessionId, TaskId, TokenKeyId,
 };
 use everhook_core::job::Priority;
-use everhook_core::lane::LaneState;
+use everhook_core::lane::{HoldKind, LaneState};
 use everhook_core::lifecycle::EndState;
 use everhook_core::name::Name;
 use everhook_core::once::Phase;
@@ -204,6 +204,7 @@ coded!(
     Intake,
     KeyScope,
     LaneState,
+    HoldKind,
     QueueState,
     ResourceKind,
     Role,

@@ -10,6 +10,7 @@ use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{ApplicationId, BatchId, EnvironmentId, Id, JobId, KeyId, SessionId};
 use everhook_core::job::report::{KeptResult, Progress};
 use everhook_core::job::{Job, Priority};
+use everhook_core::lane::HoldKind;
 use everhook_core::lifecycle::EndState;
 use everhook_core::message::Message;
 use everhook_core::name::{Metadata, Name};
@@ -174,14 +175,21 @@ row! { EndpointCounts in "attempt" { succeeded, failed, cancelled, pending, send
 
 /// A message and its endpoint, the time of the endpoint's deletion, the hold of its lane, the newest open task and the
 /// newest attempt.
-type DeliveryCells = (Message, Endpoint, Option<Timestamp>, Option<Timestamp>, Option<OpenTask>, Option<LastAttempt>);
+type DeliveryCells = (
+    Message,
+    Endpoint,
+    Option<Timestamp>,
+    (Option<Timestamp>, Option<HoldKind>),
+    Option<OpenTask>,
+    Option<LastAttempt>,
+);
 
 impl Read for DeliveryRecord {
     const WIDTH: usize = DeliveryCells::WIDTH;
 
     fn read<C: Cells>(cells: &mut C, column: &'static str) -> Result<Self, C::Fault> {
-        let (message, endpoint, deleted_at, hold_until, open, last) = DeliveryCells::read(cells, column)?;
-        let row = DeliveryRow { message, endpoint, deleted_at, hold_until, open, last };
+        let (message, endpoint, deleted_at, (hold_until, hold_kind), open, last) = DeliveryCells::read(cells, column)?;
+        let row = DeliveryRow { message, endpoint, deleted_at, hold_until, hold_kind, open, last };
         DeliveryRecord::new(row).ok_or_else(|| cells.corrupt("end_state"))
     }
 

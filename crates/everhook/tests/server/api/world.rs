@@ -151,6 +151,7 @@ async fn start(store: Arc<dyn Store>, ids: &Arc<Ids>, role: Role, jobs: bool) ->
         wakeups: false,
         jobs: Some(JobsConfig { enabled: jobs, schedules: false, ..JobsConfig::default() }),
         retention: Ages::default(),
+        public_url: None,
     };
     Node::start(store, None, Arc::clone(ids), Entropy::seeded(1), config).await.unwrap()
 }
@@ -190,6 +191,7 @@ impl World {
             tls: false,
             cors_origins: vec!["*".to_owned()],
             embed_origins: vec!["https://app.example.com".to_owned()],
+            chat_hosts: vec!["127.0.0.1".to_owned()],
             default_signature: switches.signature,
             egress,
             version: "1.2.3",
