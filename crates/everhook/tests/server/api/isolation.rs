@@ -10,7 +10,8 @@ use crate::api::world::{Call, World};
 /// A body that every route reads.
 const BODY: &str = r#"{"name": "x", "url": "https://example.com/", "eventType": "a", "payload": {}, "description": "d",
     "headers": {}, "since": "2026-01-01T00:00:00Z", "until": "2026-01-02T00:00:00Z", "after": "2026-01-01T00:00:00Z",
-    "messages": [{"eventType": "a", "payload": {}}], "type": "pollingEndpoint", "spec": {"webhooks": {"b": {}}}}"#;
+    "messages": [{"eventType": "a", "payload": {}}], "type": "pollingEndpoint", "scope": "read",
+    "spec": {"webhooks": {"b": {}}}}"#;
 
 /// An operation of the document.
 struct Operation {
