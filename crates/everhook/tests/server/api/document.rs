@@ -123,6 +123,8 @@ fn the_document_lists_every_route() {
 /api/v1/job/{job_id}/progress post
 /api/v1/job/{job_id}/retry post
 /api/v1/job/{job_id}/snooze post
+/api/v1/key get post
+/api/v1/key/{key_id} delete get
 /api/v1/lookup/{id} get
 /api/v1/message get
 /api/v1/node get
