@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use everhook_chat::notice::Facts;
+use everhook_chat::notice::ChatFacts;
 use everhook_chat::post::{Post, post};
 use everhook_chat::reply::judge;
 use everhook_chat::template;
@@ -84,7 +84,7 @@ pub(crate) struct ChatTemplate {
     #[schema(max_length = 2048)]
     description: Option<String>,
     /// Labelled values. Default: the members of the payload.
-    #[schema(max_items = 10)]
+    #[schema(max_items = 10, example = json!([{ "name": "Stage", "value": "{{ payload.stage }}" }]))]
     fields: Option<Vec<ChatField>>,
     /// Renders to an absolute URL. Default: the message in the dashboard, if the server has a public URL.
     #[schema(max_length = 2048)]
@@ -256,7 +256,7 @@ impl Trial {
         let now = api.now();
         let removed = || ApiError::bad_request("payload_removed", "The payload of this message was removed.");
         let payload = self.message.payload_at(now).ok_or_else(removed)?;
-        let facts = Facts { message: &self.message, payload, public_url: api.public_url.as_deref() };
+        let facts = ChatFacts { message: &self.message, payload, public_url: api.public_url.as_deref() };
         Ok(post(&self.chat, &self.url, &facts, now))
     }
 }

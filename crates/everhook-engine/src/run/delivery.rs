@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use everhook_chat::notice::Facts;
+use everhook_chat::notice::ChatFacts;
 use everhook_chat::post::post;
 use everhook_chat::reply::judge;
 use everhook_core::dispatch::health::Sign;
@@ -275,7 +275,7 @@ impl Deliverer {
     ) -> Result<Outgoing, SendFailure> {
         let patience = policy.and_then(|policy| policy.timeout);
         if let Some(chat) = &endpoint.chat {
-            let facts = Facts { message, payload: &body, public_url: self.node.config.public_url.as_deref() };
+            let facts = ChatFacts { message, payload: &body, public_url: self.node.config.public_url.as_deref() };
             // Platforms compare the timestamp of a signature with their own clocks.
             let now = self.node.clock.now().minus(self.node.store.ahead());
             let post = post(chat, &endpoint.url, &facts, now);

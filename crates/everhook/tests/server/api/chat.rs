@@ -71,7 +71,7 @@ async fn bad_rooms_are_refused_by_name() {
     );
     assert_eq!(
         refused(chat(json!({ "eventTypes": { "a.b": { "title": "{{ payload." } } }))).await,
-        r#"["body","chat","eventTypes","a.b","title"] syntax error: unexpected end of input, expected identifier in line 1"#
+        r#"["body","chat","eventTypes","a.b","title"] syntax error: unexpected end of input, expected identifier or integer in line 1"#
     );
     assert_eq!(
         refused(chat(json!({ "template": { "title": "{% set a = 1 %}" } }))).await,
