@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use everhook_core::endpoint::{EndpointKey, EndpointState};
+use everhook_core::failing::Failing;
 use everhook_core::id::{
     ApplicationId, BackgroundTaskId, BatchId, EndpointId, EnvironmentId, JobId, MessageId, SERVER_ENVIRONMENT,
 };
@@ -41,7 +42,8 @@ pub(crate) struct PlacedEndpointOut {
     /// `enabled`, `disabled` or `gone`.
     #[schema(value_type = String)]
     state: &'static str,
-    /// Why the endpoint gets no deliveries: `user` disabled it, or the `receiver` answered 410. Null if it is enabled.
+    /// Why the endpoint gets no deliveries: `user` disabled it, the `receiver` answered 410, or all attempts were
+    /// `failures` for too long. Null if it is enabled.
     #[schema(value_type = Option<String>)]
     reason: Option<&'static str>,
 }
@@ -146,7 +148,10 @@ impl From<PlacedEndpoint> for PlacedEndpointOut {
         let (state, reason) = match endpoint.state {
             EndpointState::Enabled => ("enabled", None),
             EndpointState::Disabled => ("disabled", Some("user")),
-            EndpointState::Gone => ("gone", Some("receiver")),
+            EndpointState::Gone => match endpoint.failing {
+                Some(Failing { disabled_at: Some(_), .. }) => ("disabled", Some("failures")),
+                _ => ("gone", Some("receiver")),
+            },
         };
         let (app_id, app_name, app_uid) = (application.id, application.name, application.uid);
         PlacedEndpointOut { endpoint: endpoint.into(), app_id, app_name, app_uid, state, reason }

@@ -17,6 +17,7 @@ use everhook_core::operational::OperationalEvent;
 use everhook_core::policy::Settings;
 use everhook_core::policy::effective::Level;
 use everhook_core::poll::POLL_URL;
+use everhook_core::right::Right;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::signing::{SigningKey, SigningKeys};
 use everhook_core::time::Timestamp;
@@ -29,7 +30,9 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::auth::{self, Caller};
 use crate::chat::{self, ChatIn, ChatOut};
+use crate::endpoint_auth;
 use crate::endpoint_headers;
 use crate::endpoint_secret;
 use crate::error::ApiError;
@@ -73,7 +76,7 @@ pub(crate) struct EndpointIn {
     #[serde(default, deserialize_with = "input::present")]
     #[schema(value_type = Option<String>, max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$")]
     pub(crate) uid: Option<Option<String>>,
-    /// Deliveries per second. The value is stored and returned, but does not limit deliveries yet.
+    /// Deliveries per second, over all replicas. A `rate` in the policy outranks it.
     #[schema(minimum = 1)]
     pub(crate) throttle_rate: Option<u16>,
     /// The older name of `throttleRate`.
@@ -120,6 +123,10 @@ pub(crate) struct EndpointOut {
     /// The expression that messages for the endpoint satisfy.
     #[serde(skip_serializing_if = "Option::is_none")]
     filter: Option<String>,
+    /// The first failure, if all attempts have failed for some time. See `disableAfterSeconds` in the policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    failing_since: Option<Timestamp>,
     /// The text of a chat endpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     chat: Option<ChatOut>,
@@ -141,7 +148,7 @@ pub(crate) struct EndpointCommonOut {
     disabled: bool,
     #[schema(value_type = Option<String>)]
     uid: Option<Name>,
-    /// Deliveries per second. The value does not limit deliveries yet.
+    /// Deliveries per second.
     throttle_rate: Option<u16>,
     #[schema(deprecated)]
     rate_limit: Option<u16>,
@@ -224,6 +231,7 @@ async fn get(AtEndpoint { endpoint, .. }: AtEndpoint) -> Json<EndpointOut> {
 )]
 async fn put(
     State(api): State<Arc<Api>>,
+    caller: Caller,
     InApplication { environment, application }: InApplication,
     PathParams(EndpointPath { endpoint_id }): PathParams<EndpointPath>,
     input: Input,
@@ -235,7 +243,11 @@ async fn put(
         wanted.uid = Some(Some(uid.as_str().to_owned()));
     }
     let checks = Checks::of(&api, environment, &wanted).await?;
-    let change = |old: Endpoint| Ok(wanted.clone().check(&checks, application.id, Some(old))?);
+    let change = |old: Endpoint| {
+        let url = old.url.clone();
+        let new = wanted.clone().check(&checks, application.id, Some(old))?;
+        auth::check_url(&caller.rights, Some(&url), Some(&new.url)).map(|()| new)
+    };
     let place = (application.id, locator);
     if let Some(changed) = resource::change(&api, environment, &place, None, change).await? {
         return Ok((StatusCode::OK, Json(changed.into())));
@@ -243,6 +255,7 @@ async fn put(
     if let Locator::Id(_) = place.1 {
         return Err(scope::no_endpoint(&endpoint_id));
     }
+    caller.rights.need(Right::ChangeUrl)?;
     let new = NewEndpoint { endpoint: wanted.check(&checks, application.id, None)?, max: api.endpoints_max };
     let new = resource::create(&api, environment, new, None).await?.done()?;
     Ok((StatusCode::CREATED, Json(new.into())))
@@ -254,7 +267,12 @@ async fn put(
     params(ApplicationPath, EndpointPath), request_body(content = ref("#/components/schemas/EndpointPatch")),
     responses((status = 200, body = EndpointOut))
 )]
-async fn patch(State(api): State<Arc<Api>>, at: AtEndpoint, input: Input) -> Result<Json<EndpointOut>, ApiError> {
+async fn patch(
+    State(api): State<Arc<Api>>,
+    caller: Caller,
+    at: AtEndpoint,
+    input: Input,
+) -> Result<Json<EndpointOut>, ApiError> {
     let base = Members::of::<EndpointIn>(&at.endpoint);
     let wanted = input.merged::<EndpointIn>(&base)?;
     // A success response would claim a change that this route does not make.
@@ -266,8 +284,9 @@ async fn patch(State(api): State<Arc<Api>>, at: AtEndpoint, input: Input) -> Res
     }
     let checks = Checks::of(&api, at.environment, &wanted).await?;
     let change = |old: Endpoint| {
-        let base = Members::of::<EndpointIn>(&old);
-        Ok(input.merged::<EndpointIn>(&base)?.check(&checks, at.application, Some(old))?)
+        let (base, url) = (Members::of::<EndpointIn>(&old), old.url.clone());
+        let new = input.merged::<EndpointIn>(&base)?.check(&checks, at.application, Some(old))?;
+        auth::check_url(&caller.rights, Some(&url), Some(&new.url)).map(|()| new)
     };
     let place = (at.application, Locator::Id(at.endpoint.id));
     let changed = resource::change(&api, at.environment, &place, None, change).await?;
@@ -335,6 +354,8 @@ impl Checks<'_> {
             throttle_rate: None,
             policy: None,
             inherited: None,
+            auth: None,
+            failing: None,
             chat: None,
             filter: None,
             metadata: Metadata::new(),
@@ -410,7 +431,8 @@ fn secret_is_rotated() -> Violation {
     violation::at("secret").breaks("cannot be changed here: use POST …/secret/rotate")
 }
 
-/// Returns the state after a change of `disabled`. An endpoint that answered 410 stays gone until it is enabled.
+/// Returns the state after a change of `disabled`. An endpoint that the server has disabled stays gone until it is
+/// enabled.
 fn switched(state: EndpointState, disabled: bool) -> EndpointState {
     match (disabled, state) {
         (false, _) => EndpointState::Enabled,
@@ -503,11 +525,18 @@ impl EndpointIn {
             Some(old) => old,
             None => checks.blank(application, secret),
         };
+        if let Some(headers) = &headers {
+            endpoint_auth::check_headers(headers, old.auth.as_ref())?;
+        }
+        let state = switched(old.state, self.disabled.unwrap_or(false));
+        // Earlier failures say nothing about another URL, or about an endpoint that a user has mended and enabled.
+        let is_mended = old.url != url || (old.state != state && state == EndpointState::Enabled);
         Ok(Endpoint {
             uid: input::uid(self.uid.flatten(), EndpointId::PREFIX)?,
             url,
             description: input::text("description", self.description.unwrap_or_default(), DESCRIPTION_CHARS_MAX)?,
-            state: switched(old.state, self.disabled.unwrap_or(false)),
+            state,
+            failing: old.failing.filter(|_| !is_mended),
             event_types,
             channels: input::some_names("channels", self.channels, ENDPOINT_CHANNELS_MAX)?,
             headers: headers.unwrap_or(old.headers),
@@ -527,8 +556,9 @@ impl From<Endpoint> for EndpointOut {
         let metadata = std::mem::take(&mut endpoint.metadata);
         let policy = endpoint.policy.take().map(Arc::unwrap_or_clone);
         let filter = endpoint.filter.take().map(|filter| filter.as_str().to_owned());
+        let failing_since = endpoint.failing.map(|failing| failing.since);
         let chat = endpoint.chat.as_deref().map(ChatOut::from);
-        EndpointOut { common: endpoint.into(), metadata, policy, filter, chat }
+        EndpointOut { common: endpoint.into(), metadata, policy, filter, failing_since, chat }
     }
 }
 

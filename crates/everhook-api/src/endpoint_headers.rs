@@ -1,7 +1,7 @@
 //! Headers that Everhook adds to every delivery to an endpoint.
 //!
 //! Three groups of headers are refused: headers that Everhook or the connection sets, headers of cloud providers, and
-//! headers of the signature. The values of headers that look like credentials are never returned.
+//! headers of the signature. Values may be credentials, so they are returned only for names known to be harmless.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,6 +16,7 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::endpoint_auth;
 use crate::error::ApiError;
 use crate::input::Input;
 use crate::resource;
@@ -23,11 +24,32 @@ use crate::routes::Routes;
 use crate::scope::{self, ApplicationPath, AtEndpoint, EndpointPath};
 use crate::state::Api;
 
-/// Headers whose values are never returned.
-const SENSITIVE: [&str; 6] =
-    ["x-auth-token", "x-api-key", "www-authenticate", "authorization", "proxy-authenticate", "proxy-authorization"];
+/// Headers whose values are returned. Any other header may carry a credential under a name that nobody can foresee.
+const HARMLESS: [&str; 21] = [
+    "accept",
+    "accept-language",
+    "x-api-version",
+    "x-app",
+    "x-application",
+    "x-env",
+    "x-environment",
+    "x-namespace",
+    "x-origin",
+    "x-priority",
+    "x-project",
+    "x-region",
+    "x-service",
+    "x-source",
+    "x-stage",
+    "x-team",
+    "x-tenant",
+    "x-tenant-id",
+    "x-version",
+    "x-webhook-source",
+    "x-webhook-version",
+];
 
-const FORBIDDEN: [&str; 27] = [
+const FORBIDDEN: [&str; 30] = [
     "accept-encoding",
     "age",
     "cache-control",
@@ -43,6 +65,9 @@ const FORBIDDEN: [&str; 27] = [
     "http2-settings",
     "idempotency-key",
     "keep-alive",
+    // Metadata services of cloud machines demand these headers from programs on the machine.
+    "metadata",
+    "metadata-flavor",
     "pragma",
     "range",
     "set-cookie",
@@ -55,9 +80,10 @@ const FORBIDDEN: [&str; 27] = [
     "user-agent",
     "via",
     "warning",
+    "x-metadata-token",
 ];
 
-const FORBIDDEN_PREFIXES: [&str; 14] = [
+const FORBIDDEN_PREFIXES: [&str; 15] = [
     "content-",
     "everhook-",
     "proxy-",
@@ -65,6 +91,7 @@ const FORBIDDEN_PREFIXES: [&str; 14] = [
     "webhook-",
     "x-amz-",
     "x-amzn-",
+    "x-aws-",
     "x-azure-",
     "x-fd-",
     "x-gfe",
@@ -95,15 +122,15 @@ pub(crate) struct EndpointHeadersPatchIn {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct EndpointHeadersOut {
     headers: BTreeMap<String, String>,
-    /// Names of headers whose values are not returned.
+    /// Names of headers whose values are not returned: all except some that are known to be harmless.
     sensitive: BTreeSet<String>,
 }
 
 impl EndpointHeadersOut {
-    /// Shows headers without the values of sensitive ones.
+    /// Shows the values of harmless headers, and the names of the others.
     pub(crate) fn of(endpoint: Endpoint) -> EndpointHeadersOut {
-        let (sensitive, headers): (BTreeMap<_, _>, _) =
-            endpoint.headers.into_iter().partition(|(name, _)| is_one_of(name, &SENSITIVE));
+        let (headers, sensitive): (_, BTreeMap<_, _>) =
+            endpoint.headers.into_iter().partition(|(name, _)| is_one_of(name, &HARMLESS));
         EndpointHeadersOut { headers, sensitive: sensitive.into_keys().collect() }
     }
 }
@@ -165,6 +192,7 @@ async fn change(
 ) -> Result<StatusCode, ApiError> {
     let change = |mut old: Endpoint| {
         let headers = change(std::mem::take(&mut old.headers))?;
+        endpoint_auth::check_headers(&headers, old.auth.as_ref())?;
         Ok(Endpoint { headers, ..old })
     };
     let place = (at.application, Locator::Id(at.endpoint.id));

@@ -13,6 +13,7 @@ use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
 use everhook_core::limits::BODY_BYTES_MAX;
 use everhook_core::name::{self, Metadata, Name};
+use everhook_core::trace::TraceContext;
 use everhook_core::violation::{Violation, at};
 use everhook_store::dedup::DedupKey;
 use http::header::EXPECT;
@@ -31,11 +32,13 @@ use crate::merge::{Form, Members, Merge};
 use crate::state::Api;
 use crate::strict;
 
-/// The body of a request, and its idempotency key.
+/// The body of a request, with its idempotency key and its trace.
 pub(crate) struct Input {
     bytes: Bytes,
     /// The key from the `idempotency-key` header. Only POST requests have one.
     pub(crate) key: Option<DedupKey>,
+    /// The trace of the request. An invalid header is ignored, as its standard demands.
+    pub(crate) trace: Option<TraceContext>,
 }
 
 impl Input {
@@ -141,7 +144,8 @@ impl FromRequest<Arc<Api>> for Input {
             let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
             DedupKey::request(parts.method.as_str(), path, key, &bytes)
         });
-        Ok(Input { bytes, key })
+        let trace = parts.headers.get("traceparent").and_then(|value| value.to_str().ok()?.parse().ok());
+        Ok(Input { bytes, key, trace })
     }
 }
 

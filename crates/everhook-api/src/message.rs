@@ -260,7 +260,8 @@ async fn send(
     let wanted: MessageIn<'_> = input.json()?;
     application::check_uid(wanted.application.as_ref(), locator)?;
     let application = found.id;
-    let (new, payload) = wanted.prepare(api, environment, found, input.key.clone()).await?;
+    let (mut new, payload) = wanted.prepare(api, environment, found, input.key.clone()).await?;
+    new.message.rest.trace = input.trace;
     match api.node.accept(new).await? {
         Appended::Accepted { message: new, .. } => Ok(Some(show(&new, api.now(), content, payload))),
         Appended::Repeated(id) => {
@@ -424,7 +425,7 @@ impl<'a> MessageIn<'a> {
         if payload_until.is_some() && deliver_at > payload_until {
             return Err(at("deliverAt").breaks("must be before the payload's retention ends").into());
         }
-        let rest = Rest { deliver_at, payload_until, content_type, redrive_of: None };
+        let rest = Rest { deliver_at, payload_until, content_type, ..Rest::default() };
         let Found { id: application, version } = found;
         let url = self.url.take();
         let message = self.into_new(api, application, payload.bytes(), rest)?;

@@ -107,7 +107,9 @@ async fn create_batch(
     for (index, message) in messages.into_iter().enumerate() {
         let key = input.key.as_ref().map(|key| key.entry(index));
         let checked = check(&api, environment, message, id, key).await;
-        new.push(checked.map_err(|bad| bad.in_entry("messages", index))?);
+        let mut checked = checked.map_err(|bad| bad.in_entry("messages", index))?;
+        checked.message.rest.trace = input.trace;
+        new.push(checked);
     }
     let ids: Vec<MessageId> = new.iter().map(|new| new.message.id).collect();
     let appended = api.node.accept_batch(new).await?;

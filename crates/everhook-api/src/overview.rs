@@ -219,7 +219,7 @@ async fn get(
     let open = api.read(query::CountOpen { scope }).await?;
     let nodes = match caller.rights {
         Rights::Admin => nodes(&api).await?,
-        Rights::Environment | Rights::Application { .. } => Vec::new(),
+        Rights::Environment(_) | Rights::Application { .. } => Vec::new(),
     };
     Ok(Json(OverviewOut {
         now,

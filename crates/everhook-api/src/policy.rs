@@ -49,7 +49,16 @@ pub(crate) struct PolicySchema {
     /// application and environment applies. Deliveries beyond it die at their next failure.
     #[schema(minimum = 0, maximum = 100)]
     retry_budget: Option<u32>,
-    /// Only for endpoints: whether new messages are accepted and their deliveries wait, until this is false or absent.
+    /// Deliveries that may start in a period, for each endpoint and over all replicas: `{"count": 10, "seconds": 1}`, or
+    /// `"none"`. `throttleRate` is the same as a count per second.
+    #[schema(value_type = Option<Value>)]
+    rate: Option<()>,
+    /// Seconds of failures alone after which the endpoint is disabled, 5 to 7776000, or `"none"` for never. Default: five
+    /// days.
+    #[schema(value_type = Option<Value>)]
+    disable_after_seconds: Option<()>,
+    /// Whether new messages are accepted and their deliveries wait, until this is false or absent. A pause of endpoint,
+    /// application or environment applies.
     paused: Option<bool>,
     /// Only for endpoints: `skip` (default) leaves messages out that are accepted while the endpoint is disabled; `hold`
     /// lets their deliveries wait until it is enabled.
@@ -58,6 +67,9 @@ pub(crate) struct PolicySchema {
     /// An additional signature header for receivers that migrate, or `"none"`.
     #[schema(value_type = Option<Value>)]
     legacy_signature: Option<()>,
+    /// Whether the bodies of replies are stored, up to 16 KiB. Default: true. They are not if endpoint, application or
+    /// environment says false.
+    keep_replies: Option<bool>,
 }
 
 /// When a failed delivery is tried again.
@@ -122,9 +134,12 @@ pub(crate) struct EffectiveOut {
     final_statuses: SettingOut,
     retry_budget: SettingOut,
     timeout_seconds: SettingOut,
+    rate: SettingOut,
+    disable_after_seconds: SettingOut,
     paused: SettingOut,
     while_disabled: SettingOut,
     legacy_signature: SettingOut,
+    keep_replies: SettingOut,
 }
 
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -160,8 +175,7 @@ async fn effective(
         None => None,
     };
     let outer = api.read(query::FindEnvironmentPolicy { scope: Scope::of(at_endpoint.environment) }).await?;
-    let mut endpoint = at_endpoint.endpoint;
-    endpoint.inherited = application.policy;
+    let endpoint = at_endpoint.endpoint.inheriting(application.inherited());
     let server = ServerDefaults { retry: api.node.retry_policy().clone(), timeout: api.delivery_timeout };
     let levels = endpoint.levels(outer.as_ref().map(|policy| &policy.settings));
     let effective = levels.effective(event_type.as_ref(), &server);
@@ -278,17 +292,14 @@ fn unknown(given: &Value, known: &Value) -> Option<Vec<std::borrow::Cow<'static,
 /// Refuses settings without effect.
 fn check_honoured(settings: &Settings, level: Level) -> Result<(), Violation> {
     if level != Level::Endpoint {
-        let of_endpoints =
-            [("paused", settings.paused.is_some()), ("whileDisabled", settings.while_disabled.is_some())];
-        if let Some((name, _)) = of_endpoints.into_iter().find(|(_, is_set)| *is_set) {
-            return Err(at(name).breaks("is a setting of endpoints: set it there"));
+        // A level that is not an endpoint is never disabled.
+        if settings.while_disabled.is_some() {
+            return Err(at("whileDisabled").breaks("is a setting of endpoints: set it there"));
         }
     }
     let unsupported = [
-        ("rate", settings.rate.is_some()),
         ("concurrency", settings.concurrency.is_some()),
         ("breaker", settings.breaker.is_some()),
-        ("disableAfterSeconds", settings.disable_after_seconds.is_some()),
         ("ordering", settings.ordering.is_some()),
         ("onDead", settings.on_dead.is_some()),
     ];
@@ -307,11 +318,13 @@ impl EffectiveOut {
             jitter_percent: effective.jitter_percent.into(),
             final_statuses: effective.final_statuses.into(),
             retry_budget: effective.retry_budget.into(),
-            timeout_seconds: Sourced { value: effective.timeout.value.as_secs(), origin: effective.timeout.origin }
-                .into(),
+            timeout_seconds: effective.timeout.map(|timeout| timeout.as_secs()).into(),
+            rate: effective.rate.into(),
+            disable_after_seconds: effective.disable_after.map(|after| after.map(|after| after.as_secs())).into(),
             paused: effective.paused.into(),
             while_disabled: effective.while_disabled.into(),
             legacy_signature: effective.legacy_signature.into(),
+            keep_replies: effective.keep_replies.into(),
         }
     }
 }

@@ -112,7 +112,7 @@ async fn create_deprecated(
     create(state, caller, path, origin, input).await
 }
 
-/// The beginning of links to this server: the configured one, or `http` and the host of the request.
+/// The beginning of links to this server: the configured one, or the scheme of the listener and the host of the request.
 ///
 /// Headers of proxies are not read, because any client could send them.
 struct Origin(String);
@@ -130,7 +130,8 @@ impl FromRequestParts<Arc<Api>> for Origin {
             None => parts.uri.authority().cloned(),
         };
         let host = host.filter(|host| !host.as_str().contains('@'));
-        host.map(|host| Origin(format!("http://{host}"))).ok_or_else(|| {
+        let scheme = if api.tls { "https" } else { "http" };
+        host.map(|host| Origin(format!("{scheme}://{host}"))).ok_or_else(|| {
             let detail = "The Host header does not name this server: set EVERHOOK_PUBLIC_URL on the server.";
             ApiError::bad_request("bad_host", detail)
         })

@@ -14,7 +14,6 @@ use everhook_engine::node::Node;
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use tower_http::compression::CompressionLayer;
-use tower_http::cors::{AllowHeaders, Any, CorsLayer};
 use utoipa::openapi::path::{HttpMethod, Operation, PathItem};
 use utoipa::openapi::schema::Schema;
 use utoipa::openapi::{Paths, RefOr};
@@ -26,19 +25,17 @@ use crate::idempotency::{self, Keyed};
 use crate::state::{Api, ApiConfig};
 use crate::strict::{self, Known, KnownByRoute};
 use crate::{
-    application, attempt, background_task, batch, bounds, chat, dashboard, delivery, delivery_steer, destination,
-    directory, document, endpoint, endpoint_headers, endpoint_message, endpoint_replay, endpoint_secret,
+    application, attempt, background_task, batch, bounds, chat, cors, dashboard, delivery, delivery_steer, destination,
+    directory, document, endpoint, endpoint_auth, endpoint_headers, endpoint_message, endpoint_replay, endpoint_secret,
     endpoint_stats, environment, event_type, event_type_import, example, failure_group, filter, health, integration,
-    job, job_end, message, message_batch, message_content, node, once, operational_webhook, outbox, overview, policy,
-    poller, portal, precheck, queue, redrive, schedule, session, statistics, token_end, viewer, worker,
+    job, job_end, key, message, message_batch, message_content, node, once, operational_webhook, outbox, overview,
+    policy, poller, portal, precheck, queue, redrive, schedule, session, statistics, token_end, viewer, worker,
 };
-
-/// Time for which a browser may cache the answer to a preflight request.
-const CORS_MAX_AGE: std::time::Duration = std::time::Duration::from_secs(600);
 
 /// Returns all routes of the API and the documentation. A worker node serves only health checks and metrics.
 pub fn router(node: Arc<Node>, config: ApiConfig) -> Router {
     let Routes { router, own_router, own, .. } = all();
+    let cors = cors::layer(config.cors_origins.clone());
     let api = Arc::new(Api::new(node, own, config));
     if !api.node.role().accepts() {
         return health::routes()
@@ -50,11 +47,6 @@ pub fn router(node: Arc<Node>, config: ApiConfig) -> Router {
     let observer = (HttpMetrics::default(), Arc::clone(&api.node));
     api.node.add_metrics(|registry| observer.0.register(registry));
     let document = bytes::Bytes::from(document::openapi());
-    let cors = CorsLayer::new()
-        .allow_origin(Any)
-        .allow_methods(Any)
-        .allow_headers(AllowHeaders::mirror_request())
-        .max_age(CORS_MAX_AGE);
     router
         .merge(own_router.layer(from_fn_with_state(Arc::clone(&api), strict::check)))
         .route("/metrics", get(health::metrics))
@@ -73,6 +65,7 @@ pub(crate) fn all() -> Routes {
     application::routes()
         .merge(endpoint::routes())
         .merge(endpoint_headers::routes())
+        .merge(endpoint_auth::routes())
         .merge(endpoint_secret::routes())
         .merge(endpoint_replay::routes())
         .merge(event_type::routes())
@@ -101,6 +94,7 @@ pub(crate) fn all() -> Routes {
         .merge(portal::routes())
         .merge(token_end::routes())
         .merge(integration::routes())
+        .merge(key::routes())
         .merge(node::routes())
         .merge(overview::routes())
         .merge(directory::routes())
@@ -181,7 +175,7 @@ impl Routes {
         operation.tags = Some(D::tags().into_iter().map(str::to_owned).collect());
         finish(&mut operation);
         document::describe_responses(&mut operation);
-        if methods.contains(&HttpMethod::Post) {
+        if methods.contains(&HttpMethod::Post) && !idempotency::refuses(&path) {
             document::add_idempotency_key(&mut operation);
         }
         if methods.contains(&HttpMethod::Patch) {
@@ -200,6 +194,9 @@ impl Routes {
             }
             let mut operation = operation.clone();
             document::add_capability(&mut operation, access::needed(name(&method), &path));
+            if operation.security.is_none() {
+                document::add_right(&mut operation, access::right(name(&method), &path));
+            }
             let item = PathItem::new(method, operation);
             match self.paths.paths.get_mut(&path) {
                 Some(known) => known.merge_operations(item),

@@ -20,17 +20,22 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tower::Service;
 use tracing::{debug, warn};
 
 use crate::addresses::{Addresses, ConnectionPlace};
+use crate::auth::failures::ClientAddress;
 use crate::limits::{
     ACCEPT_PAUSE, HEAD_BYTES_MAX, HEAD_TIMEOUT, OPS_CONNECTIONS_MAX, OPS_CONNECTIONS_PER_ADDRESS, SEND_BUFFER_BYTES,
+    TLS_HANDSHAKE_TIMEOUT,
 };
 use crate::paced::Paced;
+use crate::server_tls::ServerTls;
 
 /// A listener with its routes and limits.
 pub struct Server {
@@ -44,6 +49,8 @@ pub struct Server {
     pub stop: Stop,
     /// The metrics of the connections.
     pub metrics: ConnectionMetrics,
+    /// The certificate of the listener; none for plain HTTP.
+    pub tls: Option<ServerTls>,
 }
 
 /// The limits of concurrent connections of a listener.
@@ -102,7 +109,7 @@ pub async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 impl Server {
     /// Serves until the second step of the stop, and then until all running requests are answered.
     pub async fn run(self) {
-        let Server { listener, router, budget, stop, metrics } = self;
+        let Server { listener, router, budget, stop, metrics, tls } = self;
         let addresses = Addresses::new(budget.per_address);
         let mut connections = JoinSet::new();
         loop {
@@ -118,11 +125,11 @@ impl Server {
                 Event::Accepted(Ok((stream, from))) => match Addresses::take(&addresses, from.ip()) {
                     Some(place) => {
                         let (router, stop, unread) = (router.clone(), stop.clone(), metrics.unread.clone());
-                        connections.spawn(connection(stream, place, router, stop, unread));
+                        connections.spawn(connection(stream, place, router, stop, unread, tls.clone()));
                     }
                     None => {
                         metrics.refused.inc();
-                        refuse(stream, from, budget.per_address);
+                        refuse(stream, from, budget.per_address, tls.is_some());
                     }
                 },
                 Event::Accepted(Err(error)) => pause(&error).await,
@@ -141,7 +148,7 @@ enum Event {
 }
 
 /// Writes one response without waiting for the client. The send buffer of a new connection has room for it.
-fn refuse(stream: TcpStream, from: SocketAddr, max: usize) {
+fn refuse(stream: TcpStream, from: SocketAddr, max: usize, is_encrypted: bool) {
     const BODY: &str =
         r#"{"code":"too_many_connections","detail":"This address has too many connections: close some."}"#;
     let head =
@@ -149,6 +156,10 @@ fn refuse(stream: TcpStream, from: SocketAddr, max: usize) {
     let answer = format!("{head}\r\ncontent-length: {}\r\n\r\n{BODY}", BODY.len());
     let ip = from.ip();
     warn!(client.ip = %ip, "refused a connection from {ip}, which already has {max}: raise `connections_per_address` if it is a proxy");
+    // A handshake only for this answer would cost more than the connection is allowed.
+    if is_encrypted {
+        return;
+    }
     if let Err(error) = stream.into_std().and_then(|mut stream| stream.write_all(answer.as_bytes())) {
         debug!("could not answer a refused connection: {error}");
     }
@@ -165,13 +176,33 @@ async fn pause(error: &io::Error) {
     tokio::time::sleep(ACCEPT_PAUSE).await;
 }
 
-async fn connection(stream: TcpStream, _place: ConnectionPlace, router: Router, stop: Stop, unread: Counter) {
+async fn connection(
+    stream: TcpStream,
+    place: ConnectionPlace,
+    router: Router,
+    stop: Stop,
+    unread: Counter,
+    tls: Option<ServerTls>,
+) {
     // Responses are small and complete, so waiting to fill a packet would only delay them.
     if let Err(error) = stream.set_nodelay(true) {
         debug!("could not set TCP_NODELAY on a connection: {error}");
     }
+    let client = ClientAddress(place.client());
+    let stream = Paced::new(stream, unread);
+    let Some(tls) = tls else { return exchange(stream, client, router, stop).await };
+    match timeout(TLS_HANDSHAKE_TIMEOUT, tls.acceptor().accept(stream)).await {
+        Ok(Ok(stream)) => exchange(stream, client, router, stop).await,
+        Ok(Err(error)) => debug!("a TLS handshake failed: {error}"),
+        Err(_elapsed) => debug!("a TLS handshake timed out"),
+    }
+}
+
+/// Serves the requests of one connection.
+async fn exchange(stream: impl AsyncRead + AsyncWrite + Unpin, client: ClientAddress, router: Router, stop: Stop) {
     let Stop { leaving, closing } = stop;
-    let service = service_fn(move |request: Request<Incoming>| {
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(client);
         let (answer, leaving) = (router.clone().call(request.map(Body::new)), leaving.clone());
         async move {
             let mut answer = answer.await?;
@@ -185,7 +216,7 @@ async fn connection(stream: TcpStream, _place: ConnectionPlace, router: Router, 
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
         .max_buf_size(HEAD_BYTES_MAX)
-        .serve_connection(TokioIo::new(Paced::new(stream, unread)), service);
+        .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => Some(ended),

@@ -6,13 +6,15 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::chat::{self, Chat};
+use crate::endpoint_auth::EndpointAuth;
+use crate::failing::Failing;
 use crate::filter::TypePattern;
 use crate::filter::expression::Expression;
 use crate::id::{ApplicationId, BadId, EndpointId, Id};
 use crate::lane::LaneState;
 use crate::name::{Metadata, Name};
 use crate::policy::effective::Levels;
-use crate::policy::{Settings, WhileDisabled};
+use crate::policy::{RateLimit, Settings, WhileDisabled, with_throttle_rate};
 use crate::poll::POLL_URL;
 use crate::signing::SigningKeys;
 use crate::task::stored_as;
@@ -23,7 +25,7 @@ pub enum EndpointState {
     Enabled,
     /// Switched off by a user; open deliveries are held.
     Disabled,
-    /// Switched off by a `410` reply; open deliveries are held.
+    /// Switched off by a `410` reply or after a long time of failures; open deliveries are held.
     Gone,
 }
 
@@ -72,12 +74,17 @@ pub struct Endpoint {
     pub filter: Option<Expression>,
     /// Extra headers of every delivery.
     pub headers: BTreeMap<String, String>,
-    /// Deliveries per second. Stored and shown, not enforced.
+    /// How requests prove who sends them, besides the signature.
+    pub auth: Option<Arc<EndpointAuth>>,
+    /// Deliveries per second, unless the policy has a rate.
     pub throttle_rate: Option<u16>,
-    /// The endpoint's own delivery policy.
+    /// The endpoint's own delivery policy. Where endpoints are read for deliveries, it includes the throttle rate.
     pub policy: Option<Arc<Settings>>,
-    /// The policy of its application. Only endpoints that are read for deliveries have it.
+    /// The policy of its application, with the rate of the environment as a default. Only endpoints that are read for
+    /// deliveries have it.
     pub inherited: Option<Arc<Settings>>,
+    /// The mark of an endpoint that had nothing but failures for some time.
+    pub failing: Option<Failing>,
     pub metadata: Metadata,
     /// A number for the user's own purposes. Stored and shown.
     pub version: u16,
@@ -92,6 +99,19 @@ impl Endpoint {
     /// Whether the endpoint subscribes to nothing and gets only messages that name its URL.
     pub fn is_direct(&self) -> bool {
         self.event_types.as_ref().is_some_and(Vec::is_empty)
+    }
+
+    /// Returns the endpoint as deliveries need it: with the settings of its application, and with its throttle rate.
+    #[must_use]
+    pub fn inheriting(mut self, inherited: Option<Arc<Settings>>) -> Endpoint {
+        self.policy = with_throttle_rate(self.policy, self.throttle_rate);
+        self.inherited = inherited;
+        self
+    }
+
+    /// The rate limit, if the endpoint was read for deliveries.
+    pub fn rate(&self) -> Option<RateLimit> {
+        self.levels(None).rate()
     }
 
     /// The settings that apply to the endpoint, with those of its environment.

@@ -70,6 +70,8 @@ pub(crate) mod tests {
             throttle_rate: None,
             policy: None,
             inherited: None,
+            auth: None,
+            failing: None,
             chat: None,
             metadata: Default::default(),
             version: 1,

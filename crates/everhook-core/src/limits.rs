@@ -75,6 +75,16 @@ pub const HEADER_NAME_BYTES_MAX: usize = 256;
 pub const HEADERS_BYTES_MAX: usize = 8 * 1024;
 /// Longest value of a custom header.
 pub const HEADER_VALUE_BYTES_MAX: usize = 4096;
+/// Longest user name, password, client id or client secret of an endpoint's authentication.
+pub const AUTH_TEXT_BYTES_MAX: usize = 4096;
+/// Longest client certificate with chain and key, and longest list of authorities, of an endpoint.
+pub const AUTH_PEM_BYTES_MAX: usize = 32 * 1024;
+/// Scopes of an endpoint's OAuth client.
+pub const OAUTH_SCOPES_MAX: usize = 32;
+/// Longest scope.
+pub const OAUTH_SCOPE_BYTES_MAX: usize = 256;
+/// Additional parameters of a token request.
+pub const OAUTH_PARAMS_MAX: usize = 16;
 /// Longest URL of an endpoint.
 pub const URL_BYTES_MAX: usize = 4096;
 /// Old signing keys that may still sign after rotations.
@@ -125,7 +135,7 @@ pub const BREAKER_ATTEMPTS_MAX: u32 = 10_000;
 /// Longest window and longest open time of a circuit breaker.
 pub const BREAKER_TIME_MAX: Duration = Duration::from_secs(3600);
 /// Shortest time of failures after which an endpoint is disabled.
-pub const DISABLE_AFTER_MIN: Duration = Duration::from_secs(3600);
+pub const DISABLE_AFTER_MIN: Duration = Duration::from_secs(5);
 /// Longest time of failures after which an endpoint is disabled.
 pub const DISABLE_AFTER_MAX: Duration = Duration::from_secs(90 * 24 * 3600);
 /// Default time of failures after which an endpoint is disabled.

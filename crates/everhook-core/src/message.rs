@@ -7,6 +7,7 @@ use crate::id::{ApplicationId, MessageId};
 use crate::limits::PAYLOAD_DEPTH_MAX;
 use crate::name::Name;
 use crate::time::Timestamp;
+use crate::trace::TraceContext;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
@@ -40,6 +41,9 @@ pub struct Rest {
     /// The message whose dead delivery this one replaces, with a corrected payload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redrive_of: Option<MessageId>,
+    /// The trace that the sender's request belonged to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceContext>,
 }
 
 impl Rest {
@@ -124,6 +128,7 @@ mod tests {
             payload_until: Some(at),
             content_type: Some("text/csv; a=\"b\"".to_owned()),
             redrive_of: Some(MessageId(Id::MAX)),
+            trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".parse().ok(),
         };
         assert_eq!(serde_json::from_str::<Rest>(&rest.to_json().unwrap()).unwrap(), rest);
         assert_eq!(serde_json::from_str::<Rest>(r#"{"ofANewerServer": 1}"#).unwrap(), Rest::default());

@@ -48,6 +48,7 @@ events! {
     EndpointDeleted = "endpoint.deleted",
     EndpointDisabled = "endpoint.disabled",
     EndpointEnabled = "endpoint.enabled",
+    EndpointFailing = "endpoint.failing",
     AttemptFailing = "message.attempt.failing",
     AttemptExhausted = "message.attempt.exhausted",
     AttemptRecovered = "message.attempt.recovered",
@@ -78,7 +79,7 @@ impl fmt::Display for OperationalEvent {
 pub enum DisabledBy {
     /// A call of the API.
     Manual,
-    /// The receiver, which wants no more requests.
+    /// The receiver, which wants no more requests or has failed for too long.
     Automatic,
 }
 
@@ -93,6 +94,32 @@ pub struct EndpointNews {
     /// The cause, if the endpoint was disabled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trigger: Option<DisabledBy>,
+    /// The first failure without a success since, if the event is about failures.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failing_since: Option<Timestamp>,
+}
+
+impl EndpointNews {
+    /// Returns the data of an event of this endpoint, as it is after the event.
+    pub fn new(event: OperationalEvent, endpoint: &Endpoint, app_uid: Option<Name>) -> EndpointNews {
+        let is_disabled = event == OperationalEvent::EndpointDisabled;
+        let failing = endpoint.failing.filter(|failing| match event {
+            OperationalEvent::EndpointFailing => true,
+            OperationalEvent::EndpointDisabled => failing.disabled_at.is_some(),
+            _ => false,
+        });
+        EndpointNews {
+            app_id: endpoint.application,
+            app_uid,
+            endpoint_id: endpoint.id,
+            endpoint_uid: endpoint.uid.clone(),
+            trigger: is_disabled.then_some(match endpoint.state {
+                EndpointState::Gone => DisabledBy::Automatic,
+                EndpointState::Enabled | EndpointState::Disabled => DisabledBy::Manual,
+            }),
+            failing_since: failing.map(|failing| failing.since),
+        }
+    }
 }
 
 /// The data of an event about a delivery.
@@ -162,11 +189,13 @@ impl News {
 }
 
 /// Returns the events of an endpoint that was replaced. Headers are left out: they often contain credentials that are
-/// renewed every few minutes.
+/// renewed every few minutes. The server's own marks and switches are no updates.
 pub fn changed(old: &Endpoint, new: &Endpoint) -> Vec<OperationalEvent> {
     let mut events = Vec::new();
     let comparable = Endpoint {
         headers: old.headers.clone(),
+        failing: old.failing,
+        state: if new.state == EndpointState::Gone { old.state } else { new.state },
         created_at: old.created_at,
         updated_at: old.updated_at,
         revision: old.revision,
@@ -180,6 +209,10 @@ pub fn changed(old: &Endpoint, new: &Endpoint) -> Vec<OperationalEvent> {
         (false, true) => events.push(OperationalEvent::EndpointEnabled),
         (true, true) | (false, false) => {}
     }
+    let is_warned = |endpoint: &Endpoint| endpoint.failing.is_some_and(|failing| failing.warned_at.is_some());
+    if is_warned(new) && !is_warned(old) {
+        events.push(OperationalEvent::EndpointFailing);
+    }
     events
 }
 
@@ -188,6 +221,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::failing::Failing;
     use crate::signing::SigningKeys;
 
     fn endpoint() -> Endpoint {
@@ -204,6 +238,8 @@ mod tests {
             throttle_rate: None,
             policy: None,
             inherited: None,
+            auth: None,
+            failing: None,
             chat: None,
             filter: None,
             metadata: Default::default(),
@@ -249,6 +285,30 @@ mod tests {
     }
 
     #[test]
+    fn failures_are_reported_and_their_marks_are_not() {
+        let at = Timestamp::from_millis(86_400_000);
+        let marked = Failing { since: at, warned_at: None, disabled_at: None };
+        let with = |failing| Endpoint { failing: Some(failing), ..endpoint() };
+        let warned = with(Failing { warned_at: Some(at), ..marked });
+        let disabled = with(Failing { warned_at: Some(at), disabled_at: Some(at), ..marked });
+        let disabled = Endpoint { state: EndpointState::Gone, ..disabled };
+        check(&endpoint(), &with(marked), "");
+        check(&with(marked), &warned, "endpoint.failing");
+        check(&warned, &endpoint(), "");
+        check(&warned, &disabled, "endpoint.disabled");
+        check(&disabled, &endpoint(), "endpoint.updated endpoint.enabled");
+        let event = OperationalEvent::EndpointDisabled;
+        assert_eq!(
+            News::Endpoint(event, EndpointNews::new(event, &disabled, None)).to_json(),
+            concat!(
+                r#"{"type":"endpoint.disabled","data":{"appId":"app_000000000000000000000000000","appUid":null,"#,
+                r#""endpointId":"ep_000000000000000000000000000","endpointUid":null,"trigger":"automatic","#,
+                r#""failingSince":"1970-01-02T00:00:00.000000Z"}}"#
+            )
+        );
+    }
+
+    #[test]
     fn the_hidden_application_has_an_ordinary_id() {
         let text = OPERATIONAL_APPLICATION.to_string();
         assert_eq!(text.parse(), Ok(OPERATIONAL_APPLICATION));
@@ -256,15 +316,9 @@ mod tests {
 
     #[test]
     fn an_event_names_its_type_and_its_data() {
-        let endpoint_id = EndpointId(Id::MIN);
-        let data = EndpointNews {
-            app_id: ApplicationId(Id::MIN),
-            app_uid: Some("acme".parse().unwrap()),
-            endpoint_id,
-            endpoint_uid: None,
-            trigger: Some(DisabledBy::Manual),
-        };
-        let news = News::Endpoint(OperationalEvent::EndpointDisabled, data);
+        let disabled = Endpoint { state: EndpointState::Disabled, ..endpoint() };
+        let event = OperationalEvent::EndpointDisabled;
+        let news = News::Endpoint(event, EndpointNews::new(event, &disabled, Some("acme".parse().unwrap())));
         assert_eq!(
             news.to_json(),
             concat!(

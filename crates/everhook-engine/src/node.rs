@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -38,6 +38,7 @@ use crate::counts::EndedCounts;
 use crate::dispatcher::{self, NodeCapacity};
 use crate::egress::EgressGate;
 use crate::entropy::Entropy;
+use crate::failing::FailingEndpoints;
 use crate::intake::accept::{MessageBatches, Messages};
 use crate::intake::coalescer::Coalescer;
 use crate::intake::enqueue::Jobs;
@@ -49,11 +50,13 @@ use crate::retention::{self, Ages, MAINTENANCE_QUEUE, PRUNE_KIND, Pruner, name};
 use crate::run::delivery::{Deliverer, Delivery};
 use crate::run::handler::{Handled, Handler, Handlers};
 use crate::run::job::{Runner, Work};
+use crate::run::oauth::OauthTokens;
 use crate::run::source::{JobSource, PushQueues};
 use crate::schedules;
 use crate::session::Sessions;
 use crate::settle::Settler;
 use crate::sweep::Sweeper;
+use crate::trace::Tracer;
 use crate::traffic::TrafficCounts;
 use crate::transport::Transport;
 use crate::wakeup::Wakeups;
@@ -90,6 +93,9 @@ pub struct Node {
     pub(crate) enqueueing: Coalescer<Jobs>,
     pub(crate) settler: Settler,
     pub(crate) policies: Policies,
+    pub(crate) tracer: OnceLock<Tracer>,
+    pub(crate) oauth: OauthTokens,
+    pub(crate) failing: FailingEndpoints,
     /// Jobs that handlers of this process are running.
     pub(crate) handled: Handled,
     pub(crate) push_queues: PushQueues,
@@ -128,6 +134,10 @@ impl Node {
         if node.is_server {
             // Before the first lease: a restored copy must not send anything.
             node.look_at_egress().await?;
+        }
+        if node.delivers {
+            // Before the first lease, too: paused environments must not be sent anything.
+            node.read_policies().await?;
         }
         node.sessions.step().await;
         node.spawn_loops();
@@ -180,6 +190,9 @@ impl Node {
             enqueueing: Coalescer::new(Jobs),
             settler: Settler::default(),
             policies: Policies::default(),
+            tracer: OnceLock::new(),
+            oauth: OauthTokens::default(),
+            failing: FailingEndpoints::default(),
             handled: Handled::default(),
             push_queues: PushQueues::default(),
             egress: EgressGate::default(),
@@ -221,7 +234,8 @@ impl Node {
             self.spawn_intake(|node| async move { node.batching.run(&node).await });
         }
         if self.delivers {
-            self.spawn_loop(&self.halt, |node| async move { node.policies.run(&*node.store).await });
+            self.spawn_loop(&self.halt, |node| async move { node.watch_policies().await });
+            self.spawn_loop(&self.halt, |node| async move { node.take_steps().await });
             self.spawn_intake(|node| async move { dispatcher::run(&node, Deliverer::new(&node)).await });
         }
         if self.config.role.delivers() {

@@ -3,6 +3,7 @@
 pub(crate) mod delivery;
 pub mod handler;
 pub(crate) mod job;
+pub(crate) mod oauth;
 mod outbound;
 mod push;
 pub(crate) mod source;

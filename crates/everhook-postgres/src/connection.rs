@@ -20,7 +20,8 @@ use tracing::{debug, warn};
 
 use crate::error::PostgresOpenError;
 use crate::hosts::{Hosts, connect_wait, want_primary};
-use crate::tls::MakeTls;
+use crate::tls::{self, MakeTls};
+use crate::url::{UrlParts, parse_url};
 
 /// The most time that opening a connection may take with one host.
 pub(crate) const CONNECT_WAIT: Duration = Duration::from_secs(3);
@@ -51,7 +52,7 @@ pub(crate) enum Route {
 
 /// Returns the settings of a connection to `url`.
 pub(crate) fn settings(url: &str, route: Route) -> Result<Config, PostgresOpenError> {
-    let mut config: Config = url.parse().map_err(PostgresOpenError::BadUrl)?;
+    let UrlParts { mut config, .. } = parse_url(url)?;
     if config.get_application_name().is_none() {
         config.application_name("everhook");
     }
@@ -94,8 +95,10 @@ pub(crate) struct Connector {
 }
 
 impl Connector {
-    pub(crate) fn new(config: &Config) -> Result<Connector, PostgresOpenError> {
-        let tls = MakeTls::new(config.get_ssl_mode())
+    /// Reads the root certificates that `url` names.
+    pub(crate) fn new(url: &str, config: &Config) -> Result<Connector, PostgresOpenError> {
+        let roots = parse_url(url)?.roots.map(|path| tls::read_roots(&path)).transpose()?;
+        let tls = MakeTls::new(config.get_ssl_mode(), roots)
             .map_err(|source| PostgresOpenError::Connect { address: address(config), source: Box::new(source) })?;
         Ok(Connector { tls, hosts: Arc::default() })
     }

@@ -13,6 +13,15 @@ pub enum PostgresOpenError {
     BadUrl(#[source] tokio_postgres::Error),
     #[error("the PostgreSQL URL names no host: use the form postgres://user:password@host:5432/database")]
     NoHost,
+    #[error("sslrootcert in the PostgreSQL URL has no effect: add sslmode=verify-full")]
+    RootsUnused,
+    /// The file of `sslrootcert` has no certificates.
+    #[error("could not read certificates in PEM from {path}, the sslrootcert of the PostgreSQL URL")]
+    Roots {
+        path: String,
+        #[source]
+        source: everhook_store::error::BoxError,
+    },
     /// The server did not answer, or refused the connection.
     #[error("could not connect to postgres at {address}")]
     Connect {
@@ -77,6 +86,8 @@ impl PostgresOpenError {
             PostgresOpenError::Connect { source, .. } | PostgresOpenError::Statement { source, .. } => source,
             PostgresOpenError::BadUrl(_)
             | PostgresOpenError::NoHost
+            | PostgresOpenError::RootsUnused
+            | PostgresOpenError::Roots { .. }
             | PostgresOpenError::NoSchema { .. }
             | PostgresOpenError::SchemaTooOld { .. }
             | PostgresOpenError::SchemaTooNew { .. }

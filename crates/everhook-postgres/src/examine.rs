@@ -41,7 +41,7 @@ pub struct PostgresFacts {
 pub async fn examine(url: &str) -> Result<PostgresFacts, PostgresOpenError> {
     let config = settings(url, Route::Pooler)?;
     let address = address(&config);
-    let client = Connector::new(&config)?.open_now(&config).await?;
+    let client = Connector::new(url, &config)?.open_now(&config).await?;
     read(&client, &address).await.map_err(|source| PostgresOpenError::Statement {
         address,
         what: "read the settings",

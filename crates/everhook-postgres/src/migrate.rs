@@ -31,6 +31,9 @@ const MIGRATIONS: &[Migration] = &[
     Migration { name: "traffic", compatible_from: 4, sql: include_str!("../migrations/0010_traffic.sql") },
     Migration { name: "failure marks", compatible_from: 4, sql: include_str!("../migrations/0011_failure_marks.sql") },
     Migration { name: "lane order", compatible_from: 4, sql: include_str!("../migrations/0012_lane_order.sql") },
+    Migration { name: "hold kind", compatible_from: 4, sql: include_str!("../migrations/0013_hold_kind.sql") },
+    Migration { name: "paused groups", compatible_from: 4, sql: include_str!("../migrations/0014_paused_groups.sql") },
+    Migration { name: "key scopes", compatible_from: 4, sql: include_str!("../migrations/0015_key_scopes.sql") },
 ];
 
 /// The version that this binary knows and needs.
@@ -55,7 +58,7 @@ pub async fn migrate(url: &str) -> Result<PostgresMigrationReport, PostgresOpenE
     // The migration also works through a pooler, which may be the only route.
     let config = settings(url, Route::Pooler)?;
     let address = address(&config);
-    let client = Connector::new(&config)?.open_now(&config).await?;
+    let client = Connector::new(url, &config)?.open_now(&config).await?;
     let failed = |source| PostgresOpenError::Statement {
         address: address.clone(),
         what: "migrate the schema",

@@ -9,9 +9,7 @@ use everhook_core::application::Application;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, LaneId, MessageId, TaskId};
 use everhook_core::name::Name;
-use everhook_core::operational::{
-    AttemptNews, DisabledBy, EndpointNews, News, OPERATIONAL_APPLICATION, OperationalEvent,
-};
+use everhook_core::operational::{AttemptNews, EndpointNews, News, OPERATIONAL_APPLICATION, OperationalEvent};
 use everhook_core::resource::ResourceKind;
 use everhook_core::task::TaskKind;
 use everhook_core::time::Timestamp;
@@ -85,7 +83,7 @@ impl PostgresStore {
             return Ok(Made::default());
         }
         let listeners = Listeners::read(self, tx, &BTreeSet::from([environment])).await?;
-        let news = endpoint_news(tx, &listeners, environment, endpoint, events, DisabledBy::Manual).await?;
+        let news = endpoint_news(tx, &listeners, environment, endpoint, events).await?;
         self.append_news(tx, &listeners, news).await
     }
 
@@ -117,8 +115,7 @@ impl PostgresStore {
                 continue;
             }
             if let Some(endpoint) = find::<Endpoint>(tx, *environment, Parent::of(*application), *id).await? {
-                let by = DisabledBy::Automatic;
-                news.extend(endpoint_news(tx, &listeners, *environment, &endpoint, &[event], by).await?);
+                news.extend(endpoint_news(tx, &listeners, *environment, &endpoint, &[event]).await?);
             }
         }
         for told in attempts {
@@ -148,24 +145,15 @@ async fn endpoint_news(
     environment: EnvironmentId,
     endpoint: &Endpoint,
     events: &[OperationalEvent],
-    by: DisabledBy,
 ) -> Result<Vec<(EnvironmentId, News)>, Fault> {
-    let application = endpoint.application;
     let wanted = |event: &&OperationalEvent| listeners.want(environment, **event);
     let events: Vec<_> = events.iter().filter(wanted).collect();
     if events.is_empty() {
         return Ok(Vec::new());
     }
-    let news = EndpointNews {
-        app_id: application,
-        app_uid: application_uid(tx, environment, application).await?,
-        endpoint_id: endpoint.id,
-        endpoint_uid: endpoint.uid.clone(),
-        trigger: None,
-    };
+    let uid = application_uid(tx, environment, endpoint.application).await?;
     let tell = |event: &OperationalEvent| {
-        let trigger = (*event == OperationalEvent::EndpointDisabled).then_some(by);
-        (environment, News::Endpoint(*event, EndpointNews { trigger, ..news.clone() }))
+        (environment, News::Endpoint(*event, EndpointNews::new(*event, endpoint, uid.clone())))
     };
     Ok(events.into_iter().map(tell).collect())
 }

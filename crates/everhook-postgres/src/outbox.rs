@@ -105,14 +105,14 @@ impl PostgresOutbox {
     /// Opens an outbox. The database may be unreachable: the first connection is made at the first use.
     pub fn in_database(url: &str, pooler: bool) -> Result<PostgresOutbox, PostgresOpenError> {
         let settings = settings(url, if pooler { Route::Pooler } else { Route::Direct })?;
-        let connector = Connector::new(&settings)?;
+        let connector = Connector::new(url, &settings)?;
         Ok(PostgresOutbox { database: Database { pool: pool(settings, connector, POOL_SIZE)?, pooler } })
     }
 
     /// Creates an outbox in a database that is not Everhook's own. Repeatable.
     pub async fn install(url: &str) -> Result<(), PostgresOpenError> {
         let config = settings(url, Route::Pooler)?;
-        let client = Connector::new(&config)?.open_now(&config).await?;
+        let client = Connector::new(url, &config)?.open_now(&config).await?;
         let failed = |source| PostgresOpenError::Statement {
             address: address(&config),
             what: "install the outbox",
@@ -127,7 +127,7 @@ impl PostgresOutbox {
     /// Grants a role the right to call `everhook.send`, and nothing else.
     pub async fn grant(url: &str, role: &str) -> Result<(), PostgresOpenError> {
         let config = settings(url, Route::Pooler)?;
-        let client = Connector::new(&config)?.open_now(&config).await?;
+        let client = Connector::new(url, &config)?.open_now(&config).await?;
         client.batch_execute(&format!("begin; {} commit", schema::grant(role))).await.map_err(|source| {
             PostgresOpenError::Statement {
                 address: address(&config),

@@ -75,11 +75,11 @@ impl PostgresStore {
     pub async fn connect(config: PostgresConfig, ids: Arc<Ids>) -> Result<PostgresStore, PostgresOpenError> {
         let route = if config.pooler { Route::Pooler } else { Route::Direct };
         let settings = settings(&config.url, route)?;
-        let connector = Connector::new(&settings)?;
+        let connector = Connector::new(&config.url, &settings)?;
         let (direct, to_direct) = match &config.direct_url {
             Some(url) => {
                 let direct = self::settings(url, Route::Direct)?;
-                let connector = Connector::new(&direct)?;
+                let connector = Connector::new(url, &direct)?;
                 (direct, connector)
             }
             None => (settings.clone(), connector.clone()),

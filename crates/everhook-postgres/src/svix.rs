@@ -92,7 +92,7 @@ impl SvixDatabase {
     pub async fn connect(url: &str) -> Result<SvixDatabase, PostgresOpenError> {
         // The settings of a direct connection fix the plans of Everhook's own statements.
         let config = settings(url, Route::Pooler)?;
-        let client = Connector::new(&config)?.open_now(&config).await?;
+        let client = Connector::new(url, &config)?.open_now(&config).await?;
         Ok(SvixDatabase { client, address: address(&config) })
     }
 

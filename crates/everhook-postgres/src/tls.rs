@@ -1,16 +1,20 @@
-//! TLS to the server. `sslmode=require` verifies the certificate against the system's roots. `prefer`, the default,
-//! encrypts if the server offers it and verifies nothing, because it also accepts a connection without encryption.
+//! TLS to the server. `sslmode=require` and `verify-full` verify the certificate and the host name, against the roots of
+//! the system or those in the file `sslrootcert`. `prefer`, the default, encrypts if the server offers it and verifies
+//! nothing, because it also accepts a connection without encryption.
 
 use std::fmt;
 use std::io;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use everhook_store::error::BoxError;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
+use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use rustls_platform_verifier::BuilderVerifierExt;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::Socket;
@@ -18,17 +22,20 @@ use tokio_postgres::config::SslMode;
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_rustls::TlsConnector;
 
+use crate::error::PostgresOpenError;
+
 /// Makes TLS connections, all with the same settings.
 #[derive(Clone)]
 pub(crate) struct MakeTls(Arc<ClientConfig>);
 
 impl MakeTls {
-    pub(crate) fn new(mode: SslMode) -> Result<MakeTls, Error> {
+    pub(crate) fn new(mode: SslMode, roots: Option<RootCertStore>) -> Result<MakeTls, Error> {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let builder =
             ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()?;
-        let config = match mode {
-            SslMode::Require => builder.with_platform_verifier()?.with_no_client_auth(),
+        let config = match (mode, roots) {
+            (SslMode::Require, Some(roots)) => builder.with_root_certificates(roots).with_no_client_auth(),
+            (SslMode::Require, None) => builder.with_platform_verifier()?.with_no_client_auth(),
             _ => builder
                 .dangerous()
                 .with_custom_certificate_verifier(Arc::new(Unverified(provider)))
@@ -36,6 +43,18 @@ impl MakeTls {
         };
         Ok(MakeTls(Arc::new(config)))
     }
+}
+
+/// Reads the root certificates in a PEM file.
+pub(crate) fn read_roots(path: &Path) -> Result<RootCertStore, PostgresOpenError> {
+    let bad = |source: BoxError| PostgresOpenError::Roots { path: path.display().to_string(), source };
+    let pem = std::fs::read(path).map_err(|error| bad(error.into()))?;
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(&pem) {
+        let added = roots.add(certificate.map_err(|error| bad(error.into()))?);
+        added.map_err(|error| bad(error.into()))?;
+    }
+    if roots.is_empty() { Err(bad("the file has no certificate".into())) } else { Ok(roots) }
 }
 
 impl MakeTlsConnect<Socket> for MakeTls {
@@ -136,3 +155,6 @@ impl ServerCertVerifier for Unverified {
         self.0.signature_verification_algorithms.supported_schemes()
     }
 }
+
+#[cfg(test)]
+mod tests;

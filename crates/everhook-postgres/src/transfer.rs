@@ -76,7 +76,7 @@ impl PostgresTransfer {
     pub async fn begin(url: &str) -> Result<PostgresTransfer, TransferError> {
         let config = settings(url, Route::Pooler)?;
         let address = address(&config);
-        let client = Connector::new(&config)?.open_now(&config).await?;
+        let client = Connector::new(url, &config)?.open_now(&config).await?;
         let failed = |source: tokio_postgres::Error| PostgresOpenError::Statement {
             address: address.clone(),
             what: "begin to copy",

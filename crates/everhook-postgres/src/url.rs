@@ -1,13 +1,46 @@
 //! Database URLs before a connection is made: checked, and shown without secrets.
 
+use std::path::PathBuf;
+
+use percent_encoding::percent_decode_str;
 use tokio_postgres::Config;
+use tokio_postgres::config::SslMode;
 
 use crate::connection::address;
 use crate::error::PostgresOpenError;
 
+/// A URL with the options that the driver does not know.
+pub(crate) struct UrlParts {
+    pub(crate) config: Config,
+    /// The file of `sslrootcert`.
+    pub(crate) roots: Option<PathBuf>,
+}
+
+/// Parses a URL. `sslmode=verify-full` means the same as `require`, which verifies the host, too.
+pub(crate) fn parse_url(url: &str) -> Result<UrlParts, PostgresOpenError> {
+    let (start, query) = url.split_once('?').unwrap_or((url, ""));
+    let mut roots = None;
+    let mut kept = Vec::new();
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        match pair.split_once('=') {
+            Some(("sslrootcert", path)) => {
+                roots = Some(PathBuf::from(percent_decode_str(path).decode_utf8_lossy().into_owned()));
+            }
+            Some(("sslmode", "verify-full")) => kept.push("sslmode=require"),
+            _ => kept.push(pair),
+        }
+    }
+    let known = if kept.is_empty() { start.to_owned() } else { format!("{start}?{}", kept.join("&")) };
+    let config: Config = known.parse().map_err(PostgresOpenError::BadUrl)?;
+    if roots.is_some() && config.get_ssl_mode() != SslMode::Require {
+        return Err(PostgresOpenError::RootsUnused);
+    }
+    Ok(UrlParts { config, roots })
+}
+
 /// Refuses a URL that no connection can be made with.
 pub fn check_url(url: &str) -> Result<(), PostgresOpenError> {
-    let config: Config = url.parse().map_err(PostgresOpenError::BadUrl)?;
+    let UrlParts { config, .. } = parse_url(url)?;
     if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
         return Err(PostgresOpenError::NoHost);
     }
@@ -27,7 +60,7 @@ pub fn shown_url(url: &str) -> Option<String> {
         None => String::new(),
         Some(user) => format!("{}:***@", user?),
     };
-    let config: Config = url.parse().ok()?;
+    let UrlParts { config, .. } = parse_url(url).ok()?;
     Some(format!("postgres://{user}{}/{}", address(&config), config.get_dbname().unwrap_or_default()))
 }
 
@@ -65,7 +98,15 @@ mod tests {
         for url in ["postgres://db:port/x", "postgres://db/x?nonsense=1", "postgres://db/x?sslmode=maybe"] {
             assert!(matches!(check_url(url), Err(PostgresOpenError::BadUrl(_))), "{url}");
         }
-        for url in ["postgres://db", "postgres:///x?host=/run/pg", "postgresql://me:a%40b@a,b/x"] {
+        for url in ["postgres://db/x?sslrootcert=/a", "postgres://db/x?sslmode=prefer&sslrootcert=/a"] {
+            assert!(matches!(check_url(url), Err(PostgresOpenError::RootsUnused)), "{url}");
+        }
+        for url in [
+            "postgres://db",
+            "postgres://db?sslmode=verify-full&sslrootcert=%2Fa%20b",
+            "postgres:///x?host=/run/pg",
+            "postgresql://me:a%40b@a,b/x",
+        ] {
             check_url(url).unwrap();
         }
     }

@@ -2,51 +2,68 @@
 //!
 //! The connector dials only socket addresses that `egress` has just permitted, never a name. One forbidden address
 //! among the answers blocks the whole name: an honest receiver has no reason to mix public and private addresses.
+//! With an egress proxy, the permitted address is given to the proxy, which dials it. Only if the operator leaves names
+//! to the proxy, the proxy gets the name, and must check its addresses itself.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use everhook_core::outcome::{Blame, SendFailure};
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
-use tokio_rustls::TlsConnector;
 
 use crate::clock;
-use crate::egress::Egress;
+use crate::egress::{BadUrl, Egress};
 use crate::failure;
 use crate::host::{Host, Place};
 use crate::limits::ADDRESSES_MAX;
 use crate::link::Link;
+use crate::proxy::Proxy;
 use crate::resolve::{LOCALHOST, Resolver};
 use crate::sender::Deadlines;
 use crate::socket::{Socket, Stream};
+use crate::tls::Tls;
 
 /// The only code that opens outbound sockets.
 pub(crate) struct Connector {
     pub(crate) egress: Egress,
     pub(crate) resolver: Resolver,
-    pub(crate) tls: TlsConnector,
+    pub(crate) tls: Tls,
     pub(crate) deadlines: Deadlines,
+    pub(crate) proxy: Option<Proxy>,
 }
 
 impl Connector {
     /// Opens a new connection to `host` before `total_by`.
     pub(crate) async fn connect(&self, host: &Host, total_by: Instant) -> Result<Link, SendFailure> {
         let connect_by = total_by.min(clock::now() + self.deadlines.connect);
+        let tcp = match (&self.proxy, &host.place) {
+            (Some(proxy), Place::Name(name)) if proxy.resolves() => {
+                let target = format!("{}:{}", name.trim_end_matches('.'), host.port);
+                match timeout_at(connect_by, proxy.tunnel(&target, &self.resolver)).await {
+                    Ok(tcp) => tcp?,
+                    Err(_elapsed) => return Err(failure::timeout("timed out connecting to the receiver")),
+                }
+            }
+            _ => self.connect_vetted(host, connect_by).await?,
+        };
+        let (socket, watch) = Socket::new(tcp);
+        let stream = match &host.tls_name {
+            None => Stream::Plain(socket),
+            Some(name) => self.encrypt(host, name, socket, total_by).await?,
+        };
+        Link::open(stream, watch).await
+    }
+
+    async fn connect_vetted(&self, host: &Host, connect_by: Instant) -> Result<TcpStream, SendFailure> {
         // The check and the dial use the same resolved addresses. A second look-up between them would let a receiver
         // answer with a public address for the check and a private one for the dial (DNS rebinding).
         let addresses = match timeout_at(connect_by, self.vetted(&host.place)).await {
             Ok(addresses) => addresses?,
             Err(_elapsed) => return Err(failure::dns_timeout()),
         };
-        let tcp = self.dial_any(&addresses, host.port, connect_by).await?;
-        let (socket, watch) = Socket::new(tcp);
-        let stream = match &host.tls_name {
-            None => Stream::Plain(socket),
-            Some(name) => self.encrypt(name, socket, total_by).await?,
-        };
-        Link::open(stream, watch).await
+        self.dial_any(&addresses, host.port, connect_by).await
     }
 
     /// Resolves `place` and returns its addresses, all of them permitted.
@@ -89,6 +106,16 @@ impl Connector {
     }
 
     async fn dial(&self, address: SocketAddr) -> Result<TcpStream, SendFailure> {
+        // The URL was checked for the same ports. This check costs little, and no caller can forget it.
+        if !self.egress.permits(address.ip()) || !self.egress.permits_port(address.port()) {
+            return Err(failure::blocked());
+        }
+        if self.egress.is_own(address, is_local) {
+            return Err(failure::bad_url(&BadUrl::Own));
+        }
+        if let Some(proxy) = &self.proxy {
+            return proxy.tunnel(&address.to_string(), &self.resolver).await;
+        }
         let refused = |error: io::Error| failure::connect(&error, address.ip());
         let tcp = TcpStream::connect(address).await.map_err(refused)?;
         // The kernel connects to the address it was given. A different peer would mean an attack, so the check costs
@@ -100,13 +127,25 @@ impl Connector {
         Ok(tcp)
     }
 
-    async fn encrypt(&self, name: &str, socket: Socket, total_by: Instant) -> Result<Stream, SendFailure> {
+    async fn encrypt(&self, host: &Host, name: &str, socket: Socket, total_by: Instant) -> Result<Stream, SendFailure> {
+        let tls = host.tls.as_ref().unwrap_or(&self.tls.shared);
         let name = ServerName::try_from(name.to_owned()).map_err(|_| failure::tls_name())?;
         let tls_by = total_by.min(clock::now() + self.deadlines.tls);
-        match timeout_at(tls_by, self.tls.connect(name, socket)).await {
+        match timeout_at(tls_by, tls.connect(name, socket)).await {
             Ok(Ok(stream)) => Ok(Stream::Tls(Box::new(stream))),
             Ok(Err(error)) => Err(failure::tls(&error)),
             Err(_elapsed) => Err(failure::timeout("timed out during the TLS handshake")),
         }
     }
+}
+
+/// Whether `ip` is an address of this machine: then the kernel would use it as the source, too. Sends no packet.
+fn is_local(ip: IpAddr) -> bool {
+    let any: IpAddr = if ip.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let source = UdpSocket::bind((any, 0)).and_then(|socket| {
+        // The port is irrelevant: nothing is sent.
+        socket.connect((ip, 9))?;
+        socket.local_addr()
+    });
+    source.is_ok_and(|source| source.ip() == ip)
 }

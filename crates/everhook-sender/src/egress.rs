@@ -1,14 +1,19 @@
-//! Egress rules: the addresses that Everhook may send to.
+//! Egress rules: the hosts, addresses and ports that Everhook may send to.
 //!
 //! Pure: no look-up, no socket. The API checks an endpoint's URL here, and the connector checks every address before it
 //! dials. Both use the same code, so that no second check is weaker.
 //!
 //! All special addresses are denied: IPv4 by a list, IPv6 by allowing only global unicast minus some blocks. Networks
-//! in the operator's list override the denial. An IPv4-mapped IPv6 address is permitted only if the operator's list
-//! contains the IPv4 address inside it. By default all mapped addresses are denied, because legitimate receivers do not
-//! use them.
+//! in the operator's `allow` override the denial, and networks in `deny` override everything. An IPv4-mapped IPv6 address
+//! is permitted only if `allow` has the IPv4 address inside it. By default all mapped addresses are denied, because
+//! legitimate receivers do not use them.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+mod host_pattern;
+mod ports;
+
+pub use host_pattern::{BadHostPattern, HostPattern};
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use everhook_core::limits::URL_BYTES_MAX;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
@@ -23,10 +28,23 @@ mod tests;
 const LABEL_BYTES_MAX: usize = 63;
 const NAME_BYTES_MAX: usize = 253;
 
-#[derive(Clone, Debug)]
+/// The rules of the operator. The default denies every special address and every port of a well-known service.
+#[derive(Clone, Debug, Default)]
 pub struct Egress {
-    allow: Vec<IpNet>,
-    https_only: bool,
+    /// Special addresses that are permitted.
+    pub allow: Vec<IpNet>,
+    /// Addresses that are denied, even if `allow` has them.
+    pub deny: Vec<IpNet>,
+    /// The only permitted ports. Empty: all except those of well-known services.
+    pub ports: Vec<u16>,
+    /// The only permitted hosts. Empty: all.
+    pub hosts: Vec<HostPattern>,
+    /// Permits plain http only to loopback addresses, which `allow` must have anyway.
+    pub https_only: bool,
+    /// Whether addresses of 64:ff9b::/96 are judged by the IPv4 address inside, for networks that reach IPv4 by NAT64.
+    pub nat64: bool,
+    /// Addresses that this server listens on. A request to one of them could loop.
+    pub own: Vec<SocketAddr>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -42,7 +60,7 @@ pub enum BadUrl {
     #[error("url scheme is not supported; use https or http")]
     Scheme,
     /// Plain http, but the operator requires https.
-    #[error("url is not https; this server sends over https only")]
+    #[error("url is not https; use https, or have the operator set EVERHOOK_HTTPS_ONLY=false")]
     HttpsOnly,
     #[error("url has a user name or password; send credentials in a header")]
     Userinfo,
@@ -60,6 +78,15 @@ pub enum BadUrl {
     Name,
     #[error("url has port 0; use the port the receiver listens on")]
     Port,
+    /// The port of a well-known service, or a port outside the operator's list.
+    #[error("url has a port that is not allowed; use 443, or have the operator add it to EVERHOOK_EGRESS_PORTS")]
+    PortForbidden,
+    /// The operator's list does not have the host.
+    #[error("url has a host that is not allowed; have the operator add it to EVERHOOK_EGRESS_HOSTS")]
+    HostForbidden,
+    /// An address that this server itself listens on.
+    #[error("url is an address of this server; use the receiver's address")]
+    Own,
     /// A forbidden literal address, or `localhost` without a permitted loopback address.
     #[error(
         "url has a private or reserved address; use a public one, or have the operator add it to EVERHOOK_EGRESS_ALLOW"
@@ -70,7 +97,7 @@ pub enum BadUrl {
 impl Egress {
     /// Denies every special address except those in `allow`.
     pub fn new(allow: Vec<IpNet>, https_only: bool) -> Egress {
-        Egress { allow, https_only }
+        Egress { allow, https_only, ..Egress::default() }
     }
 
     /// Whether the rules permit connections to `ip`.
@@ -78,7 +105,32 @@ impl Egress {
         // Without the conversion, `::ffff:127.0.0.1` would not match an allowed 127.0.0.0/8. The public check sees the
         // original address, which keeps mapped addresses denied.
         let canonical = ip.to_canonical();
-        self.allow.iter().any(|net| net.contains(&canonical)) || is_public(ip)
+        let inside = nat64_inside(ip);
+        // Every form of a denied address is denied, whether or not this network translates it.
+        let is_denied = |net: &IpNet| [Some(ip), Some(canonical), inside].iter().flatten().any(|ip| net.contains(ip));
+        if self.deny.iter().any(is_denied) {
+            return false;
+        }
+        match inside {
+            Some(inside) if self.nat64 => self.permits(inside),
+            _ => self.allow.iter().any(|net| net.contains(&canonical)) || is_public(ip),
+        }
+    }
+
+    /// Whether the rules permit connections to `port`.
+    pub fn permits_port(&self, port: u16) -> bool {
+        ports::permits(&self.ports, port)
+    }
+
+    /// Whether this server listens on `address`. `is_local` tells whether an address belongs to this machine; it is
+    /// called only if a listener of that port is open on all addresses.
+    pub(crate) fn is_own(&self, address: SocketAddr, is_local: impl Fn(IpAddr) -> bool) -> bool {
+        let ip = address.ip().to_canonical();
+        self.own.iter().filter(|own| own.port() == address.port()).any(|own| match own.ip().to_canonical() {
+            own if own.is_unspecified() => ip.is_loopback() || ip.is_unspecified() || is_local(ip),
+            // The kernel connects a request for 0.0.0.0 to a loopback address.
+            own => own == ip || own.is_loopback() && ip.is_unspecified(),
+        })
     }
 
     /// Parses a URL and applies every rule that needs no look-up.
@@ -98,9 +150,7 @@ impl Egress {
             other => BadUrl::Unparsable(other),
         })?;
         match url.scheme() {
-            "https" => {}
-            "http" if self.https_only => return Err(BadUrl::HttpsOnly),
-            "http" => {}
+            "https" | "http" => {}
             _ => return Err(BadUrl::Scheme),
         }
         if !url.username().is_empty() || url.password().is_some() {
@@ -109,6 +159,19 @@ impl Egress {
         if url.fragment().is_some() {
             return Err(BadUrl::Fragment);
         }
+        self.check_host(&url)?;
+        if url.scheme() == "http" && self.https_only && !is_loopback(&url) {
+            return Err(BadUrl::HttpsOnly);
+        }
+        self.check_port(&url)?;
+        // Percent-encoding may have lengthened the URL.
+        if url.as_str().len() > URL_BYTES_MAX {
+            return Err(BadUrl::TooLong);
+        }
+        Ok(url)
+    }
+
+    fn check_host(&self, url: &Url) -> Result<(), BadUrl> {
         match url.host() {
             None | Some(Host::Domain("." | "")) => return Err(BadUrl::NoHost),
             Some(Host::Ipv4(ip)) if !self.permits(ip.into()) => return Err(BadUrl::Forbidden),
@@ -119,14 +182,50 @@ impl Egress {
             Some(Host::Domain(name)) if !can_be_resolved(name) => return Err(BadUrl::Name),
             Some(_) => {}
         }
-        if url.port() == Some(0) {
-            return Err(BadUrl::Port);
+        let host = url.host_str().unwrap_or_default();
+        if !self.hosts.is_empty() && !self.hosts.iter().any(|pattern| pattern.matches(host)) {
+            return Err(BadUrl::HostForbidden);
         }
-        // Percent-encoding may have lengthened the URL.
-        if url.as_str().len() > URL_BYTES_MAX {
-            return Err(BadUrl::TooLong);
+        Ok(())
+    }
+
+    fn check_port(&self, url: &Url) -> Result<(), BadUrl> {
+        let port = match url.port_or_known_default() {
+            None | Some(0) => return Err(BadUrl::Port),
+            Some(port) => port,
+        };
+        if !self.permits_port(port) {
+            return Err(BadUrl::PortForbidden);
         }
-        Ok(url)
+        let addresses = match url.host() {
+            Some(Host::Ipv4(ip)) => vec![IpAddr::V4(ip)],
+            Some(Host::Ipv6(ip)) => vec![IpAddr::V6(ip)],
+            Some(Host::Domain(name)) if is_localhost(name) => LOCALHOST.to_vec(),
+            _ => Vec::new(),
+        };
+        // The connector also knows the other addresses of this machine.
+        if addresses.iter().any(|ip| self.is_own(SocketAddr::new(*ip, port), |_| false)) {
+            return Err(BadUrl::Own);
+        }
+        Ok(())
+    }
+}
+
+/// Whether the URL names a loopback address. A name that resolves to one is not enough: its owner can change it.
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(Host::Ipv6(ip)) => ip.to_canonical().is_loopback(),
+        Some(Host::Domain(name)) => is_localhost(name),
+        None => false,
+    }
+}
+
+/// Returns the IPv4 address inside an address of the well-known NAT64 network.
+fn nat64_inside(ip: IpAddr) -> Option<IpAddr> {
+    match ip {
+        IpAddr::V6(ip) if NAT64.contains(&ip) => Some(Ipv4Addr::from_bits(ip.to_bits() as u32).into()),
+        _ => None,
     }
 }
 
@@ -139,13 +238,6 @@ fn can_be_resolved(name: &str) -> bool {
         (1..=LABEL_BYTES_MAX).contains(&label.len()) && !label.starts_with('-') && label.bytes().all(is_in_names)
     };
     name.len() <= NAME_BYTES_MAX && name.split('.').all(is_label)
-}
-
-impl Default for Egress {
-    /// The strict rules, without exceptions.
-    fn default() -> Egress {
-        Egress::new(Vec::new(), false)
-    }
 }
 
 /// Whether the name means this machine. Such names are never looked up.
@@ -188,6 +280,9 @@ const IPV4_DENIED: [Ipv4Net; 20] = [
 
 /// Global unicast. Every other address is loopback, private, link-local or multicast, or embeds an IPv4 address.
 const IPV6_GLOBAL: Ipv6Net = v6([0x2000, 0, 0], 3);
+
+/// NAT64 (RFC 6052). The network with local use, 64:ff9b:1::/48, stays denied.
+const NAT64: Ipv6Net = v6([0x64, 0xff9b, 0], 96);
 
 const IPV6_DENIED: [Ipv6Net; 5] = [
     // Protocol assignments, including Teredo, which embeds an IPv4 address.

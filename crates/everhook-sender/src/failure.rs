@@ -31,7 +31,9 @@ pub(crate) fn internal(detail: &'static str) -> SendFailure {
 pub(crate) fn bad_url(error: &BadUrl) -> SendFailure {
     match error {
         BadUrl::Forbidden => blocked(),
-        BadUrl::HttpsOnly => SendFailure::new(Class::Blocked, error.to_string()),
+        BadUrl::HttpsOnly | BadUrl::PortForbidden | BadUrl::HostForbidden | BadUrl::Own => {
+            SendFailure::new(Class::Blocked, error.to_string())
+        }
         BadUrl::Name => SendFailure::new(Class::Dns, error.to_string()),
         _ => SendFailure::new(Class::Internal, error.to_string()),
     }
@@ -83,6 +85,15 @@ pub(crate) fn connect(error: &io::Error, to: IpAddr) -> SendFailure {
 pub(crate) fn tls(error: &io::Error) -> SendFailure {
     let detail = match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
         Some(rustls::Error::InvalidCertificate(certificate)) => bad_certificate(certificate),
+        Some(rustls::Error::AlertReceived(
+            AlertDescription::CertificateRequired
+            | AlertDescription::BadCertificate
+            | AlertDescription::UnknownCA
+            | AlertDescription::CertificateUnknown
+            | AlertDescription::CertificateExpired
+            | AlertDescription::CertificateRevoked
+            | AlertDescription::AccessDenied,
+        )) => "the receiver requires another client certificate",
         Some(rustls::Error::InvalidMessage(_)) => "the receiver does not speak TLS on this port",
         Some(
             rustls::Error::PeerIncompatible(_)
@@ -101,6 +112,31 @@ pub(crate) fn tls(error: &io::Error) -> SendFailure {
 
 pub(crate) fn tls_name() -> SendFailure {
     failure(Class::Tls, "the host name is not valid in a certificate")
+}
+
+/// The answer of the egress proxy to a request for a connection.
+pub(crate) fn proxy_answer(status: Option<u16>) -> SendFailure {
+    match status {
+        Some(403) => failure(Class::Blocked, "the egress proxy refuses connections to the receiver"),
+        Some(407) => failure(Class::Connect, "the egress proxy refuses the credentials of this server"),
+        Some(_) => failure(Class::Connect, "the egress proxy could not connect to the receiver"),
+        None => failure(Class::Connect, "the egress proxy does not answer in HTTP"),
+    }
+}
+
+/// The egress proxy cannot be reached, so nothing was sent.
+pub(crate) fn proxy_unreachable() -> SendFailure {
+    SendFailure { blame: Blame::Node, ..failure(Class::Connect, "this node cannot reach the egress proxy") }
+}
+
+/// The endpoint has a client certificate or an authority, and a URL without TLS.
+pub(crate) fn needs_https() -> SendFailure {
+    failure(Class::Tls, "the endpoint has a client certificate or an own CA, but its url is not https")
+}
+
+/// The material was valid when it was saved.
+pub(crate) fn bad_material() -> SendFailure {
+    failure(Class::Tls, "the client certificate or the CA of the endpoint cannot be used; set it again")
 }
 
 /// A new connection was closed before the request started.

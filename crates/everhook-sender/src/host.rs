@@ -10,6 +10,7 @@ use std::time::Duration;
 use http::HeaderValue;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
+use tokio_rustls::TlsConnector;
 
 use crate::limits::{LINK_AGE_MAX, LINK_IDLE_MAX};
 use crate::link::Link;
@@ -20,11 +21,21 @@ pub(crate) struct Host {
     pub(crate) port: u16,
     /// The server name for SNI and certificate verification; `None` for plain http.
     pub(crate) tls_name: Option<String>,
+    /// The client certificate and authorities of an endpoint; `None` for those of the sender.
+    pub(crate) tls: Option<TlsConnector>,
     pub(crate) header: HeaderValue,
     /// One permit per running request.
     pub(crate) slots: Semaphore,
     kept: Mutex<Vec<Kept>>,
     kept_max: usize,
+}
+
+/// The parts of a host that follow from its URL.
+pub(crate) struct Address {
+    pub(crate) place: Place,
+    pub(crate) port: u16,
+    pub(crate) tls_name: Option<String>,
+    pub(crate) header: HeaderValue,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,11 +62,13 @@ struct Kept {
 }
 
 impl Host {
-    pub(crate) fn new(place: Place, port: u16, tls_name: Option<String>, header: HeaderValue, room: Room) -> Host {
+    pub(crate) fn new(address: Address, tls: Option<TlsConnector>, room: Room) -> Host {
+        let Address { place, port, tls_name, header } = address;
         Host {
             place,
             port,
             tls_name,
+            tls,
             header,
             slots: Semaphore::new(room.connections),
             kept: Mutex::new(Vec::new()),

@@ -15,10 +15,13 @@ mod failure;
 mod host;
 mod limits;
 mod link;
+mod proxy;
 mod resolve;
 mod socket;
 mod targets;
 mod tls;
 
-pub use crate::egress::{BadUrl, Egress};
+pub use crate::egress::{BadUrl, Egress, HostPattern};
+pub use crate::proxy::{BadProxy, Proxy};
 pub use crate::sender::{Deadlines, Request, Sender, SenderConfig, SenderError};
+pub use crate::tls::{BadMaterial, check_ca, check_identity};

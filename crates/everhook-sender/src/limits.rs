@@ -29,3 +29,5 @@ pub(crate) const REPLY_HEADS_BYTES_MAX: usize = 2 * REPLY_HEAD_BYTES_MAX;
 pub(crate) const LINK_BUFFER_BYTES_MAX: usize = 64 * 1024;
 /// Longest `Retry-After` that is passed on; an HTTP date has 29 characters.
 pub(crate) const RETRY_AFTER_BYTES_MAX: usize = 64;
+/// Longest head of the egress proxy's answer.
+pub(crate) const PROXY_HEAD_BYTES_MAX: usize = 8 * 1024;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use bytes::Bytes;
+use everhook_core::endpoint_auth::EndpointAuth;
 use everhook_core::outcome::{Reply, SendFailure};
 use hickory_resolver::net::NetError;
 use http::HeaderMap;
@@ -20,9 +21,10 @@ use crate::failure;
 use crate::host::{Host, Room};
 use crate::limits::SWEEP_EVERY;
 use crate::link::{ExchangeBy, Failed, Link, Message};
+use crate::proxy::Proxy;
 use crate::resolve::Resolver;
 use crate::targets::Targets;
-use crate::tls;
+use crate::tls::Tls;
 
 #[derive(Clone, Debug)]
 pub struct SenderConfig {
@@ -36,6 +38,8 @@ pub struct SenderConfig {
     pub idle_total: usize,
     /// Root certificates in DER, trusted in addition to the system's.
     pub extra_roots: Vec<Vec<u8>>,
+    /// Dials all connections.
+    pub proxy: Option<Proxy>,
 }
 
 /// Time limits of the steps of a request.
@@ -61,6 +65,8 @@ pub struct Request {
     pub body: Bytes,
     /// Replaces the sender's `total` and `first_byte` deadlines; `None` keeps them.
     pub patience: Option<Duration>,
+    /// The client certificate and the authorities of the connection. Other parts have no effect here.
+    pub auth: Option<Arc<EndpointAuth>>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -92,8 +98,9 @@ impl Sender {
         let connector = Connector {
             egress: config.egress.clone(),
             resolver: Resolver::from_system().map_err(|error| SenderError::Resolver(Box::new(error)))?,
-            tls: tls::connector(config.extra_roots).map_err(SenderError::Tls)?,
+            tls: Tls::new(config.extra_roots).map_err(SenderError::Tls)?,
             deadlines: config.deadlines,
+            proxy: config.proxy,
         };
         let room = Room { connections: config.connections_per_host.max(1), idle: config.idle_per_host };
         let shared = Shared {
@@ -113,7 +120,8 @@ impl Sender {
         let Shared { connector, targets, .. } = &*self.shared;
         let patience = request.patience;
         let total_by = clock::now() + patience.unwrap_or(connector.deadlines.total);
-        let target = targets.find(&request.url).map_err(|error| failure::bad_url(&error))?;
+        let own = request.auth.as_deref().filter(|auth| auth.connection_id().is_some());
+        let target = targets.find(&request.url, own, &connector.tls)?;
         let host = &*target.host;
         let _slot = match timeout_at(total_by, host.slots.acquire()).await {
             // A slot that becomes free at the deadline is useless: the receiver would see a request that the sender has
@@ -186,6 +194,7 @@ impl Default for SenderConfig {
             idle_per_host: 512,
             idle_total: 2048,
             extra_roots: Vec::new(),
+            proxy: None,
         }
     }
 }

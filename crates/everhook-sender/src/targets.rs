@@ -2,10 +2,13 @@
 //!
 //! The egress rules of a `Sender` never change, so a target that passed them stays valid.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use bytes::Bytes;
+use everhook_core::endpoint_auth::EndpointAuth;
+use everhook_core::outcome::SendFailure;
 use http::header::{
     ACCEPT_ENCODING, CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
@@ -13,12 +16,15 @@ use http::uri::{PathAndQuery, Uri};
 use http::{HeaderMap, HeaderValue, Method};
 use http_body_util::Full;
 use tokio::time::Instant;
+use tokio_rustls::TlsConnector;
 use url::Url;
 
 use crate::egress::{BadUrl, Egress, is_localhost};
-use crate::host::{Host, Place, Room};
+use crate::failure;
+use crate::host::{Address, Host, Place, Room};
 use crate::limits::TARGETS_MAX;
 use crate::link::Message;
+use crate::tls::Tls;
 
 pub(crate) struct Target {
     pub(crate) host: Arc<Host>,
@@ -43,17 +49,28 @@ impl Targets {
         Targets { egress, room, known: RwLock::default() }
     }
 
-    pub(crate) fn find(&self, url: &str) -> Result<Arc<Target>, BadUrl> {
+    /// Returns the target of a URL. `own` has a client certificate or authorities; such targets share no connection with
+    /// others.
+    pub(crate) fn find(&self, url: &str, own: Option<&EndpointAuth>, tls: &Tls) -> Result<Arc<Target>, SendFailure> {
+        let key = key(url, own);
         // A poisoned lock is harmless: the maps are only a cache.
-        if let Some(target) = self.known.read().unwrap_or_else(PoisonError::into_inner).by_url.get(url) {
+        if let Some(target) = self.known.read().unwrap_or_else(PoisonError::into_inner).by_url.get(&*key) {
             return Ok(target.clone());
         }
-        let parsed = self.egress.check_url(url)?;
-        let uri = request_uri(&parsed)?;
+        let bad = |error: BadUrl| failure::bad_url(&error);
+        let parsed = self.egress.check_url(url).map_err(bad)?;
+        let uri = request_uri(&parsed).map_err(bad)?;
+        let own_tls = match own {
+            // The receiver could not know the sender, although the endpoint demands it.
+            Some(_) if parsed.scheme() != "https" => return Err(failure::needs_https()),
+            Some(own) => Some(tls.own(own).map_err(|_| failure::bad_material())?),
+            None => None,
+        };
+        let origin = self::key(&parsed.origin().ascii_serialization(), own).into_owned();
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         known.make_room();
-        let target = Arc::new(Target { host: known.host(&parsed, self.room)?, uri });
-        known.by_url.insert(url.to_owned(), target.clone());
+        let target = Arc::new(Target { host: known.host(origin, &parsed, own_tls, self.room).map_err(bad)?, uri });
+        known.by_url.insert(key.into_owned(), target.clone());
         Ok(target)
     }
 
@@ -98,18 +115,25 @@ impl Known {
         self.by_origin.retain(|_, host| host.strong_count() > 0);
     }
 
-    fn host(&mut self, url: &Url, room: Room) -> Result<Arc<Host>, BadUrl> {
-        let origin = url.origin().ascii_serialization();
+    fn host(&mut self, origin: String, url: &Url, tls: Option<TlsConnector>, room: Room) -> Result<Arc<Host>, BadUrl> {
         if let Some(host) = self.by_origin.get(&origin).and_then(Weak::upgrade) {
             return Ok(host);
         }
-        let host = Arc::new(host_of(url, room)?);
+        let host = Arc::new(Host::new(address_of(url)?, tls, room));
         self.by_origin.insert(origin, Arc::downgrade(&host));
         Ok(host)
     }
 }
 
-fn host_of(url: &Url, room: Room) -> Result<Host, BadUrl> {
+/// The key of a URL or origin in the cache. Neither has a space.
+fn key<'a>(url: &'a str, own: Option<&EndpointAuth>) -> Cow<'a, str> {
+    match own.and_then(EndpointAuth::connection_id) {
+        Some(id) => Cow::Owned(format!("{id} {url}")),
+        None => Cow::Borrowed(url),
+    }
+}
+
+fn address_of(url: &Url) -> Result<Address, BadUrl> {
     let text = url.host_str().ok_or(BadUrl::NoHost)?;
     let header = match url.port() {
         Some(port) => HeaderValue::try_from(format!("{text}:{port}")),
@@ -128,7 +152,7 @@ fn host_of(url: &Url, room: Room) -> Result<Host, BadUrl> {
         Place::Localhost | Place::Name(_) => Some(name.to_owned()),
     };
     let port = url.port_or_known_default().ok_or(BadUrl::Port)?;
-    Ok(Host::new(place, port, tls_name, header.map_err(|_| BadUrl::NoHost)?, room))
+    Ok(Address { place, port, tls_name, header: header.map_err(|_| BadUrl::NoHost)? })
 }
 
 /// Builds the URI from the parsed parts: a second parser might see another host in the whole URL.

@@ -16,7 +16,7 @@ const NEVER: Duration = Duration::from_secs(300);
 const LIMIT: u64 = 256;
 
 fn post(url: String) -> Request {
-    Request { url, headers: HeaderMap::new(), body: Bytes::from_static(b"{}"), patience: None }
+    Request { url, headers: HeaderMap::new(), body: Bytes::from_static(b"{}"), patience: None, auth: None }
 }
 
 #[tokio::test]

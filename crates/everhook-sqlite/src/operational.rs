@@ -7,9 +7,7 @@ use everhook_core::application::Application;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, LaneId, MessageId, TaskId};
 use everhook_core::name::Name;
-use everhook_core::operational::{
-    AttemptNews, DisabledBy, EndpointNews, News, OPERATIONAL_APPLICATION, OperationalEvent,
-};
+use everhook_core::operational::{AttemptNews, EndpointNews, News, OPERATIONAL_APPLICATION, OperationalEvent};
 use everhook_store::catalog::Locator;
 use everhook_store::lease::Append;
 use everhook_store::made::Made;
@@ -42,23 +40,13 @@ pub(crate) fn tell_endpoint(
     environment: EnvironmentId,
     endpoint: &Endpoint,
     events: &[OperationalEvent],
-    by: DisabledBy,
 ) -> Result<Made, Fault> {
     let events = wanted(tx, environment, endpoint.application, events)?;
     if events.is_empty() {
         return Ok(Made::default());
     }
-    let news = EndpointNews {
-        app_id: endpoint.application,
-        app_uid: application_uid(tx, environment, endpoint.application)?,
-        endpoint_id: endpoint.id,
-        endpoint_uid: endpoint.uid.clone(),
-        trigger: None,
-    };
-    let tell = |event: OperationalEvent| {
-        let trigger = (event == OperationalEvent::EndpointDisabled).then_some(by);
-        News::Endpoint(event, EndpointNews { trigger, ..news.clone() })
-    };
+    let uid = application_uid(tx, environment, endpoint.application)?;
+    let tell = |event| News::Endpoint(event, EndpointNews::new(event, endpoint, uid.clone()));
     append_news(tx, environment, events.into_iter().map(tell))
 }
 
@@ -74,7 +62,7 @@ pub(crate) fn tell_lost_endpoint(
         return Ok(Made::default());
     }
     match resource::find_even_deleted(tx, environment, application, id)? {
-        Some(endpoint) => tell_endpoint(tx, environment, &endpoint, &[event], DisabledBy::Automatic),
+        Some(endpoint) => tell_endpoint(tx, environment, &endpoint, &[event]),
         None => Ok(Made::default()),
     }
 }

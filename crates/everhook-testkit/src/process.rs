@@ -27,7 +27,8 @@ pub fn command(binary: &Path) -> Command {
 
 /// Returns the address in the first output line of a server.
 pub fn address_in(greeting: &str) -> Option<&str> {
-    greeting.split_once("listens on http://").map(|(_, address)| address.trim())
+    let (_, url) = greeting.split_once("listens on ")?;
+    url.split_once("://").map(|(_, address)| address.trim())
 }
 
 /// A running process. Dropping the value kills it if it still runs.

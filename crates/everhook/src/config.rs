@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
+use everhook_api::TlsFiles;
 use everhook_core::api_key::ApiKey;
 use everhook_core::dispatch::DispatchConfig;
 use everhook_core::nearest::nearest;
@@ -26,7 +27,8 @@ use everhook_core::role::Role;
 use everhook_core::signing::SignatureKind;
 use everhook_engine::config::JobsConfig;
 use everhook_engine::retention::Ages;
-use ipnet::IpNet;
+use everhook_sender::{Egress, Proxy};
+use http::Uri;
 use toml::{Table, Value};
 use tracing_subscriber::filter::Targets;
 
@@ -38,13 +40,19 @@ pub(crate) struct Config {
     pub(crate) listen: SocketAddr,
     /// Second listener for health and metrics.
     pub(crate) listen_ops: Option<SocketAddr>,
+    /// The certificate of the API's listener.
+    pub(crate) tls: Option<TlsFiles>,
     /// The beginning of links to this server, without a slash at the end.
     pub(crate) public_url: Option<String>,
     /// Origins of pages that may show the portal in a frame.
     pub(crate) embed_origins: Vec<String>,
+    /// Origins of pages that may call the API with application tokens; `*` for every origin.
+    pub(crate) cors_origins: Vec<String>,
     /// Further hosts of chat endpoints.
     pub(crate) chat_hosts: Vec<String>,
     pub(crate) connections_per_address: usize,
+    /// Failed authentications per client address and minute; 0 for no limit.
+    pub(crate) auth_failures_per_minute: u32,
     pub(crate) role: Role,
     pub(crate) store: StoreConfig,
     /// How long a starting server waits for its database.
@@ -61,15 +69,27 @@ pub(crate) struct Config {
     pub(crate) grace: Duration,
     pub(crate) jobs: JobsConfig,
     pub(crate) retention: Ages,
-    pub(crate) egress_allow: Vec<IpNet>,
-    pub(crate) https_only: bool,
+    /// Without the addresses of the listeners, which are known after the start.
+    pub(crate) egress: Egress,
+    pub(crate) egress_proxy: Option<Proxy>,
     pub(crate) default_signature: SignatureKind,
     pub(crate) jwt_secret: Option<Secret>,
     /// The first key of an empty store.
     pub(crate) bootstrap_key: Option<ApiKey>,
     pub(crate) log_filter: Targets,
     pub(crate) log_format: LogFormat,
+    pub(crate) otlp: Option<Otlp>,
     pub(crate) outboxes: Vec<OutboxConfig>,
+}
+
+/// The export of traces.
+#[derive(Clone, Debug)]
+pub(crate) struct Otlp {
+    pub(crate) url: Uri,
+    /// The `Authorization` header of each request.
+    pub(crate) authorization: Option<Secret>,
+    /// The share of messages that are traced, unless their senders decide.
+    pub(crate) share: f64,
 }
 
 /// A text that no log shows: a secret, or a URL that may hold a password.
@@ -138,10 +158,14 @@ enum Kind {
 const KEYS: &[(&str, Kind)] = &[
     ("listen", Kind::Text),
     ("listen_ops", Kind::Text),
+    ("tls_certificate", Kind::Text),
+    ("tls_key", Kind::Text),
     ("public_url", Kind::Text),
     ("embed_origins", Kind::Texts),
+    ("cors_origins", Kind::Texts),
     ("chat_hosts", Kind::Texts),
     ("connections_per_address", Kind::Number),
+    ("auth_failures_per_minute", Kind::Number),
     ("role", Kind::Text),
     ("data", Kind::Text),
     ("database", Kind::Url),
@@ -174,12 +198,21 @@ const KEYS: &[(&str, Kind)] = &[
     ("keep_runs_days", Kind::Number),
     ("keep_sessions_days", Kind::Number),
     ("egress_allow", Kind::Texts),
+    ("egress_deny", Kind::Texts),
+    ("egress_hosts", Kind::Texts),
+    ("egress_ports", Kind::Numbers),
     ("https_only", Kind::Switch),
+    ("egress_nat64", Kind::Switch),
+    ("egress_proxy", Kind::Secret),
+    ("egress_proxy_resolves", Kind::Switch),
     ("default_signature", Kind::Text),
     ("jwt_secret", Kind::Secret),
     ("bootstrap_key", Kind::Secret),
     ("log_level", Kind::Text),
     ("log_format", Kind::Text),
+    ("otlp_url", Kind::Text),
+    ("otlp_authorization", Kind::Secret),
+    ("trace_share", Kind::Text),
     ("outbox", Kind::Tables),
 ];
 

@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use clap::Args;
+use everhook_api::ServerTls;
 use everhook_core::time::Timestamp;
 use everhook_store::query;
 use everhook_store::store::Reads;
@@ -63,12 +64,17 @@ async fn check_all(settings: SettingsArgs) -> Vec<Check> {
     // Without a logger: the store would log what the checks tell.
     let mut checks = vec![rules::config(Ok(settings.warnings()))];
     let is_served = check_store(&config, &mut checks).await;
-    checks.extend(rules::egress(&config.egress_allow, config.https_only));
+    checks.extend(rules::egress(&config.egress, config.egress_proxy.as_ref()));
     checks.push(rules::open_files(files::shortage(&config)));
     for (name, address) in [("listen", Some(config.listen)), ("listen_ops", config.listen_ops)] {
         if let Some(address) = address {
-            checks.push(rules::port(&Port { name, address, used: port_use(address).await }, is_served));
+            let is_encrypted = name == "listen" && config.tls.is_some();
+            let used = port_use(address, is_encrypted).await;
+            checks.push(rules::port(&Port { name, address, used }, is_served));
         }
+    }
+    if let Some(files) = &config.tls {
+        checks.push(rules::tls(ServerTls::load(files.clone()).map(drop)));
     }
     checks
 }
@@ -136,11 +142,14 @@ fn disk(folder: &Path) -> Option<Disk> {
 }
 
 /// Finds out who uses a port, by listening on it and by asking the server there for its health.
-async fn port_use(address: SocketAddr) -> PortUse {
+async fn port_use(address: SocketAddr, is_encrypted: bool) -> PortUse {
     match tokio::net::TcpListener::bind(address).await {
         Ok(_) => PortUse::Free,
         Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
-            if is_everhook(address).await {
+            // The certificate is for another name than the address, so the server there cannot be verified.
+            if is_encrypted {
+                PortUse::Encrypted
+            } else if is_everhook(address).await {
                 PortUse::Everhook
             } else {
                 PortUse::Other

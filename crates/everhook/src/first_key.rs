@@ -64,11 +64,11 @@ impl FirstKey {
     }
 
     /// Returns the text about the key for stdout.
-    pub(crate) fn greeting(&self, address: std::net::SocketAddr) -> String {
+    pub(crate) fn greeting(&self, base: &str) -> String {
         let try_it = |key: &str| {
             format!(
-                "Try it:\n\n    curl -sS http://{address}/api/v1/app -H \"Authorization: Bearer {key}\" \
-                 -d '{{\"name\": \"First\"}}'\n\nMore keys: everhook key create. Dashboard: http://{address}/ API: http://{address}/docs\n"
+                "Try it:\n\n    curl -sS {base}/api/v1/app -H \"Authorization: Bearer {key}\" \
+                 -d '{{\"name\": \"First\"}}'\n\nMore keys: everhook key create. Dashboard: {base}/ API: {base}/docs\n"
             )
         };
         match self {
@@ -111,8 +111,7 @@ async fn given(opened: &Opened, key: &ApiKey, is_empty: bool) -> anyhow::Result<
 }
 
 async fn keep(opened: &Opened, key: &ApiKey) -> anyhow::Result<()> {
-    let default = Wanted::Environment(keys::DEFAULT_ENVIRONMENT.to_owned());
-    keys::keep(&*opened.store, &opened.ids, key, &default).await
+    keys::keep(&*opened.store, &opened.ids, key, &Wanted::first()).await
 }
 
 fn file(config: &Config) -> anyhow::Result<PathBuf> {
@@ -130,7 +129,7 @@ mod tests {
     #[test]
     fn only_a_terminal_is_shown_the_key() {
         let key = keys::generate();
-        let greet = |first: FirstKey| first.greeting(([127, 0, 0, 1], 8071).into());
+        let greet = |first: FirstKey| first.greeting("http://127.0.0.1:8071");
         let shown = greet(FirstKey::New(key.clone()));
         assert!(shown.contains(&format!("\n    {}\n", key.expose())), "{shown}");
         assert!(shown.contains(&format!("Bearer {}\"", key.expose())), "{shown}");

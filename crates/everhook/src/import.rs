@@ -93,7 +93,7 @@ async fn import(
         source,
         store: &*opened.store,
         scope,
-        egress: Egress::new(config.egress_allow.clone(), config.https_only),
+        egress: config.egress.clone(),
         main: args.main_secret.as_deref().map(MainSecret::new),
         now: opened.store.now().await?,
         writes: !args.dry_run,

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use axum::Router;
-use everhook_api::{ApiConfig, Budget, ConnectionMetrics, NamedOutbox, Server, Stop, listen, ops_router, router};
+use everhook_api::{
+    ApiConfig, Budget, ConnectionMetrics, NamedOutbox, Server, ServerTls, Stop, listen, ops_router, router,
+};
 use everhook_core::limits::ENDPOINTS_MAX;
 use everhook_core::role::Role;
 use everhook_engine::config::NodeConfig;
@@ -27,6 +29,7 @@ use crate::environment;
 use crate::files;
 use crate::first_key::FirstKey;
 use crate::logging::Logs;
+use crate::otlp::Exporter;
 use crate::outboxes;
 use crate::process;
 use crate::startup_retry::StartupRetry;
@@ -63,16 +66,21 @@ pub(crate) async fn serve(mut config: Config, logs: &Logs, announce: Announce) -
         }
     };
     tell_about_wakeups(&config);
+    let tls = config.tls.clone().map(ServerTls::load).transpose().context("could not read `tls_certificate`")?;
     let outboxes = outboxes::sources(&config, &opened)?;
     // Bound before the first delivery, so that a port in use fails the start.
     let listeners = Listeners::bind(&config).await?;
-    let egress = Egress::new(config.egress_allow.clone(), config.https_only);
+    let addresses = listeners.addresses()?;
+    let egress = Egress { own: addresses.all(), ..config.egress.clone() };
     let node = startup.run(|| start_node(&config, &opened, egress.clone(), files.kept)).await?;
+    let exporter = config.otlp.as_ref().map(|otlp| Exporter::start(&node, otlp, VERSION));
     let named = outboxes.iter().map(|source| NamedOutbox { name: source.name.clone(), outbox: source.outbox.clone() });
     let api = ApiConfig {
         jwt_secret: config.jwt_secret.clone().map(|secret| secret.0),
         public_url: config.public_url.clone(),
+        tls: tls.is_some(),
         embed_origins: config.embed_origins.clone(),
+        cors_origins: config.cors_origins.clone(),
         chat_hosts: config.chat_hosts.clone(),
         default_signature: config.default_signature,
         egress,
@@ -81,6 +89,7 @@ pub(crate) async fn serve(mut config: Config, logs: &Logs, announce: Announce) -
         jobs: config.jobs.enabled,
         schedules: config.jobs.schedules,
         endpoints_max: ENDPOINTS_MAX,
+        auth_failures_per_minute: config.auth_failures_per_minute,
         delivery_timeout: config.timeout,
     };
     let router = router(Arc::clone(&node), api);
@@ -91,10 +100,9 @@ pub(crate) async fn serve(mut config: Config, logs: &Logs, announce: Announce) -
         logs.counters.register(registry);
         metrics.register(registry);
     });
-    let addresses = listeners.addresses()?;
     let ops_router = ops_router(Arc::clone(&node), VERSION);
     let budget = Budget { connections: files.clients, per_address: config.connections_per_address.min(files.clients) };
-    let mut served = Served::start(listeners, Routers { api: router, ops: ops_router }, budget, metrics);
+    let mut served = Served::start(listeners, Routers { api: router, ops: ops_router }, budget, metrics, tls);
     let asked = tokio::select! {
         greeting = startup.run(|| greeting(&config, &opened, &node, &addresses)) => {
             announce.tell(&greeting?, addresses.api)?;
@@ -112,6 +120,9 @@ pub(crate) async fn serve(mut config: Config, logs: &Logs, announce: Announce) -
         served.api_stop.closing.cancel();
         node.drain(config.grace).await;
         served.end().await;
+        if let Some(exporter) = exporter {
+            exporter.end().await;
+        }
         opened.close().await;
     };
     tokio::select! {
@@ -164,6 +175,12 @@ struct Addresses {
     ops: Option<SocketAddr>,
 }
 
+impl Addresses {
+    fn all(&self) -> Vec<SocketAddr> {
+        [Some(self.api), self.ops].into_iter().flatten().collect()
+    }
+}
+
 struct Routers {
     api: Router,
     ops: Router,
@@ -177,14 +194,20 @@ struct Served {
 }
 
 impl Served {
-    fn start(listeners: Listeners, routers: Routers, budget: Budget, metrics: ConnectionMetrics) -> Served {
+    fn start(
+        listeners: Listeners,
+        routers: Routers,
+        budget: Budget,
+        metrics: ConnectionMetrics,
+        tls: Option<ServerTls>,
+    ) -> Served {
         let (api_stop, ops_stop) = (Stop::default(), Stop::default());
         let (mut api, mut ops) = (JoinSet::new(), JoinSet::new());
         let (listener, router, stop) = (listeners.api, routers.api, api_stop.clone());
-        api.spawn(Server { listener, router, budget, stop, metrics }.run());
+        api.spawn(Server { listener, router, budget, stop, metrics, tls }.run());
         if let Some(listener) = listeners.ops {
             let (router, stop, metrics) = (routers.ops, ops_stop.clone(), ConnectionMetrics::default());
-            ops.spawn(Server { listener, router, budget: Budget::ops(), stop, metrics }.run());
+            ops.spawn(Server { listener, router, budget: Budget::ops(), stop, metrics, tls: None }.run());
         }
         Served { api, api_stop, ops, ops_stop }
     }
@@ -218,6 +241,7 @@ async fn start_node(config: &Config, opened: &Opened, egress: Egress, kept: usiz
         // Lanes limit each endpoint. A tighter limit per host would let endpoints of one host delay each other.
         connections_per_host: config.dispatch.slots,
         idle_total: kept,
+        proxy: config.egress_proxy.clone(),
         ..SenderConfig::default()
     };
     let sender = Arc::new(Sender::new(sender).context("could not start the sender")?);
@@ -241,7 +265,8 @@ async fn start_node(config: &Config, opened: &Opened, egress: Egress, kept: usiz
 /// Returns the addresses, the place of the data, and, for an empty store, the first key with a command to try.
 async fn greeting(config: &Config, opened: &Opened, node: &Node, addresses: &Addresses) -> anyhow::Result<String> {
     let address = addresses.api;
-    let mut text = format!("Everhook {VERSION} listens on http://{address}\ndata: {}\n", store::place(config));
+    let base = format!("{}://{address}", if config.tls.is_some() { "https" } else { "http" });
+    let mut text = format!("Everhook {VERSION} listens on {base}\ndata: {}\n", store::place(config));
     if let Some(ops) = addresses.ops {
         text += &format!("health and metrics: http://{ops}\n");
     }
@@ -251,13 +276,13 @@ async fn greeting(config: &Config, opened: &Opened, node: &Node, addresses: &Add
     // A worker serves no API, so a key would be useless.
     if config.role.accepts() {
         let first = FirstKey::ensure(config, opened).await?;
-        text += &first.greeting(address);
+        text += &first.greeting(&base);
         // The link is as good as the key, so it is shown where the key is.
         if let FirstKey::New(key) = &first
             && address.ip().is_loopback()
             && let Some(path) = everhook_api::sign_in_path(node, key).await
         {
-            text += &format!("\nOpen the dashboard within ten minutes, signed in:\n\n    http://{address}{path}\n");
+            text += &format!("\nOpen the dashboard within ten minutes, signed in:\n\n    {base}{path}\n");
         }
     }
     Ok(text)

@@ -191,6 +191,8 @@ fn endpoint(now: Timestamp) -> Endpoint {
         throttle_rate: None,
         policy: None,
         inherited: None,
+        auth: None,
+        failing: None,
         chat: None,
         filter: None,
         metadata: Default::default(),

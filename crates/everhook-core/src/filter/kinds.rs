@@ -24,7 +24,11 @@ fn is_one_of(node: &Node, allowed: &[Kind], rule: &str) -> Result<(), Mistake> {
 }
 
 fn allow(kind: Kind, node: &Node, allowed: &[Kind], rule: &str) -> Result<(), Mistake> {
-    if kind == Kind::Unknown || allowed.contains(&kind) { Ok(()) } else { Err((node.at, rule.to_owned())) }
+    // A sum of unknown values is a number or a text, and nothing else.
+    let is_sum = matches!(node.term, Term::Binary(Operator::Add, ..));
+    let is_possible = !is_sum || allowed.iter().any(|kind| matches!(kind, Kind::Number | Kind::Text));
+    let is_allowed = if kind == Kind::Unknown { is_possible } else { allowed.contains(&kind) };
+    if is_allowed { Ok(()) } else { Err((node.at, rule.to_owned())) }
 }
 
 fn kind(node: &Node) -> Result<Kind, Mistake> {

@@ -148,6 +148,7 @@ fn mistakes_are_found_before_the_first_message_and_have_a_place() {
     check("payload.a # b", "has an unexpected character '#', at character 11");
     check("'abc", "has a text without an end, at character 1");
     check("1 + 2", "must be true or false as a whole, at character 3");
+    check("payload.a + payload.b", "must be true or false as a whole, at character 11");
     check("payload.a + 1", "must be true or false as a whole, at character 11");
     check("eventType == 3", "compares values of different kinds, at character 14");
     check("eventType > 3", "compares a number with a text, at character 13");

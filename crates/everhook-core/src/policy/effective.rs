@@ -1,8 +1,8 @@
 //! The effective policy of an endpoint: each setting with its origin.
 //!
 //! The most specific level with a value decides, setting by setting: the endpoint, its application, the environment,
-//! the server. Within a level, the settings of the message's event type come first. Two settings collect instead: the
-//! lowest retry budget applies, and a pause of any level.
+//! the server. Within a level, the settings of the message's event type come first. Some settings collect instead: the
+//! lowest retry budget applies, a pause of any level, and the wish of any level not to keep replies.
 
 use std::time::Duration;
 
@@ -53,6 +53,12 @@ pub struct Sourced<T> {
     pub origin: Origin,
 }
 
+impl<T> Sourced<T> {
+    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Sourced<U> {
+        Sourced { value: change(self.value), origin: self.origin }
+    }
+}
+
 /// Every setting of an endpoint, for one event type or for all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effective {
@@ -71,6 +77,7 @@ pub struct Effective {
     pub ordering: Sourced<Option<Ordering>>,
     pub on_dead: Sourced<OnDead>,
     pub legacy_signature: Sourced<Option<LegacySignature>>,
+    pub keep_replies: Sourced<bool>,
 }
 
 /// The settings that attempts need, for one event type.
@@ -81,12 +88,19 @@ pub struct AttemptPolicy {
     /// The time for the receiver to answer; none for the server's time.
     pub timeout: Option<Duration>,
     pub legacy_signature: Option<LegacySignature>,
+    pub keep_replies: bool,
 }
 
 impl AttemptPolicy {
     /// The policy of endpoints without settings.
     pub fn plain(retry: RetryPolicy) -> AttemptPolicy {
-        AttemptPolicy { retry, final_statuses: FinalStatuses::default(), timeout: None, legacy_signature: None }
+        AttemptPolicy {
+            retry,
+            final_statuses: FinalStatuses::default(),
+            timeout: None,
+            legacy_signature: None,
+            keep_replies: true,
+        }
     }
 }
 
@@ -114,16 +128,24 @@ impl<'a> Levels<'a> {
             rate: pick.switch(|settings| settings.rate).or(None),
             concurrency: pick.switch(|settings| settings.concurrency).or(None),
             breaker: pick.switch(|settings| settings.breaker).or(Some(BreakerSettings::default())),
-            disable_after: pick
-                .switch(|settings| settings.disable_after_seconds)
-                .map(|after| after.map(Duration::from_secs))
-                .or(Some(DISABLE_AFTER_DEFAULT)),
+            disable_after: pick.disable_after(),
             paused: pick.member(|settings| settings.paused.filter(|paused| *paused)).or(false),
             while_disabled: pick.member(|settings| settings.while_disabled).or(WhileDisabled::default()),
             ordering: pick.switch(|settings| settings.ordering.clone()).or(None),
             on_dead: pick.member(|settings| settings.on_dead).or(OnDead::default()),
             legacy_signature: pick.switch(|settings| settings.legacy_signature.clone()).or(None),
+            keep_replies: pick.keep_replies(),
         }
+    }
+
+    /// Resolves the rate limit.
+    pub fn rate(self) -> Option<RateLimit> {
+        Pick { levels: self, event_type: None }.switch(|settings| settings.rate).or(None).value
+    }
+
+    /// Returns the time of failures alone after which the endpoint is disabled; none for never.
+    pub fn disable_after(self) -> Option<Duration> {
+        Pick { levels: self, event_type: None }.disable_after().value
     }
 
     /// Resolves the settings that attempts need.
@@ -143,6 +165,7 @@ impl<'a> Levels<'a> {
             final_statuses: statuses.0.map(|found| found.value.clone()).unwrap_or_default(),
             timeout: pick.timeout().0.map(|found| Duration::from_secs(found.value)),
             legacy_signature: pick.switch(|settings| settings.legacy_signature.clone()).or(None).value,
+            keep_replies: pick.keep_replies().value,
         }
     }
 }
@@ -159,7 +182,7 @@ struct Found<T>(Option<Sourced<T>>);
 
 impl<T> Found<T> {
     fn map<U>(self, change: impl FnOnce(T) -> U) -> Found<U> {
-        Found(self.0.map(|Sourced { value, origin }| Sourced { value: change(value), origin }))
+        Found(self.0.map(|sourced| sourced.map(change)))
     }
 
     fn or(self, server: T) -> Sourced<T> {
@@ -218,6 +241,17 @@ impl<'a> Pick<'a, '_> {
         let has_none = matches!(&backoff.value, Backoff::List(delays) if delays.is_empty());
         let attempts = if has_none { Found(None).or(1) } else { attempts.or(server.attempts_max()) };
         (backoff, attempts)
+    }
+
+    /// An inner level cannot store what an outer level does not want to be stored.
+    fn keep_replies(self) -> Sourced<bool> {
+        let refused = self.member(|settings| settings.keep_replies.filter(|keep| !keep));
+        Found(refused.0.or_else(|| self.member(|settings| settings.keep_replies).0)).or(true)
+    }
+
+    fn disable_after(self) -> Sourced<Option<Duration>> {
+        let seconds = self.switch(|settings| settings.disable_after_seconds);
+        seconds.map(|after| after.map(Duration::from_secs)).or(Some(DISABLE_AFTER_DEFAULT))
     }
 
     fn budget(self) -> Sourced<Option<u32>> {

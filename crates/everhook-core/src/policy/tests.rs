@@ -166,7 +166,7 @@ fn bad_settings_name_the_field() {
     refused(r#"{"concurrency": 0}"#, r#"concurrency must be 1 to 10000, or "none""#);
     refused(r#"{"breaker": {"failurePercent": 0}}"#, "breaker.failurePercent must be 1 to 100");
     refused(r#"{"breaker": {"openSeconds": 400}}"#, "breaker.maxOpenSeconds must not be less than openSeconds");
-    refused(r#"{"disableAfterSeconds": 1}"#, r#"disableAfterSeconds must be 3600 to 7776000, or "none""#);
+    refused(r#"{"disableAfterSeconds": 1}"#, r#"disableAfterSeconds must be 5 to 7776000, or "none""#);
     refused(r#"{"ordering": {"key": "a"}}"#, r#"ordering.key must be a JSON pointer, such as "/customerId""#);
     refused(
         r#"{"legacySignature": {"header": "host"}}"#,

@@ -16,6 +16,7 @@ use bytes::Bytes;
 use everhook_chat::notice::ChatFacts;
 use everhook_chat::post::post;
 use everhook_chat::reply::judge;
+use everhook_core::delivery::ENDPOINT_DELETED;
 use everhook_core::dispatch::health::Sign;
 use everhook_core::dispatch::{Event, LeaseCommand, StartOrder, Ticket};
 use everhook_core::endpoint::Endpoint;
@@ -24,6 +25,7 @@ use everhook_core::message::Message;
 use everhook_core::outcome::{Class, Outcome, Reply, SendFailure, classify, sign};
 use everhook_core::policy::effective::AttemptPolicy;
 use everhook_core::policy::legacy::{LegacySignature, SignedParts};
+use everhook_core::policy::rate::PERMIT_LIFE;
 use everhook_core::retry::RetryPolicy;
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
@@ -31,14 +33,15 @@ use everhook_sender::Request;
 use everhook_store::capacity::{LeaseCapacity, Slot};
 use everhook_store::lease::{LeaseAsk, Leased};
 use futures_util::FutureExt;
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use tracing::warn;
 
 use crate::dispatcher::{NodeCapacity, Run, Source, WorkGrant};
 use crate::node::Node;
-use crate::run::outbound::{self, EVERHOOK_EVENT_TYPE, Sent, Signed, header, internal};
+use crate::run::outbound::{self, EVERHOOK_EVENT_TYPE, Sent, Signed, TRACEPARENT, header, internal};
 use crate::session::Session;
 use crate::settle::{AttemptEnd, AttemptHolder, AttemptRecord, FinishedAttempt, SlotHold};
+use crate::trace::Attempting;
 
 #[derive(Clone)]
 pub(crate) struct Deliverer {
@@ -49,6 +52,8 @@ pub(crate) struct Deliverer {
 pub(crate) struct Delivery {
     leased: Leased,
     session: Arc<Session>,
+    /// The time on this node's clock at which the delivery was asked for.
+    asked: Duration,
 }
 
 /// A request to send.
@@ -102,16 +107,24 @@ impl Source for Deliverer {
         if self.node.egress.is_closed() {
             return WorkGrant::default();
         }
-        let LeaseCommand { limit, free_by_lane, per_lane, full_groups, after } = ask;
-        let slots = Some(LeaseCapacity(self.node.deliveries.clone()));
-        let ask =
-            LeaseAsk { free_by_lane, per_lane, slots, full_groups, after, ..LeaseAsk::deliveries(session.id, limit) };
-        let mut work = WorkGrant::default();
+        let LeaseCommand { limit, free_by_lane, per_lane, mut full_groups, after } = ask;
+        let pauses = self.node.deliveries.pauses();
+        full_groups.extend(&pauses.groups);
+        let ask = LeaseAsk {
+            free_by_lane,
+            per_lane,
+            slots: Some(LeaseCapacity(self.node.deliveries.clone())),
+            full_groups,
+            paused: pauses.environments.iter().copied().collect(),
+            after,
+            ..LeaseAsk::deliveries(session.id, limit)
+        };
+        let (mut work, asked) = (WorkGrant::default(), self.node.clock.elapsed());
         match self.node.store.lease(ask).await {
             Ok(grant) => {
                 // The machine counts these slots, and each runner releases its own.
                 grant.slots.into_iter().for_each(Slot::keep);
-                let ticket = |leased| ticket(leased, session, StartOrder::AsLeased);
+                let ticket = |leased| ticket(leased, session, asked, StartOrder::AsLeased);
                 work.tickets = grant.tasks.into_iter().map(ticket).collect();
                 (work.next_ready, work.resume) = (grant.next_ready, grant.resume);
             }
@@ -136,7 +149,7 @@ impl Run for Deliverer {
     fn hand_back(&self, tickets: Vec<Ticket<Delivery>>) {
         let deliverer = self.clone();
         self.node.running.spawn(async move {
-            for Ticket { lane, task: Delivery { leased, session }, .. } in tickets {
+            for Ticket { lane, task: Delivery { leased, session, .. }, .. } in tickets {
                 let slot = deliverer.capacity().slot(lane);
                 deliverer.settle(leased.task, None, session, slot, AttemptEnd::HandedBack).await;
             }
@@ -152,8 +165,9 @@ impl Deliverer {
     /// Queues a delivery that was leased by its own append, and starts it when a slot is free.
     pub(crate) fn begin(&self, leased: Leased, slot: Slot, session: &Arc<Session>) {
         slot.keep();
-        let ticket = ticket(leased, session, StartOrder::Free);
-        self.report([Event::Committed(ticket)], self.node.clock.elapsed());
+        let now = self.node.clock.elapsed();
+        let ticket = ticket(leased, session, now, StartOrder::Free);
+        self.report([Event::Committed(ticket)], now);
     }
 
     async fn run(&self, ticket: Ticket<Delivery>, slot: Slot) {
@@ -174,10 +188,10 @@ impl Deliverer {
 
     /// Runs one leased delivery up to its settlement.
     async fn deliver(&self, delivery: Delivery, slot: Slot) {
-        let Delivery { leased, session } = delivery;
+        let Delivery { leased, session, asked } = delivery;
         let (task, started_at) = (leased.task, self.node.clock.now());
         // A panic must not leave the task leased for the rest of the session. It is settled like any other failure.
-        let attempt = AssertUnwindSafe(self.attempt(&leased, &session)).catch_unwind().await;
+        let attempt = AssertUnwindSafe(self.attempt(&leased, &session, asked)).catch_unwind().await;
         let end = attempt.unwrap_or_else(|_| Some(AttemptEnd::Attempted(panicked(&leased, started_at))));
         let (now, asks_for_rest) = (self.node.clock.elapsed(), end.as_ref().is_some_and(wants_rest));
         let sign = end.as_ref().map_or(Sign::Neutral, sign_of);
@@ -190,6 +204,9 @@ impl Deliverer {
         };
         if let AttemptEnd::Attempted(record) = &mut end {
             record.rest = rest;
+            if let Some(endpoint) = leased.endpoint() {
+                self.node.watch_endpoint(task.key.environment, endpoint, record.class, record.started_at);
+            }
         }
         // The retry rule is the one in force now: it may have changed during the attempt.
         let retry = self.policy(&leased).map(|policy| policy.retry);
@@ -208,7 +225,7 @@ impl Deliverer {
         self.node.policies.of_attempt(environment, endpoint, &message.event_type, server)
     }
 
-    async fn attempt(&self, leased: &Leased, session: &Session) -> Option<AttemptEnd> {
+    async fn attempt(&self, leased: &Leased, session: &Session, asked: Duration) -> Option<AttemptEnd> {
         let started_at = self.node.clock.now();
         let target = leased.endpoint().zip(leased.message());
         let payload = |message: &Message| message.payload_at(started_at).cloned();
@@ -225,17 +242,22 @@ impl Deliverer {
         if self.node.interrupt.is_cancelled() || !self.node.sessions.may_send(session) {
             return if session.is_closed() { None } else { Some(AttemptEnd::HandedBack) };
         }
+        // A permit of a rate limit is for now. Used later, it would meet the permits of other nodes.
+        if self.node.clock.elapsed().saturating_sub(asked) > PERMIT_LIFE && endpoint.rate().is_some() {
+            return Some(AttemptEnd::HandedBack);
+        }
         let id = AttemptId(self.node.new_id());
         let policy = self.policy(leased);
-        let outgoing = self.outgoing((endpoint, message), body, (id, leased.task.tries + 1), policy.as_ref());
+        let (number, span) = (leased.task.tries + 1, self.node.begin_span(message, id));
+        let outgoing = self.outgoing((endpoint, message), body, (id, number), (policy.as_ref(), &span));
         let begun = self.node.clock.elapsed();
         let (sent, note) = match outgoing {
-            Ok(Outgoing { request, note }) => (outbound::send(&self.node, request, session).await, note),
+            Ok(Outgoing { request, note }) => (self.send(request, session).await, note),
             Err(failure) => (Sent::Answered(Err(failure)), None),
         };
         let duration = self.node.clock.elapsed().saturating_sub(begun);
         let request = SentRequest { id, url: endpoint.shown_url(), note, started_at, duration };
-        match sent {
+        let end = match sent {
             Sent::SessionClosed => None,
             Sent::Paused => Some(AttemptEnd::HandedBack),
             Sent::Exhausted(failure) => {
@@ -244,11 +266,39 @@ impl Deliverer {
             }
             Sent::Interrupted => Some(AttemptEnd::Attempted(interrupted(request))),
             Sent::Answered(answer) => Some(AttemptEnd::Attempted(self.record(leased, answer, request))),
+        };
+        if let Some(end) = &end {
+            self.node.end_span(&span, message, endpoint.id, number, end);
         }
+        end
+    }
+
+    /// Authenticates and sends a request.
+    async fn send(&self, mut request: Request, session: &Session) -> Sent {
+        let (node, auth) = (&self.node, request.auth.clone());
+        let client = auth.as_ref().and_then(|auth| auth.oauth.as_ref());
+        if let Some(client) = client {
+            match node.oauth.authorization(node, client, session).await {
+                Ok(authorization) => drop(request.headers.insert(AUTHORIZATION, authorization)),
+                Err(sent) => return sent,
+            }
+        } else if let Some(basic) = auth.as_ref().and_then(|auth| auth.basic.as_ref()) {
+            match header(basic.authorization()) {
+                Ok(authorization) => drop(request.headers.insert(AUTHORIZATION, authorization)),
+                Err(failure) => return Sent::Answered(Err(failure)),
+            }
+        }
+        let sent = outbound::send(node, request, session).await;
+        if let (Sent::Answered(Ok(Reply { status: 401, .. })), Some(client)) = (&sent, client) {
+            node.oauth.forget(client);
+        }
+        sent
     }
 
     fn record(&self, leased: &Leased, answer: Result<Reply, SendFailure>, request: SentRequest) -> AttemptRecord {
-        let finals = self.policy(leased).map(|policy| policy.final_statuses).unwrap_or_default();
+        let policy = self.policy(leased);
+        let keeps_reply = policy.as_ref().is_none_or(|policy| policy.keep_replies);
+        let finals = policy.map(|policy| policy.final_statuses).unwrap_or_default();
         let now = self.node.clock.now();
         let chat = leased.endpoint().and_then(|endpoint| Some((endpoint.chat.as_ref()?.kind, &endpoint.url)));
         let (class, outcome) = match chat {
@@ -259,6 +309,7 @@ impl Deliverer {
             None => classify(&answer, now, &finals),
         };
         let (status, reply) = match answer {
+            Ok(reply) if !keeps_reply => (reply.status, Bytes::new()),
             Ok(reply) => (reply.status, reply.body),
             Err(failure) => (0, Bytes::from(failure.detail)),
         };
@@ -271,7 +322,7 @@ impl Deliverer {
         (endpoint, message): (&Endpoint, &Message),
         body: Bytes,
         attempt: (AttemptId, u32),
-        policy: Option<&AttemptPolicy>,
+        (policy, span): (Option<&AttemptPolicy>, &Attempting),
     ) -> Result<Outgoing, SendFailure> {
         let patience = policy.and_then(|policy| policy.timeout);
         if let Some(chat) = &endpoint.chat {
@@ -282,12 +333,13 @@ impl Deliverer {
             let mut headers = own_headers(endpoint)?;
             outbound::introduce(&self.node, &mut headers);
             let failed = |failure| format!("the template failed, and the default text was sent ({failure})");
-            let request = Request { url: post.url, headers, body: post.body, patience };
+            let request = Request { url: post.url, headers, body: post.body, patience, auth: None };
             return Ok(Outgoing { request, note: post.failure.map(failed) });
         }
         let legacy = policy.and_then(|policy| policy.legacy_signature.as_ref());
-        let headers = self.headers(endpoint, message, &body, attempt, legacy)?;
-        Ok(Outgoing { request: Request { url: endpoint.url.clone(), headers, body, patience }, note: None })
+        let headers = traced(self.headers(endpoint, message, &body, attempt, legacy)?, span)?;
+        let (url, auth) = (endpoint.url.clone(), endpoint.auth.clone());
+        Ok(Outgoing { request: Request { url, headers, body, patience, auth }, note: None })
     }
 
     /// Builds the request headers. The endpoint's own headers come first, so that Everhook's headers replace them.
@@ -318,6 +370,14 @@ impl Deliverer {
     }
 }
 
+/// Tells the receiver the trace that the request belongs to.
+fn traced(mut headers: HeaderMap, span: &Attempting) -> Result<HeaderMap, SendFailure> {
+    if let Some(context) = span.header {
+        headers.insert(&TRACEPARENT, header(context.to_string())?);
+    }
+    Ok(headers)
+}
+
 fn own_headers(endpoint: &Endpoint) -> Result<HeaderMap, SendFailure> {
     let mut headers = HeaderMap::with_capacity(endpoint.headers.len() + 12);
     for (name, value) in &endpoint.headers {
@@ -336,9 +396,9 @@ fn noted(note: Option<String>, reply: Bytes) -> Bytes {
     }
 }
 
-fn ticket(leased: Leased, session: &Arc<Session>, order: StartOrder) -> Ticket<Delivery> {
+fn ticket(leased: Leased, session: &Arc<Session>, asked: Duration, order: StartOrder) -> Ticket<Delivery> {
     let (environment, lane) = (leased.task.key.environment, leased.task.lane);
-    Ticket { environment, lane, order, task: Delivery { leased, session: Arc::clone(session) } }
+    Ticket { environment, lane, order, task: Delivery { leased, session: Arc::clone(session), asked } }
 }
 
 /// Returns whether the endpoint asks for no more requests, for now or for good. Deliveries waiting for a slot must not
@@ -357,7 +417,7 @@ fn sign_of(end: &AttemptEnd) -> Sign {
 
 fn cancelled(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
     let reason = match (leased.endpoint(), leased.message()) {
-        (None, _) => "the endpoint was deleted",
+        (None, _) => ENDPOINT_DELETED,
         (_, None) => "the message was pruned",
         (Some(endpoint), _) if endpoint.is_polled() => "the endpoint is polled",
         _ => "the payload was removed",
@@ -394,6 +454,6 @@ fn panicked(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
 }
 
 fn interrupted(request: SentRequest) -> AttemptRecord {
-    let reply = Bytes::from_static(b"the server stopped before the reply arrived");
+    let reply = Bytes::from_static(b"the server stopped before the reply asked");
     request.ended(Outcome::Interrupted, Class::Interrupted, 0, reply)
 }

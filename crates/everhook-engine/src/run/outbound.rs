@@ -21,6 +21,7 @@ static SVIX_SIGNATURE: HeaderName = HeaderName::from_static("svix-signature");
 static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 static WEBHOOK_ATTEMPT_ID: HeaderName = HeaderName::from_static("webhook-attempt-id");
 static EVERHOOK_ATTEMPT: HeaderName = HeaderName::from_static("everhook-attempt");
+pub(crate) static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 pub(crate) static EVERHOOK_EVENT_TYPE: HeaderName = HeaderName::from_static("everhook-event-type");
 
 /// The end of a request.
@@ -97,7 +98,7 @@ impl Node {
         }
         let mut headers = HeaderMap::new();
         introduce(self, &mut headers);
-        self.transport.send(Request { url, headers, body, patience: None }).await
+        self.transport.send(Request { url, headers, body, patience: None, auth: None }).await
     }
 }
 

@@ -36,7 +36,7 @@ pub(crate) async fn push(
             // A push occupies a slot until the reply, so the push timeout limits it even if the job itself may take
             // longer.
             let timeout = job.timeout.min(push_timeout(node));
-            let request = Request { url: target.url.clone(), headers, body, patience: Some(timeout) };
+            let request = Request { url: target.url.clone(), headers, body, patience: Some(timeout), auth: None };
             let sent = tokio::time::timeout(timeout, outbound::send(node, request, session)).await;
             sent.unwrap_or_else(|_| Sent::Answered(Err(too_slow(timeout))))
         }

@@ -169,6 +169,90 @@ fn https_only_refuses_plain_http() {
     let egress = Egress::new(Vec::new(), true);
     assert_eq!(egress.check_url("http://example.com"), Err(BadUrl::HttpsOnly));
     assert!(egress.check_url("https://example.com").is_ok());
+    assert_eq!(egress.check_url("http://127.0.0.1/"), Err(BadUrl::Forbidden));
+}
+
+#[test]
+fn plain_http_to_an_allowed_loopback_address_works_for_development() {
+    let allow = ["127.0.0.0/8", "10.0.0.0/8"].map(|net| net.parse().unwrap()).to_vec();
+    let egress = Egress::new(allow, true);
+    for host in ["127.0.0.1", "127.9.9.9", "localhost", "shop.localhost"] {
+        assert!(egress.check_url(&format!("http://{host}:9000/")).is_ok(), "{host}");
+    }
+    for host in ["10.0.0.1", "localhost.example", "127.0.0.1.nip.example"] {
+        assert_eq!(egress.check_url(&format!("http://{host}:9000/")), Err(BadUrl::HttpsOnly), "{host}");
+    }
+}
+
+#[test]
+fn a_denied_network_is_denied_in_every_form_and_although_it_is_allowed() {
+    let nets = |nets: &[&str]| nets.iter().map(|net| net.parse().unwrap()).collect::<Vec<IpNet>>();
+    let egress = Egress {
+        deny: nets(&["10.1.0.0/16", "8.8.8.0/24", "2606:4700::/32"]),
+        nat64: true,
+        ..Egress::new(nets(&["10.0.0.0/8", "::/0"]), false)
+    };
+    check_ips(&egress, true, &["10.0.0.1", "8.8.4.4", "64:ff9b::8.8.4.4"]);
+    check_ips(&egress, false, &["10.1.2.3", "::ffff:10.1.2.3", "64:ff9b::10.1.2.3", "8.8.8.8", "2606:4700::1111"]);
+    check_ips(&egress, false, &["64:ff9b::8.8.8.8", "::ffff:8.8.8.8"]);
+}
+
+#[test]
+fn with_nat64_the_address_inside_decides() {
+    check_ips(&strict(), false, &["64:ff9b::8.8.8.8"]);
+    let egress = Egress { nat64: true, ..strict() };
+    check_ips(&egress, true, &["64:ff9b::8.8.8.8"]);
+    check_ips(&egress, false, &["64:ff9b::10.0.0.1", "64:ff9b::169.254.169.254", "64:ff9b:1::8.8.8.8", "64:ff9a::1"]);
+    let egress = Egress { nat64: true, ..allowing(&["10.0.0.0/8"]) };
+    check_ips(&egress, true, &["64:ff9b::10.0.0.1"]);
+}
+
+#[test]
+fn ports_of_services_are_refused_unless_the_operator_lists_them() {
+    for port in [22, 25, 2375, 6379] {
+        check_url(&format!("https://example.com:{port}/"), Err(BadUrl::PortForbidden));
+    }
+    let egress = Egress { ports: vec![443, 25], ..strict() };
+    assert!(egress.check_url("https://example.com/").is_ok());
+    assert!(egress.check_url("http://example.com:25/").is_ok());
+    assert_eq!(egress.check_url("http://example.com/"), Err(BadUrl::PortForbidden));
+}
+
+#[test]
+fn only_listed_hosts_are_permitted() {
+    let hosts = ["hooks.example.com", "*.partner.example", "8.8.8.8"].map(|host| host.parse().unwrap()).to_vec();
+    let egress = Egress { hosts, ..strict() };
+    for host in ["hooks.example.com", "HOOKS.example.com.", "a.b.partner.example", "8.8.8.8", "0x08080808"] {
+        assert!(egress.check_url(&format!("https://{host}/")).is_ok(), "{host}");
+    }
+    for host in ["example.com", "partner.example", "evilpartner.example", "8.8.4.4", "hooks.example.com.evil.test"] {
+        assert_eq!(egress.check_url(&format!("https://{host}/")), Err(BadUrl::HostForbidden), "{host}");
+    }
+}
+
+#[test]
+fn the_servers_own_listeners_are_refused() {
+    let own =
+        |text: &str| Egress { own: vec![text.parse().unwrap()], ..allowing(&["127.0.0.0/8", "::1/128", "0.0.0.0/32"]) };
+    for (listener, url) in [
+        ("127.0.0.1:8071", "http://127.0.0.1:8071/"),
+        ("127.0.0.1:8071", "http://localhost:8071/"),
+        ("127.0.0.1:8071", "http://[::ffff:127.0.0.1]:8071/"),
+        ("127.0.0.1:8071", "http://0.0.0.0:8071/"),
+        ("0.0.0.0:8071", "http://127.7.7.7:8071/"),
+        ("[::]:8071", "http://127.0.0.1:8071/"),
+        ("[::]:8071", "http://[::1]:8071/"),
+    ] {
+        assert_eq!(own(listener).check_url(url), Err(BadUrl::Own), "{listener} {url}");
+    }
+    for (listener, url) in [("127.0.0.1:8071", "http://127.0.0.1:8072/"), ("127.0.0.1:8071", "http://127.0.0.2:8071/")]
+    {
+        assert!(own(listener).check_url(url).is_ok(), "{listener} {url}");
+    }
+    let wildcard = own("0.0.0.0:8071");
+    assert!(wildcard.is_own("192.0.2.7:8071".parse().unwrap(), |_| true));
+    assert!(!wildcard.is_own("192.0.2.7:8071".parse().unwrap(), |_| false));
+    assert!(!wildcard.is_own("192.0.2.7:8072".parse().unwrap(), |_| true));
 }
 
 /// A second, independent implementation of the list.
@@ -200,7 +284,60 @@ fn two_writings_of_the_ipv4_list_agree_on_every_24() {
     }
 }
 
+/// A second, independent implementation of the IPv6 rules, on the groups of an address.
+fn ipv6_is_public(ip: Ipv6Addr) -> bool {
+    match ip.segments() {
+        [0x2001, second, ..] => second >= 0x200 && second != 0xdb8,
+        [0x2002, ..] => false,
+        [0x2620, 0x4f, 0x8000, ..] => false,
+        [0x3fff, second, ..] => second >= 0x1000,
+        [first, ..] => (0x2000..=0x3fff).contains(&first),
+    }
+}
+
+#[test]
+fn two_writings_of_the_ipv6_rules_agree_on_every_24_and_at_every_edge() {
+    for high in 0..1u128 << 24 {
+        let ip = Ipv6Addr::from_bits(high << 104);
+        assert_eq!(is_public(ip.into()), ipv6_is_public(ip), "{ip}");
+    }
+    for net in IPV6_DENIED.into_iter().chain([IPV6_GLOBAL, NAT64]) {
+        let (first, last) = (net.network().to_bits(), net.broadcast().to_bits());
+        for bits in [first.wrapping_sub(1), first, first + 1, last - 1, last, last.wrapping_add(1)] {
+            let ip = Ipv6Addr::from_bits(bits);
+            assert_eq!(is_public(ip.into()), ipv6_is_public(ip), "{ip}");
+        }
+    }
+}
+
 proptest! {
+    #[test]
+    fn two_writings_of_the_ipv6_rules_agree(bits: u128, global: bool) {
+        let ip = Ipv6Addr::from_bits(if global { bits >> 3 | 1 << 125 } else { bits });
+        prop_assert_eq!(strict().permits(ip.into()), ipv6_is_public(ip));
+    }
+
+    #[test]
+    fn a_denied_network_wins_over_every_other_rule(bits: u32, len in 0u8..=32, nat64: bool, form in 0..3) {
+        let ip = Ipv4Addr::from(bits);
+        let form: IpAddr = match form {
+            0 => ip.into(),
+            1 => ip.to_ipv6_mapped().into(),
+            _ => Ipv6Addr::from_bits(0x64_ff9b << 96 | u128::from(bits)).into(),
+        };
+        let deny = vec![Ipv4Net::new(ip, len).unwrap().into()];
+        let allow = vec!["0.0.0.0/0".parse().unwrap(), "::/0".parse().unwrap()];
+        let egress = Egress { deny, nat64, ..Egress::new(allow, false) };
+        prop_assert!(!egress.permits(form));
+    }
+
+    #[test]
+    fn nat64_is_never_freer_than_the_address_inside(bits: u32) {
+        let egress = Egress { nat64: true, ..strict() };
+        let outer = Ipv6Addr::from_bits(0x64_ff9b << 96 | u128::from(bits));
+        prop_assert_eq!(egress.permits(outer.into()), egress.permits(Ipv4Addr::from(bits).into()));
+    }
+
     #[test]
     fn two_writings_of_the_ipv4_list_agree(bits: u32) {
         let ip = Ipv4Addr::from(bits);

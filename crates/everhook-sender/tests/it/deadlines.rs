@@ -49,7 +49,8 @@ async fn a_receiver_that_takes_nothing_runs_into_the_write_deadline() {
     let receiver = Receiver::start(|listener| listener);
     let sender = hurried(Deadlines { write: SOON, ..PATIENT });
     let body = Bytes::from(vec![0; 64 * 1024 * 1024]);
-    let sent = sender.send(Request { url: receiver.url(), headers: HeaderMap::new(), body, patience: None }).await;
+    let sent =
+        sender.send(Request { url: receiver.url(), headers: HeaderMap::new(), body, patience: None, auth: None }).await;
     check_failure(sent, Class::Timeout, "timed out writing the request");
     receiver.end();
 }

@@ -47,7 +47,11 @@ async fn an_unknown_name_is_a_dns_failure() {
 async fn rules_that_became_stricter_block_old_urls() {
     let sender = Sender::new(SenderConfig { egress: Egress::new(Vec::new(), true), ..loopback() }).unwrap();
     let sent = sender.send(post("http://example.com/".to_owned(), "{}")).await;
-    check_failure(sent, Class::Blocked, "url is not https; this server sends over https only");
+    check_failure(
+        sent,
+        Class::Blocked,
+        "url is not https; use https, or have the operator set EVERHOOK_HTTPS_ONLY=false",
+    );
 }
 
 #[tokio::test]

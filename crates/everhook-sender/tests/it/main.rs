@@ -7,7 +7,11 @@
 mod deadlines;
 mod encrypted;
 mod guard;
+mod hostile;
+mod material;
+mod namespace;
 mod plain;
+mod proxy;
 mod receiver;
 mod reuse;
 
@@ -39,7 +43,7 @@ fn hurried(deadlines: Deadlines) -> Sender {
 }
 
 fn post(url: String, body: &'static str) -> Request {
-    Request { url, headers: HeaderMap::new(), body: Bytes::from_static(body.as_bytes()), patience: None }
+    Request { url, headers: HeaderMap::new(), body: Bytes::from_static(body.as_bytes()), patience: None, auth: None }
 }
 
 #[track_caller]

@@ -21,7 +21,9 @@ async fn body_and_headers_arrive_as_given() {
     headers.append("x-twice", HeaderValue::from_static("b"));
     let sender = sender();
     check_reply(
-        sender.send(Request { url: receiver.url(), headers, body: body.clone().into(), patience: None }).await,
+        sender
+            .send(Request { url: receiver.url(), headers, body: body.clone().into(), patience: None, auth: None })
+            .await,
         200,
         "ok",
     );
@@ -49,7 +51,7 @@ async fn framing_and_host_are_not_the_callers_to_set() {
         headers.insert(name, HeaderValue::from_static(value));
     }
     let sender = sender();
-    let request = Request { url: receiver.url(), headers, body: Bytes::from_static(b"{}"), patience: None };
+    let request = Request { url: receiver.url(), headers, body: Bytes::from_static(b"{}"), patience: None, auth: None };
     check_reply(sender.send(request).await, 200, "ok");
     drop(sender);
     let seen = receiver.end();

@@ -13,13 +13,15 @@ use everhook_core::api_key::ApiKeyHash;
 use everhook_core::application::{Application, EnvironmentPolicy};
 use everhook_core::chat::Chat;
 use everhook_core::endpoint::{Endpoint, EndpointState};
+use everhook_core::endpoint_auth::EndpointAuth;
 use everhook_core::event_type::EventType;
+use everhook_core::failing::Failing;
 use everhook_core::filter::TypePattern;
 use everhook_core::filter::expression::Expression;
-use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, IntegrationId, ScheduleId};
+use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, IntegrationId, LaneId, ScheduleId};
 use everhook_core::integration::Integration;
 use everhook_core::name::{Metadata, Name};
-use everhook_core::policy::{RateLimit, Settings, Switch};
+use everhook_core::policy::{RateLimit, Settings, Switch, with_throttle_rate};
 use everhook_core::queue::{Queue, QueueState, Rate, Target, queue_id};
 use everhook_core::resource::{ResourceKind, environment_policy_id, event_type_id};
 use everhook_core::schedule::fire::ScheduleState;
@@ -80,13 +82,25 @@ struct EndpointSpec {
     channels: Option<Vec<Name>>,
     filter: Option<String>,
     headers: BTreeMap<String, String>,
+    #[serde(default, deserialize_with = "readable")]
+    auth: Option<EndpointAuth>,
     throttle_rate: Option<u16>,
     #[serde(default, deserialize_with = "readable")]
     policy: Option<Settings>,
+    #[serde(default)]
+    failing: Option<FailingForm>,
     #[serde(default, deserialize_with = "readable")]
     chat: Option<Chat>,
     version: u16,
     keys: KeysForm,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct FailingForm {
+    since: i64,
+    warned_at: Option<i64>,
+    disabled_at: Option<i64>,
 }
 
 /// All members are optional, because fan-out and delivery read endpoints without `info`.
@@ -225,15 +239,62 @@ fn application(row: &ResourceRow) -> Result<Application, &'static str> {
     })
 }
 
-/// Returns the settings that the endpoints of an application inherit, from the application's `spec`.
-pub fn inherited(spec: &str) -> Option<Arc<Settings>> {
-    let ApplicationSpec { throttle_rate, policy } = text(spec, "spec").ok()?;
-    let (Some(count), false) = (throttle_rate, policy.as_ref().is_some_and(|policy| policy.rate.is_some())) else {
-        return policy.map(Arc::new);
-    };
-    // The application's throttle rate is the default of each of its endpoints.
-    let rate = Some(Switch::On(RateLimit { count: count.into(), seconds: 1 }));
-    Some(Arc::new(Settings { rate, ..policy.unwrap_or_default() }))
+/// Returns the settings that the endpoints of an application inherit, from the specs of the application and of the
+/// environment's policy. Leases need the rate of the environment as of their transaction; nodes know its other settings.
+pub fn inherited(application: Option<&str>, environment: Option<&str>) -> Option<Arc<Settings>> {
+    let own = application.and_then(|spec| {
+        let ApplicationSpec { throttle_rate, policy } = text(spec, "spec").ok()?;
+        with_throttle_rate(policy.map(Arc::new), throttle_rate)
+    });
+    match environment.and_then(rate_of) {
+        Some(rate) if own.as_ref().is_none_or(|own| own.rate.is_none()) => {
+            Some(Arc::new(Settings { rate: Some(rate), ..own.as_deref().cloned().unwrap_or_default() }))
+        }
+        _ => own,
+    }
+}
+
+/// The members of any `spec` that decide about a rate limit.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RateSpec {
+    #[serde(default)]
+    throttle_rate: Option<u16>,
+    #[serde(default, deserialize_with = "readable")]
+    policy: Option<Settings>,
+}
+
+fn rate_of(spec: &str) -> Option<Switch<RateLimit>> {
+    let RateSpec { throttle_rate, policy } = text(spec, "spec").ok()?;
+    with_throttle_rate(policy.map(Arc::new), throttle_rate)?.rate
+}
+
+/// Whether two versions of a resource's `spec` have different rate limits.
+pub fn changes_rate(old: Option<&str>, new: &str) -> bool {
+    old.and_then(rate_of) != rate_of(new)
+}
+
+/// The lanes whose holds end when the rate limit of a resource changes.
+pub struct RateHolds {
+    pub low: Id,
+    pub high: Id,
+    /// None for the lanes of all applications.
+    pub application: Option<Id>,
+}
+
+impl RateHolds {
+    pub fn of(changed: &Columns) -> RateHolds {
+        match changed.kind {
+            ResourceKind::Endpoint => RateHolds { low: changed.id, high: changed.id, application: None },
+            ResourceKind::Application => RateHolds { low: Id::MIN, high: Id::MAX, application: Some(changed.id) },
+            _ => RateHolds { low: Id::MIN, high: Id::MAX, application: None },
+        }
+    }
+
+    /// Whether a lane of an application is one of them.
+    pub fn has(&self, lane: LaneId, application: ApplicationId) -> bool {
+        (self.low..=self.high).contains(&lane.0) && self.application.is_none_or(|id| id == application.0)
+    }
 }
 
 fn of_environment_policy(policy: &EnvironmentPolicy) -> Columns {
@@ -262,8 +323,10 @@ fn of_endpoint(endpoint: &Endpoint) -> Columns {
         channels: endpoint.channels.clone(),
         filter: endpoint.filter.as_ref().map(|filter| filter.as_str().to_owned()),
         headers: endpoint.headers.clone(),
+        auth: endpoint.auth.as_deref().cloned(),
         throttle_rate: endpoint.throttle_rate,
         policy: endpoint.policy.as_deref().cloned(),
+        failing: endpoint.failing.map(FailingForm::new),
         chat: endpoint.chat.as_deref().cloned(),
         version: endpoint.version,
         keys: KeysForm::new(&endpoint.keys),
@@ -295,10 +358,12 @@ pub(crate) fn endpoint(row: &ResourceRow) -> Result<Endpoint, &'static str> {
         channels: spec.channels,
         filter: spec.filter.map(Expression::stored),
         headers: spec.headers,
+        auth: spec.auth.map(Arc::new),
         throttle_rate: spec.throttle_rate,
         policy: spec.policy.map(Arc::new),
         chat: spec.chat.map(Arc::new),
         inherited: None,
+        failing: spec.failing.map(FailingForm::read),
         metadata,
         version: spec.version,
         keys: spec.keys.read().ok_or("spec")?,
@@ -306,6 +371,25 @@ pub(crate) fn endpoint(row: &ResourceRow) -> Result<Endpoint, &'static str> {
         updated_at: row.updated_at,
         revision: row.revision,
     })
+}
+
+impl FailingForm {
+    fn new(failing: Failing) -> FailingForm {
+        let Failing { since, warned_at, disabled_at } = failing;
+        FailingForm {
+            since: since.as_micros(),
+            warned_at: warned_at.map(Timestamp::as_micros),
+            disabled_at: disabled_at.map(Timestamp::as_micros),
+        }
+    }
+
+    fn read(self) -> Failing {
+        Failing {
+            since: Timestamp::from_micros(self.since),
+            warned_at: self.warned_at.map(Timestamp::from_micros),
+            disabled_at: self.disabled_at.map(Timestamp::from_micros),
+        }
+    }
 }
 
 fn of_event_type(event_type: &EventType) -> Columns {
@@ -469,7 +553,7 @@ fn text<T: DeserializeOwned>(text: &str, column: &'static str) -> Result<T, &'st
 
 /// Reads settings. Those of a later version that this binary cannot read count as absent: they must not stop the
 /// deliveries of an application during an upgrade.
-fn readable<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Option<T>, D::Error> {
+fn readable<'de, T: DeserializeOwned, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     let value = Option::<serde_json::Value>::deserialize(deserializer)?;
     Ok(value.and_then(|value| T::deserialize(value).ok()))
 }

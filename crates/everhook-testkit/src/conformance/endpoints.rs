@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use everhook_core::application::Application;
 use everhook_core::endpoint::{Endpoint, EndpointState};
+use everhook_core::endpoint_auth::{BasicAuth, EndpointAuth, OauthClient, OauthMethod};
 use everhook_core::event_type::EventType;
+use everhook_core::failing::Failing;
 use everhook_core::filter::expression::Expression;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId};
 use everhook_core::lifecycle::NextRow;
@@ -37,12 +39,31 @@ fn rich(fx: &Fixture, uid: Option<Name>) -> Endpoint {
         filter: Some(Expression::compile("payload.a == 'ö'").unwrap()),
         channels: Some(vec![name("x")]),
         headers: [("x-tenant".to_owned(), "7".to_owned())].into(),
+        auth: Some(Arc::new(rich_auth())),
         throttle_rate: Some(u16::MAX),
+        failing: Some(Failing { since: Timestamp::from_millis(5), warned_at: None, disabled_at: None }),
         policy: serde_json::from_str(r#"{"retry": {"backoff": [1], "finalStatuses": ["4xx"]}}"#).ok().map(Arc::new),
         metadata: [("k".to_owned(), String::new())].into(),
         version: u16::MAX,
         keys: keys.rotate(SigningKey::generate([2; 32]), HOUR, at).unwrap(),
         ..new_endpoint(EndpointId(fx.id()), fx.application)
+    }
+}
+
+fn rich_auth() -> EndpointAuth {
+    EndpointAuth {
+        basic: Some(BasicAuth { username: "ü".to_owned(), password: "p:\"\\".to_owned() }),
+        oauth: Some(OauthClient {
+            token_url: "https://issuer.example/".to_owned(),
+            auth_method: OauthMethod::ClientSecretPost,
+            client_id: "id".to_owned(),
+            client_secret: "secret".to_owned(),
+            scopes: vec!["a".to_owned()],
+            extra_params: [("audience".to_owned(), "x".to_owned())].into(),
+            extra_headers: [("x-a".to_owned(), "b".to_owned())].into(),
+        }),
+        identity: Some("-----BEGIN\n".to_owned()),
+        ca: Some("ca".to_owned()),
     }
 }
 

@@ -429,6 +429,8 @@ pub fn new_endpoint(id: EndpointId, application: ApplicationId) -> Endpoint {
         throttle_rate: None,
         policy: None,
         inherited: None,
+        auth: None,
+        failing: None,
         chat: None,
         filter: None,
         metadata: Default::default(),

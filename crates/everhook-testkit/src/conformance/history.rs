@@ -289,6 +289,7 @@ pub(super) async fn a_message_keeps_what_few_others_have(fx: &Fixture) {
         payload_until: Some(at.plus(HOUR)),
         content_type: Some("text/csv".to_owned()),
         redrive_of: Some(MessageId(fx.id())),
+        trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".parse().ok(),
     };
     let sent = append(fx, new.clone()).await;
     assert_eq!(sent.rest, new.message.rest);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use everhook_core::endpoint::{Endpoint, EndpointState};
+use everhook_core::failing::Failing;
 use everhook_core::id::{EndpointId, EnvironmentId, MessageId, SessionId};
 use everhook_core::lifecycle::NextRow;
 use everhook_core::limits::{ENDPOINTS_MAX, PAGE_MAX};
@@ -10,6 +11,7 @@ use everhook_core::operational::OPERATIONAL_APPLICATION;
 use everhook_core::outcome::Class;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::task::Task;
+use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Having, Locator, Order, Slice};
 use everhook_store::lease::{Leased, Settled, Settlement};
 use everhook_store::made::Made;
@@ -91,6 +93,35 @@ pub(super) async fn a_change_of_an_endpoint_is_reported_with_it(fx: &Fixture) {
     assert_eq!(fx.other.delete_resource(Scope::of(fx.here), key.clone()).await.unwrap().made.messages, 1);
     assert_eq!(fx.other.delete_resource(Scope::of(fx.here), key).await.unwrap().made, Made::default());
     assert_eq!(news(fx, session).await.0, [json!({"type": "endpoint.deleted", "data": about})]);
+}
+
+pub(super) async fn a_failing_endpoint_is_reported_once(fx: &Fixture) {
+    let session = fx.session().await;
+    let id = fx.endpoint().await;
+    listen(fx, &["endpoint.failing", "endpoint.disabled"]).await;
+    let find = query::FindEndpoint { scope: AppScope::of(fx.here, fx.application), locator: Locator::Id(id) };
+    let replace = async |endpoint| {
+        let changed = ChangedEndpoint { endpoint, key: None };
+        fx.other.replace_resource(Scope::of(fx.here), changed.into()).await.unwrap().made.messages
+    };
+    let since = Timestamp::from_millis(86_400_000);
+    let mark = Failing { since, warned_at: None, disabled_at: None };
+    let steps = [
+        (EndpointState::Enabled, mark, 0),
+        (EndpointState::Enabled, Failing { warned_at: Some(since), ..mark }, 1),
+        (EndpointState::Gone, Failing { warned_at: Some(since), disabled_at: Some(since), ..mark }, 1),
+    ];
+    for (state, failing, messages) in steps {
+        let found = fx.store.read(find.clone()).await.unwrap().unwrap();
+        let changed = Endpoint { state, failing: Some(failing), ..found };
+        assert_eq!(replace(changed.clone()).await, messages);
+        assert_eq!(replace(changed).await, 0, "another node was faster");
+        assert_eq!(fx.store.read(find.clone()).await.unwrap().unwrap().failing, Some(failing));
+    }
+    let told = news(fx, session).await.0;
+    assert_eq!(types(&told), ["endpoint.failing", "endpoint.disabled"]);
+    assert_eq!(told[1]["data"]["trigger"], "automatic");
+    assert_eq!(told[1]["data"]["failingSince"], "1970-01-02T00:00:00.000000Z");
 }
 
 pub(super) async fn a_failing_delivery_is_reported_at_its_fourth_failure_and_its_end(fx: &Fixture) {

@@ -1,13 +1,10 @@
 //! Operational events: messages of the hidden application, appended with the change that they report.
 
 use everhook_core::application::Application;
-use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, MessageId};
 use everhook_core::lifecycle::EndState;
 use everhook_core::name::Name;
-use everhook_core::operational::{
-    AttemptNews, DisabledBy, EndpointNews, News, OPERATIONAL_APPLICATION, OperationalEvent,
-};
+use everhook_core::operational::{AttemptNews, EndpointNews, News, OPERATIONAL_APPLICATION, OperationalEvent};
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::Locator;
 use everhook_store::ids::Ids;
@@ -26,21 +23,15 @@ pub(super) fn tell_endpoint(
     now: Timestamp,
     (environment, id): (EnvironmentId, EndpointId),
     events: &[OperationalEvent],
-    by: DisabledBy,
 ) -> Made {
-    let Some((Endpoint { application, uid, .. }, _)) = tables.endpoint(environment, id) else {
+    let Some((endpoint, _)) = tables.endpoint(environment, id) else {
         return Made::default();
     };
-    let (application, endpoint_uid) = (*application, uid.clone());
+    let (application, endpoint) = (endpoint.application, endpoint.clone());
+    let uid = application_uid(tables, environment, application);
     let mut made = Made::default();
     for event in events {
-        let news = EndpointNews {
-            app_id: application,
-            app_uid: application_uid(tables, environment, application),
-            endpoint_id: id,
-            endpoint_uid: endpoint_uid.clone(),
-            trigger: (*event == OperationalEvent::EndpointDisabled).then_some(by),
-        };
+        let news = EndpointNews::new(*event, &endpoint, uid.clone());
         made += tell(tables, ids, now, (environment, application), &News::Endpoint(*event, news));
     }
     made

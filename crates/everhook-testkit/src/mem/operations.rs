@@ -293,6 +293,7 @@ impl Store for MemStore {
                 self.find_resource(q.scope.environment, &ResourcePlace::environment_policy())
             },
             EnvironmentPolicies(_) => self.list_environment_policies(),
+            PausedGroups(_) => self.list_paused_groups(),
             FindEgressPause(_) => self.lock().0.egress_pause.clone(),
             FindApplication(q) => {
                 self.find_resource(q.scope.environment, &ResourcePlace::application(&q.locator))

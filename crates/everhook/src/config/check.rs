@@ -1,10 +1,11 @@
 //! Checks settings and builds the [`Config`]. Every error names the key and the remedy.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use everhook_api::CONNECTIONS_MAX;
+use everhook_api::{CONNECTIONS_MAX, TlsFiles};
 use everhook_core::api_key::ApiKey;
 use everhook_core::dispatch::DispatchConfig;
 use everhook_core::limits::PUSH_TIMEOUT_MAX;
@@ -13,11 +14,13 @@ use everhook_core::role::Role;
 use everhook_core::signing::SignatureKind;
 use everhook_engine::config::JobsConfig;
 use everhook_engine::retention::Ages;
+use everhook_sender::{Egress, HostPattern, Proxy};
+use http::{HeaderValue, Uri};
 use ipnet::IpNet;
 use toml::Value;
 use tracing_subscriber::filter::Targets;
 
-use crate::config::{Config, LogFormat, Secret, Settings, StoreConfig, describe, outboxes};
+use crate::config::{Config, LogFormat, Otlp, Secret, Settings, StoreConfig, describe, outboxes};
 use crate::logging;
 
 /// HS256 requires a key at least as long as its hash: a shorter one can be guessed from one token.
@@ -50,10 +53,13 @@ impl Settings {
             wakeups: self.switch("wakeups"),
             listen: self.parsed("listen", "an address and port, such as 127.0.0.1:8071")?,
             listen_ops: self.listen_ops()?,
+            tls: self.tls()?,
             public_url: self.public_url()?,
-            embed_origins: self.embed_origins()?,
+            embed_origins: self.origins("embed_origins")?,
+            cors_origins: self.cors_origins()?,
             chat_hosts: self.chat_hosts()?,
             connections_per_address: self.number("connections_per_address", 1..=CONNECTIONS_MAX)?,
+            auth_failures_per_minute: self.number("auth_failures_per_minute", 0..=1_000_000)? as u32,
             database_wait: self.seconds("database_wait_seconds", 0..=86_400)?,
             auto_migrate: self.switch("auto_migrate"),
             dispatch: DispatchConfig { slots, slots_per_lane, poll_interval },
@@ -65,8 +71,8 @@ impl Settings {
             grace: self.seconds("grace_seconds", 0..=3600)?,
             jobs: self.jobs()?,
             retention: self.retention()?,
-            egress_allow: self.networks()?,
-            https_only: self.switch("https_only"),
+            egress: self.egress()?,
+            egress_proxy: self.egress_proxy()?,
             default_signature: match self.text("default_signature") {
                 Some("hmac256") => SignatureKind::Hmac256,
                 Some("ed25519") => SignatureKind::Ed25519,
@@ -75,6 +81,7 @@ impl Settings {
             jwt_secret: self.jwt_secret()?,
             bootstrap_key: self.bootstrap_key()?,
             outboxes: outboxes::check(self.list("outbox"))?,
+            otlp: self.otlp()?,
             log_filter: self.log_filter()?,
             log_format: match self.text("log_format") {
                 Some("json") => LogFormat::Json,
@@ -96,6 +103,16 @@ impl Settings {
         Ok(Some(listen_ops))
     }
 
+    fn tls(&self) -> anyhow::Result<Option<TlsFiles>> {
+        let path = |key: &str| self.text(key).map(str::trim).filter(|text| !text.is_empty()).map(PathBuf::from);
+        match (path("tls_certificate"), path("tls_key")) {
+            (Some(certificate), Some(key)) => Ok(Some(TlsFiles { certificate, key })),
+            (None, None) => Ok(None),
+            (Some(_), None) => bail!("`tls_certificate` is set but `tls_key` is not: set both or none"),
+            (None, Some(_)) => bail!("`tls_key` is set but `tls_certificate` is not: set both or none"),
+        }
+    }
+
     fn public_url(&self) -> anyhow::Result<Option<String>> {
         let Some(url) = self.text("public_url").map(str::trim).filter(|url| !url.is_empty()) else {
             return Ok(None);
@@ -109,18 +126,34 @@ impl Settings {
         Ok(Some(url.trim_end_matches('/').to_owned()))
     }
 
-    fn embed_origins(&self) -> anyhow::Result<Vec<String>> {
+    fn cors_origins(&self) -> anyhow::Result<Vec<String>> {
+        match self.list("cors_origins") {
+            [only] if only.as_str() == Some("*") => Ok(vec!["*".to_owned()]),
+            listed => {
+                // A browser sends the exact origin, so a pattern would never match.
+                if let Some(pattern) = listed.iter().filter_map(Value::as_str).find(|origin| origin.contains('*')) {
+                    let source = self.source("cors_origins");
+                    bail!(
+                        "invalid origin {pattern:?} in `cors_origins` ({source}): use complete origins, or only \"*\""
+                    );
+                }
+                self.origins("cors_origins")
+            }
+        }
+    }
+
+    fn origins(&self, key: &str) -> anyhow::Result<Vec<String>> {
         let check = |origin: &str| {
             let rest = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://")).unwrap_or_default();
             // Other characters could end the header's list, or add directives to it.
             let is_plain = |char: char| char.is_ascii_alphanumeric() || "-.:*[]".contains(char);
             if rest.is_empty() || !rest.chars().all(is_plain) {
-                let source = self.source("embed_origins");
-                bail!("invalid origin {origin:?} in `embed_origins` ({source}): use the form https://app.example.com");
+                let source = self.source(key);
+                bail!("invalid origin {origin:?} in `{key}` ({source}): use the form https://app.example.com");
             }
             Ok(origin.to_owned())
         };
-        self.list("embed_origins").iter().filter_map(Value::as_str).map(check).collect()
+        self.list(key).iter().filter_map(Value::as_str).map(check).collect()
     }
 
     fn chat_hosts(&self) -> anyhow::Result<Vec<String>> {
@@ -222,14 +255,82 @@ impl Settings {
         })
     }
 
-    fn networks(&self) -> anyhow::Result<Vec<IpNet>> {
-        let networks = self.list("egress_allow").iter().filter_map(Value::as_str).map(|text| {
+    fn egress(&self) -> anyhow::Result<Egress> {
+        Ok(Egress {
+            allow: self.networks("egress_allow")?,
+            deny: self.networks("egress_deny")?,
+            ports: self.ports()?,
+            hosts: self.hosts()?,
+            https_only: self.switch("https_only"),
+            nat64: self.switch("egress_nat64"),
+            own: Vec::new(),
+        })
+    }
+
+    fn networks(&self, key: &str) -> anyhow::Result<Vec<IpNet>> {
+        let networks = self.list(key).iter().filter_map(Value::as_str).map(|text| {
             let address = || text.parse::<std::net::IpAddr>().map(IpNet::from);
             text.parse::<IpNet>().or_else(|_| address()).map_err(|_| {
-                anyhow::anyhow!("invalid network {text:?} in `egress_allow`: use the form 10.0.0.0/8 or fd00::/8")
+                anyhow::anyhow!("invalid network {text:?} in `{key}`: use the form 10.0.0.0/8 or fd00::/8")
             })
         });
         networks.collect()
+    }
+
+    fn otlp(&self) -> anyhow::Result<Option<Otlp>> {
+        let share: f64 = self.parsed("trace_share", "a number from 0 to 1, such as 0.1")?;
+        if !(0.0..=1.0).contains(&share) {
+            bail!("invalid `trace_share` {share} ({}): use a number from 0 to 1", self.source("trace_share"));
+        }
+        let authorization = self.text("otlp_authorization").filter(|text| !text.is_empty());
+        if authorization.is_some_and(|text| HeaderValue::from_str(text).is_err()) {
+            bail!("invalid `otlp_authorization`: it must be the value of an HTTP header, such as \"Bearer …\"");
+        }
+        let authorization = authorization.map(|text| Secret(text.to_owned()));
+        let Some(url) = self.text("otlp_url").map(str::trim).filter(|url| !url.is_empty()) else { return Ok(None) };
+        let parsed = url.parse::<Uri>().ok();
+        let is_valid = |url: &Uri| matches!(url.scheme_str(), Some("http" | "https")) && url.host().is_some();
+        match parsed.filter(is_valid).filter(|url| !url.authority().is_some_and(|it| it.as_str().contains('@'))) {
+            Some(url) => Ok(Some(Otlp { url, authorization, share })),
+            None => bail!(
+                "invalid `otlp_url` ({}): use the form http://localhost:4318, without user and password",
+                self.source("otlp_url")
+            ),
+        }
+    }
+
+    fn ports(&self) -> anyhow::Result<Vec<u16>> {
+        let ports = self.list("egress_ports").iter().map(|value| {
+            // Variables contain floats.
+            let number = value.as_float().or_else(|| value.as_integer().map(|number| number as f64)).unwrap_or(-1.0);
+            let is_port = number.fract() == 0.0 && (1.0..=65_535.0).contains(&number);
+            is_port.then_some(number as u16).with_context(|| {
+                format!("invalid port {value} in `egress_ports` ({}): use 1 to 65535", self.source("egress_ports"))
+            })
+        });
+        ports.collect()
+    }
+
+    fn hosts(&self) -> anyhow::Result<Vec<HostPattern>> {
+        let hosts = self.list("egress_hosts").iter().filter_map(Value::as_str).map(|text| {
+            text.parse::<HostPattern>().with_context(|| format!("invalid host {text:?} in `egress_hosts`"))
+        });
+        hosts.collect()
+    }
+
+    fn egress_proxy(&self) -> anyhow::Result<Option<Proxy>> {
+        let resolves = self.switch("egress_proxy_resolves");
+        let Some(text) = self.text("egress_proxy").map(str::trim).filter(|text| !text.is_empty()) else {
+            if resolves {
+                let source = self.source("egress_proxy_resolves");
+                bail!("`egress_proxy_resolves` is set ({source}) but `egress_proxy` is not: set both or none");
+            }
+            return Ok(None);
+        };
+        // The URL may have a password, so the error does not repeat it.
+        let proxy = text.parse::<Proxy>();
+        let proxy = proxy.with_context(|| format!("invalid `egress_proxy` ({})", self.source("egress_proxy")))?;
+        Ok(Some(proxy.resolving(resolves)))
     }
 
     fn jwt_secret(&self) -> anyhow::Result<Option<Secret>> {

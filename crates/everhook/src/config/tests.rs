@@ -113,6 +113,20 @@ fn errors_name_the_key_the_source_and_the_remedy() {
         fail("egress_allow = ['10/8']", &[]),
         "invalid network \"10/8\" in `egress_allow`: use the form 10.0.0.0/8 or fd00::/8"
     );
+    assert_eq!(
+        fail("egress_deny = ['x']", &[]),
+        "invalid network \"x\" in `egress_deny`: use the form 10.0.0.0/8 or fd00::/8"
+    );
+    for port in ["0", "65536", "-1", "80.5"] {
+        assert!(fail("", &[("egress_ports", port)]).contains("`egress_ports` (EVERHOOK_EGRESS_PORTS): use 1 to 65535"));
+    }
+    assert!(fail("egress_hosts = ['https://a.example']", &[]).contains("in `egress_hosts`: use a host such as"));
+    let proxy = fail("egress_proxy = 'socks5://user:hidden@a'", &[]);
+    assert_eq!(
+        proxy,
+        "invalid `egress_proxy` (everhook.toml): use the form http://host:port or http://user:password@host:port"
+    );
+    assert!(fail("egress_proxy_resolves = true", &[]).contains("but `egress_proxy` is not: set both or none"));
     assert!(fail("slots = 5", &[]).starts_with("`slots_per_endpoint` is 250 but `slots` is 5"));
     assert!(fail("log_format = 'xml'", &[]).contains("use text or json"));
     assert!(fail("default_signature = 'rsa'", &[]).contains("use hmac256 or ed25519"));
@@ -132,6 +146,33 @@ fn errors_name_the_key_the_source_and_the_remedy() {
         let refused = fail("", &[("log_level", level)]);
         assert!(refused.starts_with(&format!("invalid `log_level` {level:?} (EVERHOOK_LOG_LEVEL): ")), "{refused}");
     }
+}
+
+#[test]
+fn egress_is_https_to_public_addresses_and_other_ports_than_those_of_services() {
+    let config = check("", &[], Flags::default()).unwrap();
+    assert!(config.egress.https_only && config.egress_proxy.is_none());
+    let refused = |url: &str| config.egress.check_url(url).unwrap_err().to_string();
+    assert!(refused("http://example.com/").contains("EVERHOOK_HTTPS_ONLY=false"));
+    assert!(refused("https://10.0.0.1/").contains("EVERHOOK_EGRESS_ALLOW"));
+    assert!(refused("https://example.com:6379/").contains("EVERHOOK_EGRESS_PORTS"));
+    let variables = [
+        ("egress_allow", "10.0.0.0/8"),
+        ("egress_deny", "10.1.0.0/16,192.0.2.1"),
+        ("egress_hosts", "10.0.0.1,*.example.com"),
+        ("egress_ports", "80,6379"),
+        ("https_only", "false"),
+        ("egress_proxy", "http://user:pass@proxy.test:4750"),
+        ("egress_proxy_resolves", "true"),
+    ];
+    let config = check("", &variables, Flags::default()).unwrap();
+    for url in ["http://10.0.0.1/", "http://a.example.com:6379/"] {
+        assert!(config.egress.check_url(url).is_ok(), "{url}");
+    }
+    for url in ["http://10.0.0.2/", "http://10.1.0.1/", "http://example.com/", "https://a.example.com/"] {
+        assert!(config.egress.check_url(url).is_err(), "{url}");
+    }
+    assert!(config.egress_proxy.unwrap().resolves());
 }
 
 #[test]

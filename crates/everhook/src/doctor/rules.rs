@@ -5,9 +5,11 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use everhook_api::BadServerTls;
 use everhook_core::egress::EgressPause;
 use everhook_core::time::Timestamp;
 use everhook_postgres::PostgresFacts;
+use everhook_sender::{Egress, HostPattern, Proxy};
 use everhook_sqlite::SqliteFacts;
 use ipnet::IpNet;
 
@@ -228,20 +230,38 @@ pub(super) fn disk(folder: &Path, disk: Option<Disk>) -> Check {
     }
 }
 
-pub(super) fn egress(allow: &[IpNet], https_only: bool) -> Vec<Check> {
+pub(super) fn egress(rules: &Egress, proxy: Option<&Proxy>) -> Vec<Check> {
     let metadata = METADATA_SERVICES.map(|address| address.parse::<std::net::IpAddr>().expect("the constant is one"));
-    let shown = allow.iter().map(IpNet::to_string).collect::<Vec<_>>().join(", ");
-    let schemes = if https_only { "https only" } else { "http and https" };
-    let wide = allow.iter().find(|network| metadata.iter().any(|address| network.contains(address)));
-    vec![match wide {
-        Some(network) => warn(
+    let wide = rules.allow.iter().find(|network| metadata.iter().any(|address| network.contains(address)));
+    if let Some(network) = wide {
+        return vec![warn(
             "egress",
             format!("`egress_allow` has {network}, which contains the metadata service of cloud machines"),
             "allow smaller networks: an endpoint could read the credentials of this machine",
-        ),
-        None if allow.is_empty() => ok("egress", format!("public addresses only, {schemes}")),
-        None => ok("egress", format!("public addresses and {shown}, {schemes}")),
-    }]
+        )];
+    }
+    let join = |list: Vec<String>| list.join(", ");
+    let mut found = "public addresses".to_owned();
+    match &*rules.allow {
+        [] => found += " only",
+        allow => found += &format!(" and {}", join(allow.iter().map(IpNet::to_string).collect())),
+    }
+    if !rules.deny.is_empty() {
+        found += &format!(" without {}", join(rules.deny.iter().map(IpNet::to_string).collect()));
+    }
+    if !rules.hosts.is_empty() {
+        found += &format!(", hosts {}", join(rules.hosts.iter().map(HostPattern::to_string).collect()));
+    }
+    if !rules.ports.is_empty() {
+        found += &format!(", ports {}", join(rules.ports.iter().map(u16::to_string).collect()));
+    }
+    found += if rules.https_only { ", https only" } else { ", http and https" };
+    match proxy {
+        Some(proxy) if proxy.resolves() => found += ", through a proxy that must check the addresses of names",
+        Some(_) => found += ", through a proxy",
+        None => {}
+    }
+    vec![ok("egress", found)]
 }
 
 pub(super) fn pause(pause: Option<&EgressPause>) -> Check {
@@ -296,8 +316,17 @@ pub(super) enum PortUse {
     Free,
     Everhook,
     Other,
+    /// In use, and this server would speak TLS there.
+    Encrypted,
     /// This user may not listen there, or the machine does not have the address.
     Refused(String),
+}
+
+pub(super) fn tls(loaded: Result<(), BadServerTls>) -> Check {
+    match loaded {
+        Ok(()) => ok("tls", "the certificate and its key fit together"),
+        Err(error) => fail("tls", error.to_string(), "correct `tls_certificate` and `tls_key`"),
+    }
 }
 
 /// A port that the running server of this store uses is fine.
@@ -306,7 +335,14 @@ pub(super) fn port(port: &Port, is_served: bool) -> Check {
     match used {
         PortUse::Free => ok(name, format!("{address} is free")),
         PortUse::Everhook => ok(name, format!("an Everhook server answers on {address}")),
-        PortUse::Other if is_served => ok(name, format!("{address} is in use, as expected of a running server")),
+        PortUse::Other | PortUse::Encrypted if is_served => {
+            ok(name, format!("{address} is in use, as expected of a running server"))
+        }
+        PortUse::Encrypted => warn(
+            name,
+            format!("{address} is in use, and TLS hides by which program"),
+            format!("check that it is Everhook, or change `{name}`"),
+        ),
         PortUse::Other => fail(name, format!("another program uses {address}"), format!("stop it, or change `{name}`")),
         PortUse::Refused(error) => fail(
             name,

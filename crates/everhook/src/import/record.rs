@@ -76,6 +76,8 @@ pub(super) fn endpoint(
         throttle_rate: rate(row.rate_limit)?,
         policy: None,
         inherited: None,
+        auth: None,
+        failing: None,
         chat: None,
         filter: None,
         metadata: json::<Metadata>("metadata", row.metadata.as_deref())?.unwrap_or_default(),

@@ -54,6 +54,8 @@ fn endpoint(types: Option<&str>) -> Endpoint {
         throttle_rate: None,
         policy: None,
         inherited: None,
+        auth: None,
+        failing: None,
         chat: None,
         filter: None,
         metadata: Default::default(),

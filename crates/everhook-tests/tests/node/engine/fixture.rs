@@ -113,6 +113,8 @@ pub(crate) fn add_endpoint_with(store: &Faulty, url: &str, policy: Option<Settin
         throttle_rate: None,
         policy: policy.map(Arc::new),
         inherited: None,
+        auth: None,
+        failing: None,
         chat: None,
         filter: None,
         metadata: Default::default(),

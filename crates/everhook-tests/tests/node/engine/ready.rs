@@ -25,7 +25,7 @@ impl Transport for Takes {
 #[tokio::test(start_paused = true)]
 async fn a_node_whose_settlements_hang_is_not_ready_until_one_is_written() {
     let store = store();
-    add_endpoint(&store, "http://127.0.0.1:1/");
+    add_endpoint(&store, "http://127.0.0.1:9/");
     let engine = engine_over(&store, 1, config("node"), Arc::new(Takes)).await;
     store.layer.plan(Op::Settle, Fault::Hangs);
     engine.accept(message("{}")).await.unwrap();

@@ -110,10 +110,18 @@ fn a_folder_is_checked_for_space_permissions_and_a_clock_that_went_back() {
 fn egress_keys_files_and_ports_have_rules() {
     let networks = |list: &[&str]| list.iter().map(|network| network.parse().unwrap()).collect::<Vec<IpNet>>();
     let address: SocketAddr = ([127, 0, 0, 1], 8071).into();
+    let proxy: Proxy = "http://user:secret@proxy.test:4750".parse().unwrap();
+    let narrow = Egress {
+        deny: networks(&["192.0.2.0/24"]),
+        hosts: vec!["*.example.com".parse().unwrap()],
+        ports: vec![443, 8443],
+        ..Egress::new(Vec::new(), true)
+    };
     let checks = [
-        egress(&[], true),
-        egress(&networks(&["10.0.0.0/8"]), false),
-        egress(&networks(&["0.0.0.0/0"]), false),
+        egress(&Egress::new(Vec::new(), true), None),
+        egress(&Egress::new(networks(&["10.0.0.0/8"]), false), Some(&proxy)),
+        egress(&Egress::new(networks(&["0.0.0.0/0"]), false), None),
+        egress(&narrow, Some(&proxy.clone().resolving(true))),
         vec![
             keys(&Keys { active: 0, total: 0, is_bootstrap_known: true }),
             keys(&Keys { active: 0, total: 2, is_bootstrap_known: true }),
@@ -128,9 +136,10 @@ fn egress_keys_files_and_ports_have_rules() {
     ];
     insta::assert_snapshot!(text(&checks.concat()), @"
     ok    egress        public addresses only, https only
-    ok    egress        public addresses and 10.0.0.0/8, http and https
+    ok    egress        public addresses and 10.0.0.0/8, http and https, through a proxy
     warn  egress        `egress_allow` has 0.0.0.0/0, which contains the metadata service of cloud machines
                         → allow smaller networks: an endpoint could read the credentials of this machine
+    ok    egress        public addresses only without 192.0.2.0/24, hosts *.example.com, ports 443, 8443, https only, through a proxy that must check the addresses of names
     ok    keys          none yet: the first start creates one
     fail  keys          all keys are revoked
                         → run `everhook key create`

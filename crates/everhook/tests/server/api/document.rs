@@ -40,10 +40,16 @@ fn the_document_lists_every_route() {
 /api/v1/app/{app_id}/endpoint get post
 /api/v1/app/{app_id}/endpoint/{endpoint_id} delete get patch put
 /api/v1/app/{app_id}/endpoint/{endpoint_id}/attempt-stats get
+/api/v1/app/{app_id}/endpoint/{endpoint_id}/basic-auth delete get put
 /api/v1/app/{app_id}/endpoint/{endpoint_id}/bulk-replay post
+/api/v1/app/{app_id}/endpoint/{endpoint_id}/ca get put
 /api/v1/app/{app_id}/endpoint/{endpoint_id}/filter/test post
 /api/v1/app/{app_id}/endpoint/{endpoint_id}/headers get patch put
 /api/v1/app/{app_id}/endpoint/{endpoint_id}/msg get
+/api/v1/app/{app_id}/endpoint/{endpoint_id}/mtls delete get put
+/api/v1/app/{app_id}/endpoint/{endpoint_id}/mtls-config get
+/api/v1/app/{app_id}/endpoint/{endpoint_id}/oauth delete get put
+/api/v1/app/{app_id}/endpoint/{endpoint_id}/oauth-config get
 /api/v1/app/{app_id}/endpoint/{endpoint_id}/policy get
 /api/v1/app/{app_id}/endpoint/{endpoint_id}/recover post
 /api/v1/app/{app_id}/endpoint/{endpoint_id}/redrive post
@@ -333,20 +339,30 @@ async fn the_documentation_shows_the_document() {
 }
 
 #[tokio::test]
-async fn browsers_may_call_from_anywhere() {
+async fn pages_may_call_the_routes_of_application_tokens_and_no_others() {
     let world = World::new().await;
-    let preflight = Call::new(Method::OPTIONS, "/app")
-        .anonymous()
-        .header("origin", "https://example.com")
-        .header("access-control-request-method", "POST")
-        .header("access-control-request-headers", "authorization,idempotency-key");
-    let answer = world.call(preflight).await;
+    let preflight = |method: &str, path: &str| {
+        Call::new(Method::OPTIONS, path)
+            .anonymous()
+            .header("origin", "https://example.com")
+            .header("access-control-request-method", method)
+            .header("access-control-request-headers", "authorization,idempotency-key")
+    };
+    let answer = world.call(preflight("POST", "/app/acme/endpoint")).await;
     assert_eq!(answer.status, 200);
-    assert_eq!(answer.headers["access-control-allow-origin"], "*");
+    assert_eq!(answer.headers["access-control-allow-origin"], "https://example.com");
     assert_eq!(answer.headers["access-control-allow-headers"], "authorization,idempotency-key");
     assert_eq!(answer.headers["access-control-max-age"], "600");
-    let answer = world.call(Call::new(Method::GET, "/app").header("origin", "https://example.com")).await;
-    assert_eq!(answer.headers["access-control-allow-origin"], "*");
-    let answer = world.call(Call::new(Method::GET, "/nothing").header("origin", "https://example.com")).await;
-    assert_eq!(answer.headers["access-control-allow-origin"], "*", "failures too");
+    assert!(!answer.headers.contains_key("access-control-allow-credentials"));
+    for (method, path) in [("POST", "/app"), ("DELETE", "/app/acme"), ("GET", "/job"), ("POST", "/app/acme/msg")] {
+        let answer = world.call(preflight(method, path)).await;
+        assert!(!answer.headers.contains_key("access-control-allow-origin"), "{method} {path}");
+    }
+    let from_page = |path: &str| Call::new(Method::GET, path).header("origin", "https://example.com");
+    let answer = world.call(from_page("/event-type")).await;
+    assert_eq!(answer.headers["access-control-allow-origin"], "https://example.com");
+    let answer = world.call(from_page("/app/none")).await;
+    assert_eq!(answer.status, 404);
+    assert_eq!(answer.headers["access-control-allow-origin"], "https://example.com", "failures too");
+    assert!(!world.call(from_page("/app")).await.headers.contains_key("access-control-allow-origin"));
 }

@@ -21,7 +21,7 @@ async fn events(world: &World) -> Vec<Value> {
 async fn an_operational_endpoint_lives_from_create_to_delete() {
     let world = World::new().await;
     let body = r#"{"url": "http://127.0.0.1:9", "uid": "alerts", "description": "Alerts", "throttleRate": 5,
-        "eventTypes": ["endpoint.created"], "metadata": {"a": "b"}, "headers": {"X-One": "1"}}"#;
+        "eventTypes": ["endpoint.created"], "metadata": {"a": "b"}, "headers": {"X-Team": "1"}}"#;
     let created = world.post(PATH, body).await;
     insta::assert_snapshot!(created, @r#"201 {"id":"ep_#1","url":"http://127.0.0.1:9/","description":"Alerts","disabled":false,"uid":"alerts","throttleRate":5,"rateLimit":5,"eventTypes":["endpoint.created"],"filterTypes":["endpoint.created"],"metadata":{"a":"b"},"createdAt":"<time>","updatedAt":"<time>"}"#);
     let at = format!("{PATH}/alerts");
@@ -32,7 +32,7 @@ async fn an_operational_endpoint_lives_from_create_to_delete() {
     let put = r#"{"url": "https://example.com/", "disabled": true}"#;
     assert_eq!(world.put(&at, put).await.json()["disabled"], true);
     assert_eq!(world.put(&format!("{PATH}/other"), put).await.status, 201);
-    assert_eq!(world.get(&format!("{at}/headers")).await.json()["headers"]["X-One"], "1", "PUT keeps headers");
+    assert_eq!(world.get(&format!("{at}/headers")).await.json()["headers"]["X-Team"], "1", "PUT keeps headers");
     let headers = r#"{"headers": {"authorization": "Bearer x"}}"#;
     assert_eq!(world.put(&format!("{at}/headers"), headers).await.status, 204);
     assert_eq!(world.get(&format!("{at}/headers")).await.json()["sensitive"], json!(["authorization"]));

@@ -30,7 +30,8 @@ impl Running {
         let listener = listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, metrics, mut server) = (Stop::default(), ConnectionMetrics::default(), JoinSet::new());
-        server.spawn(Server { listener, router, budget, stop: stop.clone(), metrics: metrics.clone() }.run());
+        server
+            .spawn(Server { listener, router, budget, stop: stop.clone(), metrics: metrics.clone(), tls: None }.run());
         Running { address, stop, metrics, server }
     }
 

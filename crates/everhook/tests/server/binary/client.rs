@@ -63,6 +63,11 @@ impl Client {
     }
 
     #[track_caller]
+    pub(crate) fn put(&self, path: &str, body: &Value) -> Reply {
+        self.send("PUT", path, &[], body.to_string().as_bytes()).expect("an answer")
+    }
+
+    #[track_caller]
     pub(crate) fn patch(&self, path: &str, body: &Value) -> Reply {
         self.send("PATCH", path, &[], body.to_string().as_bytes()).expect("an answer")
     }

@@ -18,6 +18,7 @@ on_both_stores! {
     only_the_endpoints_that_want_it_get_a_message,
     while_a_secret_is_rotated_both_keys_sign,
     an_attempt_keeps_the_reply,
+    replies_are_not_kept_where_the_environment_does_not_want_it,
     a_repeated_request_is_the_same_message,
     environments_never_touch_each_other,
 }
@@ -164,6 +165,25 @@ fn an_attempt_keeps_the_reply(backend: Arc<Backend>) {
     assert_eq!(text(&of(&long.id)["response"]).len(), KEPT);
     let listed = application.client.list(&application.path(&format!("/attempt/endpoint/{}", short.id)));
     assert_eq!(listed.iter().map(|attempt| &attempt["id"]).collect::<Vec<_>>(), [&attempt["id"]]);
+}
+
+fn replies_are_not_kept_where_the_environment_does_not_want_it(backend: Arc<Backend>) {
+    let (server, receiver) = (Server::start(&backend, &[("POLL_INTERVAL_MS", "10")]), Receiver::start());
+    receiver.answer("/", Answer::status(200).body("canary"));
+    let client = server.client();
+    client.put("/environment/policy", &json!({ "keepReplies": false })).expect(200);
+    let application = client.application("Acme");
+    let endpoint = application.endpoint_with(json!({ "url": receiver.url("/"), "policy": { "keepReplies": true } }));
+    let shown = client.get(&application.path(&format!("/endpoint/{}/policy", endpoint.id))).expect(200);
+    let wanted = json!({ "value": false, "from": "environment", "forEventType": false });
+    assert_eq!(shown["keepReplies"], wanted, "an endpoint cannot keep what the environment does not want kept");
+    // The node learns of the policy of an environment with a delay.
+    everhook_testkit::wait::until("a reply is not kept", || {
+        let message = application.send(&json!({}));
+        let attempts = application.wait_for_attempts(&message, 1);
+        assert_eq!(attempts[0]["responseStatusCode"], 200);
+        (attempts[0]["response"] == "").then_some(())
+    });
 }
 
 fn a_repeated_request_is_the_same_message(backend: Arc<Backend>) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use everhook_testkit::receiver::{Answer, Receiver};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::binary::client::{Application, Endpoint};
 use crate::binary::server::{Backend, Server, on_both_stores};
@@ -12,6 +12,7 @@ on_both_stores! {
     gone_disables_the_endpoint,
     a_receiver_disables_its_endpoint_and_aborts_a_message_by_a_header,
     a_disabled_endpoint_holds_its_deliveries_over_a_restart_until_it_is_enabled,
+    an_endpoint_with_nothing_but_failures_is_disabled_after_a_warning,
     the_open_deliveries_of_a_deleted_endpoint_end_as_canceled,
     the_open_deliveries_of_a_deleted_application_never_arrive,
 }
@@ -96,6 +97,49 @@ fn check_held(application: &Application, message: &str, endpoint: &Endpoint) {
     assert_eq!((&destination["statusText"], &destination["held"]), (&json!("pending"), &json!(true)));
 }
 
+fn an_endpoint_with_nothing_but_failures_is_disabled_after_a_warning(backend: Arc<Backend>) {
+    let server = Server::start(&backend, &SETTINGS);
+    // Both replicas see failures of the endpoint, and must not report them twice.
+    let mut replica = matches!(*backend, Backend::Postgres(_)).then(|| server.another());
+    replica.iter_mut().for_each(Server::start_again);
+    let (receiver, client) = (Receiver::start(), server.client());
+    let types = ["endpoint.failing", "endpoint.disabled", "endpoint.enabled"];
+    let listener = json!({ "url": receiver.url("/news"), "eventTypes": types });
+    client.post("/operational-webhook/endpoint", &listener).expect(201);
+    let application = client.application("Acme");
+    let retry = json!({ "backoff": [1], "maxAttempts": 100 });
+    let policy = json!({ "disableAfterSeconds": 5, "retry": retry });
+    let endpoint = application.endpoint_with(json!({ "url": receiver.url("/"), "policy": policy }));
+    receiver.answer("/", Answer::status(500));
+    let messages = application.send_many(3);
+    let told = |count| -> Vec<Value> {
+        let news = receiver.wait_for("/news", count);
+        news.iter().map(|seen| serde_json::from_slice(&seen.body).unwrap()).collect()
+    };
+    let news = told(2);
+    assert_eq!((&news[0]["type"], &news[1]["type"]), (&json!(types[0]), &json!(types[1])));
+    assert_eq!(news[1]["data"]["trigger"], "automatic");
+    let path = application.path(&format!("/endpoint/{}", endpoint.id));
+    let seen = client.get(&path).expect(200);
+    assert_eq!((&seen["disabled"], &seen["failingSince"]), (&json!(true), &news[1]["data"]["failingSince"]));
+    let listed = client.list("/endpoint");
+    assert_eq!((&listed[0]["state"], &listed[0]["reason"]), (&json!("disabled"), &json!("failures")));
+    for message in &messages {
+        everhook_testkit::wait::until_true("the attempts under way have ended", || {
+            application.destination(message, &endpoint)["statusText"] != "sending"
+        });
+        check_held(&application, message, &endpoint);
+    }
+    receiver.answer("/", Answer::status(200));
+    application.change(&endpoint, &json!({ "disabled": false }));
+    for message in &messages {
+        application.wait_for(message, &endpoint, "success");
+    }
+    assert_eq!(client.get(&path).expect(200).get("failingSince"), None);
+    assert_eq!(told(3)[2]["type"], types[2]);
+    assert_eq!(receiver.seen("/news").len(), 3, "each event is reported once");
+}
+
 fn the_open_deliveries_of_a_deleted_endpoint_end_as_canceled(backend: Arc<Backend>) {
     let (server, receiver) = (Server::start(&backend, &[("RETRY_SCHEDULE", "3600")]), Receiver::start());
     let application = server.client().application("Acme");
@@ -114,6 +158,10 @@ fn the_open_deliveries_of_a_deleted_endpoint_end_as_canceled(backend: Arc<Backen
     assert_eq!(receiver.count(), 2);
     let path = application.path(&format!("/endpoint/{}", endpoint.id));
     application.client.get(&path).expect(404);
+    for delivery in application.client.list(&application.path("/delivery")) {
+        assert_eq!((&delivery["state"], &delivery["nextAttempt"]), (&json!("cancelled"), &Value::Null));
+        assert_eq!(delivery["reason"]["kind"], "endpointDeleted");
+    }
 }
 
 fn the_open_deliveries_of_a_deleted_application_never_arrive(backend: Arc<Backend>) {

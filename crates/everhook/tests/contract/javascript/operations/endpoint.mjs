@@ -161,22 +161,22 @@ exercise("endpoint.get_headers", async (world) => {
 exercise("endpoint.set_headers", async (world) => {
   const { application, endpoint, receiver } = await place(world, { "x-old": "1" });
   const set = (headers) => world.client.endpoint.setHeaders(application.id, endpoint.id, { headers });
-  await set({ "x-new": "2", "x-api-key": "secret" });
+  await set({ "x-source": "2", "x-api-key": "secret" });
   const found = await world.client.endpoint.getHeaders(application.id, endpoint.id);
-  check(found, { headers: { "x-new": "2" }, sensitive: ["x-api-key"] });
+  check(found, { headers: { "x-source": "2" }, sensitive: ["x-api-key"] });
   await world.message(application);
   const { headers } = await receiver.next();
-  assert.deepEqual([headers["x-new"], headers["x-api-key"], headers["x-old"]], ["2", "secret", undefined]);
+  assert.deepEqual([headers["x-source"], headers["x-api-key"], headers["x-old"]], ["2", "secret", undefined]);
   await fails(422, () => set({ "svix-id": "x" }));
 });
 
 exercise("endpoint.patch_headers", async (world) => {
-  const { application, endpoint, receiver } = await place(world, { "x-one": "1", "x-two": "2", "x-three": "3" });
-  const wanted = { headers: { "x-two": "changed", "x-four": "4" }, deleteHeaders: ["x-one"] };
+  const { application, endpoint, receiver } = await place(world, { "x-one": "1", "x-region": "2", "x-service": "3" });
+  const wanted = { headers: { "x-region": "changed", "x-version": "4" }, deleteHeaders: ["x-one"] };
   await world.client.endpoint.patchHeaders(application.id, endpoint.id, wanted);
   const found = await world.client.endpoint.getHeaders(application.id, endpoint.id);
-  check(found, { headers: { "x-two": "changed", "x-three": "3", "x-four": "4" }, sensitive: [] });
+  check(found, { headers: { "x-region": "changed", "x-service": "3", "x-version": "4" }, sensitive: [] });
   await world.message(application);
   const { headers } = await receiver.next();
-  assert.deepEqual([headers["x-one"], headers["x-two"], headers["x-four"]], [undefined, "changed", "4"]);
+  assert.deepEqual([headers["x-one"], headers["x-region"], headers["x-version"]], [undefined, "changed", "4"]);
 });

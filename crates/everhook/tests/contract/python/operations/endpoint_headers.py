@@ -21,24 +21,24 @@ def get_headers(world):
 @exercise("endpoint.set_headers")
 def set_headers(world):
     application, endpoint, receiver = place(world, **{"x-old": "1"})
-    wanted = models.EndpointHeadersIn(headers={"x-new": "2", "x-api-key": "secret"})
+    wanted = models.EndpointHeadersIn(headers={"x-source": "2", "x-api-key": "secret"})
     assert world.client.endpoint.set_headers(application.id, endpoint.id, wanted) is None
     found = world.client.endpoint.get_headers(application.id, endpoint.id)
-    check(found, headers={"x-new": "2"}, sensitive=["x-api-key"])
+    check(found, headers={"x-source": "2"}, sensitive=["x-api-key"])
     world.message(application)
     headers, _ = receiver.next()
-    assert (headers["x-new"], headers["x-api-key"], headers.get("x-old")) == ("2", "secret", None)
+    assert (headers["x-source"], headers["x-api-key"], headers.get("x-old")) == ("2", "secret", None)
     forbidden = models.EndpointHeadersIn(headers={"svix-id": "x"})
     fails(422, lambda: world.client.endpoint.set_headers(application.id, endpoint.id, forbidden))
 
 
 @exercise("endpoint.patch_headers")
 def patch_headers(world):
-    application, endpoint, receiver = place(world, **{"x-one": "1", "x-two": "2", "x-three": "3"})
-    wanted = models.EndpointHeadersPatchIn(headers={"x-two": "changed", "x-four": "4"}, delete_headers=["x-one"])
+    application, endpoint, receiver = place(world, **{"x-one": "1", "x-region": "2", "x-service": "3"})
+    wanted = models.EndpointHeadersPatchIn(headers={"x-region": "changed", "x-version": "4"}, delete_headers=["x-one"])
     assert world.client.endpoint.patch_headers(application.id, endpoint.id, wanted) is None
     found = world.client.endpoint.get_headers(application.id, endpoint.id)
-    check(found, headers={"x-two": "changed", "x-three": "3", "x-four": "4"}, sensitive=[])
+    check(found, headers={"x-region": "changed", "x-service": "3", "x-version": "4"}, sensitive=[])
     world.message(application)
     headers, _ = receiver.next()
-    assert (headers.get("x-one"), headers["x-two"], headers["x-four"]) == (None, "changed", "4")
+    assert (headers.get("x-one"), headers["x-region"], headers["x-version"]) == (None, "changed", "4")
