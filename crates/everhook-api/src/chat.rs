@@ -16,6 +16,7 @@ use everhook_core::message::{Message, Rest};
 use everhook_core::name::Name;
 use everhook_core::outcome::Outcome;
 use everhook_core::policy::statuses::FinalStatuses;
+use everhook_core::policy::{Settings, Switch};
 use everhook_core::poll::POLL_URL;
 use everhook_core::scope::AppScope;
 use everhook_core::violation::{Violation, at};
@@ -179,7 +180,8 @@ async fn preview(
     Ok(Json(ChatPreviewOut { body: serde_json::from_slice(&body).unwrap_or_default(), template_error: failure }))
 }
 
-/// Post a message to a chat room once, and explain the answer. Nothing is stored, and nothing is retried.
+/// Post a message to a chat room once, and explain the answer. Nothing is stored, and nothing is retried. The request has
+/// neither the headers nor the credentials of the endpoint.
 #[utoipa::path(
     post, path = "/api/v1/app/{app_id}/chat/test", operation_id = "v1.chat.test", tag = "Chat",
     params(ApplicationPath), request_body = ChatTryIn, responses((status = 200, body = ChatTestOut))
@@ -335,6 +337,24 @@ pub(crate) fn changed(
             event_types: wanted.event_types.unwrap_or_default(),
         }),
     }))
+}
+
+/// Adds the rate of the platform to the policy of an endpoint that becomes a chat endpoint without a rate.
+pub(crate) fn with_rate(
+    policy: Option<Arc<Settings>>,
+    throttle_rate: Option<u16>,
+    chat: Option<&Chat>,
+    old: Option<&Chat>,
+) -> Option<Arc<Settings>> {
+    let is_new = chat.map(|chat| chat.kind) != old.map(|old| old.kind);
+    let has_rate = throttle_rate.is_some() || policy.as_ref().is_some_and(|policy| policy.rate.is_some());
+    match chat {
+        Some(chat) if is_new && !has_rate => {
+            let rate = Some(Switch::On(chat.kind.rate()));
+            Some(Arc::new(Settings { rate, ..policy.as_deref().cloned().unwrap_or_default() }))
+        }
+        Some(_) | None => policy,
+    }
 }
 
 /// Checks the URL and the settings of a chat endpoint. A URL that is unchanged or masked is kept.

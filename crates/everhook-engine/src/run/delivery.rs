@@ -333,7 +333,8 @@ impl Deliverer {
             let mut headers = own_headers(endpoint)?;
             outbound::introduce(&self.node, &mut headers);
             let failed = |failure| format!("the template failed, and the default text was sent ({failure})");
-            let request = Request { url: post.url, headers, body: post.body, patience, auth: None };
+            let auth = endpoint.auth.clone();
+            let request = Request { url: post.url, headers, body: post.body, patience, auth };
             return Ok(Outgoing { request, note: post.failure.map(failed) });
         }
         let legacy = policy.and_then(|policy| policy.legacy_signature.as_ref());

@@ -28,6 +28,9 @@ async fn the_url_of_a_room_is_accepted_and_never_shown() {
         (created.text("/url").as_str(), created.text("/kind").as_str()),
         ("https://hooks.slack.com/***", "slack")
     );
+    assert_eq!(created.json()["policy"]["rate"], json!({ "count": 1, "seconds": 1 }), "the rate of the platform");
+    let unlimited = world.patch("/app/acme/endpoint/room", r#"{"policy": {"rate": "none"}}"#).await;
+    assert_eq!((unlimited.status.as_u16(), unlimited.text("/policy/rate")), (200, "none".to_owned()));
     // The shown form can be sent back, and other members can be changed.
     let put = world.put("/app/acme/endpoint/room", r#"{"url": "https://hooks.slack.com/***", "uid": "room"}"#).await;
     assert_eq!(
