@@ -1,12 +1,14 @@
-//! The routes that application tokens may use, and the capability that each route needs.
+//! The right that each route needs of an API key, and the capability that it needs of an application token.
 //!
-//! Authentication looks every route up in one table. Routes that are missing from the table refuse application tokens,
-//! so that a new route is closed to them by default. Keys and tokens of an environment are not restricted here.
+//! Authentication looks every route up in two tables. Routes that are missing from [`NEEDS`] refuse application tokens,
+//! so that a new route is closed to them by default. Routes that are missing from [`RIGHTS`] need `read` for GET and
+//! `operate` for all other methods.
 
 use axum::extract::MatchedPath;
 use everhook_core::capability::Capability::{
     self, CreateAttempts, ManageEndpoint, ManageEndpointSecret, ViewBase, ViewEndpointSecret,
 };
+use everhook_core::right::Right::{self, Admin, ChangeUrl, ManageKeys, Operate, Read, RevealSecret, Write};
 use http::request::Parts;
 
 use crate::auth::Rights;
@@ -74,6 +76,87 @@ const NEEDS: &[(&str, &str, Capability)] = &[
     ("GET", "/api/v1/event-type/{event_type_name}", ViewBase),
 ];
 
+const RIGHTS: &[(&str, &str, Right)] = &[
+    ("POST", "/api/v1/app", Write),
+    ("PUT", "/api/v1/app/{app_id}", Write),
+    ("PATCH", "/api/v1/app/{app_id}", Write),
+    ("POST", "/api/v1/app/{app_id}/destination", ChangeUrl),
+    ("POST", "/api/v1/app/{app_id}/endpoint", ChangeUrl),
+    // A changed URL needs `change-url`, too. The handlers check it.
+    ("PUT", "/api/v1/app/{app_id}/endpoint/{endpoint_id}", Write),
+    ("PATCH", "/api/v1/app/{app_id}/endpoint/{endpoint_id}", Write),
+    ("DELETE", "/api/v1/app/{app_id}/endpoint/{endpoint_id}", Write),
+    ("PUT", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/headers", Write),
+    ("PATCH", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/headers", Write),
+    ("POST", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/filter/test", Read),
+    ("GET", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/secret", RevealSecret),
+    ("POST", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/secret/rotate", RevealSecret),
+    ("POST", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/send-example", Write),
+    // The secret of the client is sent to the URL of the request.
+    ("PUT", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/oauth", ChangeUrl),
+    // The key of an integration has all capabilities of its application.
+    ("POST", "/api/v1/app/{app_id}/integration", ManageKeys),
+    ("PUT", "/api/v1/app/{app_id}/integration/{integ_id}", ManageKeys),
+    ("DELETE", "/api/v1/app/{app_id}/integration/{integ_id}", ManageKeys),
+    ("POST", "/api/v1/app/{app_id}/integration/{integ_id}/key/rotate", ManageKeys),
+    ("POST", "/api/v1/app/{app_id}/msg", Write),
+    ("POST", "/api/v1/app/{app_id}/msg/batch", Write),
+    ("POST", "/api/v1/app/{app_id}/msg/precheck/active", Read),
+    ("POST", "/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/resend", Write),
+    ("POST", "/api/v1/app/{app_id}/poller/{sink_id}/consumer/{consumer_id}/seek", Write),
+    ("POST", "/api/v1/auth/app-portal-access/{app_id}", ManageKeys),
+    ("POST", "/api/v1/auth/app/{app_id}/expire-all", ManageKeys),
+    ("POST", "/api/v1/auth/dashboard-access/{app_id}", ManageKeys),
+    ("POST", "/api/v1/auth/logout", Read),
+    ("POST", "/api/v1/batch", Write),
+    ("POST", "/api/v1/batch/{batch_id}/job", Write),
+    ("POST", "/api/v1/batch/{batch_id}/seal", Write),
+    ("POST", "/api/v1/environment/export", Read),
+    ("POST", "/api/v1/event-type", Write),
+    ("POST", "/api/v1/event-type/import/openapi", Write),
+    ("PUT", "/api/v1/event-type/{event_type_name}", Write),
+    ("PATCH", "/api/v1/event-type/{event_type_name}", Write),
+    ("POST", "/api/v1/job", Write),
+    ("POST", "/api/v1/job/bulk", Write),
+    ("POST", "/api/v1/job/{job_id}/complete", Write),
+    ("POST", "/api/v1/job/{job_id}/fail", Write),
+    ("POST", "/api/v1/job/{job_id}/progress", Write),
+    ("POST", "/api/v1/job/{job_id}/snooze", Write),
+    ("GET", "/api/v1/key", ManageKeys),
+    ("POST", "/api/v1/key", ManageKeys),
+    ("GET", "/api/v1/key/{key_id}", ManageKeys),
+    ("DELETE", "/api/v1/key/{key_id}", ManageKeys),
+    ("GET", "/api/v1/node", Admin),
+    ("POST", "/api/v1/operational-webhook/endpoint", ChangeUrl),
+    ("PUT", "/api/v1/operational-webhook/endpoint/{endpoint_id}", ChangeUrl),
+    ("GET", "/api/v1/operational-webhook/endpoint/{endpoint_id}/secret", RevealSecret),
+    ("POST", "/api/v1/operational-webhook/endpoint/{endpoint_id}/secret/rotate", RevealSecret),
+    ("GET", "/api/v1/outbox", Admin),
+    ("GET", "/api/v1/outbox/{outbox}/aside", Admin),
+    ("POST", "/api/v1/outbox/{outbox}/aside/retry", Admin),
+    ("DELETE", "/api/v1/outbox/{outbox}/aside/{row_id}", Admin),
+    ("PATCH", "/api/v1/outbox/{outbox}/aside/{row_id}", Admin),
+    ("POST", "/api/v1/outbox/{outbox}/aside/{row_id}/retry", Admin),
+    ("GET", "/api/v1/queue/{queue}/secret", RevealSecret),
+    ("POST", "/api/v1/schedule", Write),
+    ("POST", "/api/v1/stats/usage/app", Read),
+    ("PUT", "/api/v1/stats/usage/event-types", Read),
+    ("POST", "/api/v1/worker", Write),
+    ("DELETE", "/api/v1/worker/{worker_id}", Write),
+    ("POST", "/api/v1/worker/{worker_id}/heartbeat", Write),
+    ("POST", "/api/v1/worker/{worker_id}/lease", Write),
+    ("GET", "/metrics", Admin),
+];
+
+/// Returns the right that an API key needs on a route.
+pub(crate) fn right(method: &str, path: &str) -> Right {
+    // HEAD needs the same right as GET.
+    let method = if method == "HEAD" { "GET" } else { method };
+    let path = path.strip_suffix('/').unwrap_or(path);
+    let found = RIGHTS.iter().find(|need| (need.0, need.1) == (method, path)).map(|need| need.2);
+    found.unwrap_or(if method == "GET" { Read } else { Operate })
+}
+
 /// Returns the capability that an application token needs on a route, or none if the route refuses such tokens.
 pub(crate) fn needed(method: &str, path: &str) -> Option<Capability> {
     // HEAD needs the same capability as GET.
@@ -99,10 +182,12 @@ pub(crate) fn is_for_tokens(method: &str, path: &str) -> bool {
     NEEDS.iter().any(|need| need.0 == method && fits(need.1))
 }
 
-/// Refuses an application token without the capability that the route needs.
+/// Refuses a key without the right, or an application token without the capability, that the route needs.
 pub(crate) fn check(rights: &Rights, parts: &Parts) -> Result<(), ApiError> {
-    let Rights::Application { capabilities, .. } = rights else { return Ok(()) };
     let path = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
+    let Rights::Application { capabilities, .. } = rights else {
+        return rights.need(right(parts.method.as_str(), path));
+    };
     match needed(parts.method.as_str(), path) {
         Some(capability) if capabilities.allow(capability) => Ok(()),
         Some(capability) => Err(ApiError::lacks(capability)),
@@ -140,7 +225,9 @@ mod tests {
     #[test]
     fn every_entry_of_the_table_is_a_route() {
         let paths = routes::all().paths.paths;
-        for (method, path, _) in NEEDS.iter().copied() {
+        let needs = NEEDS.iter().map(|need| (need.0, need.1));
+        let rights = RIGHTS.iter().map(|need| (need.0, need.1)).filter(|(_, path)| *path != "/metrics");
+        for (method, path) in needs.chain(rights) {
             let item = paths.get(path).unwrap_or_else(|| panic!("no route {path}"));
             let operation = match method {
                 "GET" => &item.get,

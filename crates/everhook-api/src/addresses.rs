@@ -47,6 +47,13 @@ impl Addresses {
     }
 }
 
+impl ConnectionPlace {
+    /// The address that stands for the client.
+    pub(crate) fn client(&self) -> IpAddr {
+        self.client
+    }
+}
+
 impl Drop for ConnectionPlace {
     fn drop(&mut self) {
         let mut open = self.addresses.lock();

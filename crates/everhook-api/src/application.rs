@@ -43,7 +43,7 @@ pub(crate) struct ApplicationIn {
     #[serde(default, deserialize_with = "input::present")]
     #[schema(value_type = Option<String>, max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$")]
     pub(crate) uid: Option<Option<String>>,
-    /// Messages per second. The value is stored and returned, but does not limit deliveries yet.
+    /// Deliveries per second of each of its endpoints, over all replicas. A `rate` in a policy outranks it.
     #[schema(minimum = 1)]
     throttle_rate: Option<u16>,
     /// The older name of `throttleRate`.
@@ -69,7 +69,7 @@ pub(crate) struct ApplicationOut {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     uid: Option<Name>,
-    /// Messages per second. The value does not limit deliveries yet.
+    /// Deliveries per second of each of its endpoints.
     throttle_rate: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(deprecated)]

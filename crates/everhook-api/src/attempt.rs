@@ -353,7 +353,7 @@ impl MessageAttemptOut {
     }
 }
 
-fn reply_text(reply: &[u8]) -> String {
+pub(crate) fn reply_text(reply: &[u8]) -> String {
     match std::str::from_utf8(reply) {
         Ok(text) => text.to_owned(),
         // The stored reply may end in the middle of a character. Such a reply is still text.

@@ -3,30 +3,39 @@
 //! Keys and tokens are never logged. The extractors of `scope` decide which routes a caller may use; `access` lists the
 //! routes for application tokens.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use axum::extract::FromRequestParts;
-use everhook_core::api_key::{ApiKey, ApiKeyHash, KeyScope};
+use axum::extract::{FromRequestParts, MatchedPath, RawPathParams};
+use everhook_core::api_key::{ApiKey, ApiKeyHash, KeyRecord};
 use everhook_core::capability::Capabilities;
 use everhook_core::id::{ApplicationId, EnvironmentId};
 use everhook_core::integration::IntegrationKey;
 use everhook_core::name::Name;
-use everhook_core::scope::AppScope;
+use everhook_core::right::{Grants, KeyScope, Right};
+use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
 use everhook_core::token::TokenHash;
+use everhook_store::catalog::{KeyChange, Locator};
 use everhook_store::error::StoreError;
 use everhook_store::query;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use tracing::debug;
 
 use crate::access;
+use crate::auth::failures::ClientAddress;
 use crate::auth::token::{ApplicationClaims, Claims};
 use crate::error::ApiError;
+use crate::limits::{KEY_USE_NOTED, KEY_USE_WAIT};
+use crate::scope;
 use crate::session;
 use crate::state::Api;
 
 pub(crate) mod environments;
+pub(crate) mod failures;
+pub(crate) mod key_uses;
 pub(crate) mod recent;
 pub(crate) mod token;
 
@@ -44,8 +53,9 @@ pub(crate) struct Caller {
 pub(crate) enum Rights {
     /// All operations in the environment, and the operations that span environments.
     Admin,
-    /// All operations in the environment.
-    Environment,
+    /// The operations in the environment that the grants allow. A key of one application has been checked against the
+    /// path of the request.
+    Environment(Grants),
     /// The operations on one application that `capabilities` allows.
     Application {
         id: ApplicationId,
@@ -72,29 +82,81 @@ impl FromRequestParts<Arc<Api>> for Caller {
         if let Some(caller) = parts.extensions.get::<Caller>() {
             return Ok(caller.clone());
         }
-        let caller = authenticate(api, &parts.method, &parts.headers).await?;
+        let caller = authenticate(api, parts).await?;
         access::check(&caller.rights, parts)?;
         parts.extensions.insert(caller.clone());
         Ok(caller)
     }
 }
 
-async fn authenticate(api: &Api, method: &Method, headers: &HeaderMap) -> Result<Caller, ApiError> {
-    let Some(token) = bearer(headers) else { return by_session(api, method, headers).await };
-    if let Ok(key) = token.parse::<ApiKey>() {
-        return by_hash(api, key.hash(), headers).await;
+impl Rights {
+    /// Refuses a caller without this right. Application tokens are limited by their capabilities instead.
+    pub(crate) fn need(&self, right: Right) -> Result<(), ApiError> {
+        match self {
+            Rights::Environment(grants) if !grants.allow(right) => Err(ApiError::lacks_right(right)),
+            Rights::Admin | Rights::Environment(_) | Rights::Application { .. } => Ok(()),
+        }
     }
+}
+
+/// Refuses a changed URL without the right for it.
+pub(crate) fn check_url(rights: &Rights, old: Option<&str>, new: Option<&str>) -> Result<(), ApiError> {
+    if old == new || new.is_none() { Ok(()) } else { rights.need(Right::ChangeUrl) }
+}
+
+/// Finds the caller, and limits the failures of its address.
+async fn authenticate(api: &Api, parts: &mut Parts) -> Result<Caller, ApiError> {
+    let Some(token) = bearer(&parts.headers) else {
+        let session = session::of_request(api, &parts.method, &parts.headers).await?;
+        let session = session.ok_or_else(|| ApiError::unauthenticated(MISSING))?;
+        return by_hash(api, session.key, parts).await;
+    };
+    let client = parts.extensions.get::<ClientAddress>().map(|address| address.0);
+    let key = token.parse::<ApiKey>().ok().map(|key| key.hash());
+    if let Some(hash) = key {
+        may_ask(api, client, hash)?;
+    }
+    let caller = match key {
+        Some(hash) => by_hash(api, hash, parts).await,
+        None => by_text(api, &token.to_owned()).await,
+    };
+    limit_failures(api, client, caller)
+}
+
+/// Refuses a key that this node does not know, from an address with too many failures, without asking the store.
+pub(crate) fn may_ask(api: &Api, client: Option<IpAddr>, hash: ApiKeyHash) -> Result<(), ApiError> {
+    match api.failures.wait(client, api.now()) {
+        Some(wait) if !api.keys.knows(&hash) => Err(ApiError::TooManyFailures(wait)),
+        _ => Ok(()),
+    }
+}
+
+/// Counts a failed authentication.
+pub(crate) fn limit_failures<T>(api: &Api, client: Option<IpAddr>, result: Result<T, ApiError>) -> Result<T, ApiError> {
+    if !matches!(&result, Err(error) if error.is_unauthenticated()) {
+        return result;
+    }
+    let now = api.now();
+    if let Some(wait) = api.failures.wait(client, now) {
+        return Err(ApiError::TooManyFailures(wait));
+    }
+    api.failures.add(client, now);
+    result
+}
+
+async fn by_text(api: &Api, token: &str) -> Result<Caller, ApiError> {
     if let Ok(key) = token.parse::<IntegrationKey>() {
         return by_integration(api, &key).await;
     }
     by_token(api, api.tokens.verify(&api.node, token, api.now()).await?).await
 }
 
-/// Authenticates a request of the dashboard.
-pub(crate) async fn by_session(api: &Api, method: &Method, headers: &HeaderMap) -> Result<Caller, ApiError> {
-    let session = session::of_request(api, method, headers).await?;
+/// Authenticates a request of the dashboard that reads.
+pub(crate) async fn by_session(api: &Api, headers: &HeaderMap) -> Result<Caller, ApiError> {
+    let session = session::of_request(api, &Method::GET, headers).await?;
     let session = session.ok_or_else(|| ApiError::unauthenticated(MISSING))?;
-    by_hash(api, session.key, headers).await
+    let key = find_key(api, session.key).await?.ok_or_else(|| ApiError::unauthenticated("Invalid token"))?;
+    by_key(api, &key, headers).await
 }
 
 const MISSING: &str = "Send an API key as `Authorization: Bearer <key>`.";
@@ -104,20 +166,70 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-async fn by_hash(api: &Api, hash: ApiKeyHash, headers: &HeaderMap) -> Result<Caller, ApiError> {
-    let scope = api.keys.get(hash, api.now(), api.read(query::FindKey { hash })).await?;
-    let scope = scope.ok_or_else(|| ApiError::unauthenticated("Invalid token"))?;
-    by_scope(api, scope, headers).await
+async fn by_hash(api: &Api, hash: ApiKeyHash, parts: &mut Parts) -> Result<Caller, ApiError> {
+    let key = find_key(api, hash).await?.ok_or_else(|| ApiError::unauthenticated("Invalid token"))?;
+    note_use(api, &key).await;
+    let caller = by_key(api, &key, &parts.headers).await?;
+    if let Some(application) = key.access.application {
+        check_application(api, caller.environment, application, parts).await?;
+    }
+    Ok(caller)
 }
 
-pub(crate) async fn by_scope(api: &Api, scope: KeyScope, headers: &HeaderMap) -> Result<Caller, ApiError> {
-    match scope {
-        KeyScope::Environment(environment) => Ok(Caller { environment, rights: Rights::Environment }),
-        KeyScope::Admin => {
+/// Finds an active key, from the cache or the store.
+pub(crate) async fn find_key(api: &Api, hash: ApiKeyHash) -> Result<Option<Arc<KeyRecord>>, ApiError> {
+    let now = api.now();
+    let read = async { Ok::<_, StoreError>(api.read(query::FindKey { hash }).await?.map(Arc::new)) };
+    Ok(api.keys.get(hash, now, read).await?.filter(|key| key.is_active(now)))
+}
+
+/// Returns the caller with this key, before its application is compared with the path.
+pub(crate) async fn by_key(api: &Api, key: &KeyRecord, headers: &HeaderMap) -> Result<Caller, ApiError> {
+    match key.access.environment {
+        Some(environment) => Ok(Caller { environment, rights: Rights::Environment(key.access.grants) }),
+        None => {
             let environment = chosen_environment(api, headers.get(ENVIRONMENT_HEADER)).await?;
             Ok(Caller { environment, rights: Rights::Admin })
         }
     }
+}
+
+/// Notes the use of a key about once a minute. A failure has no effect on the request.
+async fn note_use(api: &Api, key: &KeyRecord) {
+    let now = api.now();
+    let is_due = |noted: Option<Timestamp>| noted.is_none_or(|at| now >= at.plus(KEY_USE_NOTED));
+    if !is_due(key.last_used_at) || !api.key_uses.claim(key.id, now, KEY_USE_NOTED) {
+        return;
+    }
+    let noted = tokio::time::timeout(KEY_USE_WAIT, api.node.change_key(key.id, KeyChange::Use)).await;
+    if !matches!(noted, Ok(Ok(_))) {
+        debug!(key.id = %key.id, "could not note the use of key {}", key.id);
+    }
+}
+
+/// Lets a key of one application use the routes of this application only.
+async fn check_application(
+    api: &Api,
+    environment: EnvironmentId,
+    own: ApplicationId,
+    parts: &mut Parts,
+) -> Result<(), ApiError> {
+    let path = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
+    if !path.contains("/{app_id}") {
+        return Err(ApiError::of_one_application());
+    }
+    let params = RawPathParams::from_request_parts(parts, &()).await;
+    let params = params.map_err(|_| ApiError::not_found("object of the path"))?;
+    let named = params.iter().find(|(name, _)| *name == "app_id").map(|(_, value)| value.to_owned());
+    let text = named.unwrap_or_default();
+    let is_own = match scope::application(&text)? {
+        Locator::Id(id) => id == own,
+        locator => {
+            let found = api.read(query::FindApplication { scope: Scope::of(environment), locator }).await?;
+            found.is_some_and(|application| application.id == own)
+        }
+    };
+    if is_own { Ok(()) } else { Err(scope::no_application(&text)) }
 }
 
 /// Finds the environment that the header of a request with an admin key names, or the default environment.
@@ -151,7 +263,7 @@ async fn by_token(api: &Api, claims: Claims) -> Result<Caller, ApiError> {
     match claims {
         Claims::Environment(org) => {
             let environment = api.environments.ensure(&api.node, org).await?;
-            Ok(Caller { environment, rights: Rights::Environment })
+            Ok(Caller { environment, rights: Rights::Environment(Grants::of(KeyScope::Operate)) })
         }
         Claims::Application(ApplicationClaims { org, id, flags, capabilities, mark, expires_at }) => {
             let environment = api.environments.ensure(&api.node, org).await?;

@@ -217,7 +217,7 @@ pub(crate) fn is_task_of(record: &JobRecord, environment: EnvironmentId) -> bool
 fn tag_of(rights: &Rights) -> Option<Name> {
     match rights {
         Rights::Application { id, .. } => id.to_string().parse().ok(),
-        Rights::Admin | Rights::Environment => None,
+        Rights::Admin | Rights::Environment(_) => None,
     }
 }
 

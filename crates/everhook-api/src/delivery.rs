@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use everhook_core::delivery::{DeliveryKey, DeliveryState, DeliveryTally, Reason};
+use everhook_core::delivery::{DeliveryKey, DeliveryState, DeliveryTally, OuterPauses, Reason};
 use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, MessageId};
 use everhook_core::limits::{PAGE_MAX, SCAN_ROWS_MAX};
 use everhook_core::name::Name;
@@ -70,9 +70,11 @@ pub(crate) struct DeliveryOut {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReasonOut {
     /// The reason. While pending: `scheduled` (waits for `deliverAt`), `retry`, `backOff` (the endpoint asked for a pause
-    /// or timed out), `queued` (due, waits for its turn) or `cancelRequested`. While held: `endpointDisabled` or
-    /// `endpointPaused`. While sending: `sending` or `cancelRequested`. Once dead: `exhausted` (no attempts left), `gone` (the receiver answered
-    /// 410) or `crashed`. At the end: `delivered`, `cancelled` or `endpointDeleted`. Later versions may add reasons.
+    /// or timed out), `rateLimit` (the rate limit of the endpoint is used up), `queued` (due, waits for its turn) or
+    /// `cancelRequested`. While held: `endpointDisabled`, `endpointPaused`, `applicationPaused` or `environmentPaused`.
+    /// While sending: `sending` or `cancelRequested`. Once dead: `exhausted` (no attempts left), `gone` (the receiver
+    /// answered 410) or `crashed`. At the end: `delivered`, `cancelled` or `endpointDeleted`. Later versions may add
+    /// reasons.
     #[schema(value_type = String, example = "retry")]
     kind: &'static str,
     /// The time until which the reason holds, if it is known.
@@ -197,6 +199,7 @@ async fn show(
 ) -> Deliveries {
     let cursor = filter.cursor::<DeliveryKey>(&page)?;
     let wanted = DeliveryFilter {
+        pauses: pauses(api, environment).await?,
         endpoint,
         states: params.state.into_iter().collect(),
         class: params.class,
@@ -218,20 +221,33 @@ pub(crate) async fn find(api: &Api, of: &OfMessage, endpoint: EndpointId) -> Res
     let filter = DeliveryFilter {
         message: Some(of.message.id),
         endpoint: Some(endpoint),
+        pauses: pauses(api, of.environment).await?,
         ..DeliveryFilter::of(Some(of.application), slice, 1)
     };
     let found = api.read(query::Deliveries { scope: Scope::of(of.environment), filter }).await?.rows.pop();
     found.ok_or_else(|| ApiError::not_found(format_args!("delivery of {} to {endpoint}", of.message.id)))
 }
 
+/// Reads the pauses of an environment and its applications, which hold deliveries.
+pub(crate) async fn pauses(api: &Api, environment: EnvironmentId) -> Result<OuterPauses, ApiError> {
+    let policy = api.read(query::FindEnvironmentPolicy { scope: Scope::of(environment) }).await?;
+    let groups = api.read(query::PausedGroups {}).await?.into_iter();
+    Ok(OuterPauses {
+        environment: policy.is_some_and(|policy| policy.settings.paused == Some(true)),
+        applications: groups.filter(|(of, _)| *of == environment).map(|(_, id)| ApplicationId(id)).collect(),
+    })
+}
+
 /// Counts the deliveries of a message by state.
 pub(crate) async fn tally(api: &Api, scope: AppScope, message: MessageId) -> Result<DeliveryTally, ApiError> {
     let mut tally = DeliveryTally::default();
     let mut after = None;
+    let pauses = pauses(api, scope.environment).await?;
     loop {
         let slice = Slice { after, order: Order::Ascending, limit: PAGE_MAX };
         let filter = DeliveryFilter {
             message: Some(message),
+            pauses: pauses.clone(),
             ..DeliveryFilter::of(Some(scope.application), slice, SCAN_ROWS_MAX)
         };
         let found = api.read(query::Deliveries { scope: Scope::of(scope.environment), filter }).await?.rows;

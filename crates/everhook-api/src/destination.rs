@@ -14,6 +14,7 @@ use http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::delivery;
 use crate::endpoint::EndpointCommonOut;
 use crate::error::ApiError;
 use crate::input::Input;
@@ -36,7 +37,7 @@ pub(crate) struct MessageEndpointOut {
     /// Time of the next attempt.
     #[schema(value_type = Option<String>, format = DateTime)]
     next_attempt: Option<Timestamp>,
-    /// Whether the delivery waits because the endpoint is disabled.
+    /// Whether the delivery waits because the endpoint is disabled, or it, its application or the environment is paused.
     held: bool,
 }
 
@@ -64,8 +65,10 @@ async fn list(
     let all = api
         .read(query::Destinations { scope: AppScope::of(of.environment, of.application), message: of.message.id })
         .await?;
+    let pauses = delivery::pauses(&api, of.environment).await?;
     let rows = cursor.cut(all, |row| row.endpoint.id);
-    Ok(Json(cursor.page(rows, |row| row.endpoint.id, MessageEndpointOut::from)))
+    let shown = |row: Destination| MessageEndpointOut::from(row.under(&pauses));
+    Ok(Json(cursor.page(rows, |row| row.endpoint.id, shown)))
 }
 
 /// Resend a message to an endpoint. The resend is one attempt without retries.

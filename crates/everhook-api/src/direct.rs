@@ -42,7 +42,7 @@ pub(crate) async fn find_or_create(
             resource::create(api, environment, new, None).await?.any()
         }
     };
-    if endpoint.url != url {
+    if endpoint.url != url || endpoint.chat.is_some() {
         let rule = format!("leads to the endpoint {}, whose URL was changed: delete that endpoint first", endpoint.id);
         return Err(at("url").breaks(rule).into());
     }

@@ -1,6 +1,7 @@
 //! The OpenAPI document.
 
 use everhook_core::capability::Capability;
+use everhook_core::right::Right;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn};
@@ -102,6 +103,7 @@ pub(crate) fn add_failures(operation: &mut Operation) {
         ("409", "The request conflicts with the current state.", ProblemOut::name()),
         ("413", "The body is too large.", ProblemOut::name()),
         ("422", "A value breaks a rule.", InvalidOut::name()),
+        ("429", "Too many requests or failures: retry after the time of the header Retry-After.", ProblemOut::name()),
         ("500", "The server failed; its log has the cause.", ProblemOut::name()),
         ("503", "The server is temporarily unavailable. Retry with the same idempotency key.", ProblemOut::name()),
         ("507", "The storage is full.", ProblemOut::name()),
@@ -145,6 +147,11 @@ pub(crate) fn add_capability(operation: &mut Operation, needed: Option<Capabilit
     if let Some(capability) = needed {
         operation.extensions.get_or_insert_default().insert("x-capability".to_owned(), capability.name().into());
     }
+}
+
+/// Adds the right that an API key needs.
+pub(crate) fn add_right(operation: &mut Operation, right: Right) {
+    operation.extensions.get_or_insert_default().insert("x-right".to_owned(), right.name().into());
 }
 
 /// Describes responses without a description, because OpenAPI requires one.

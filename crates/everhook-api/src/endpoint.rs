@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
+use everhook_core::chat::{Chat, ChatKind};
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::filter::TypePattern;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId};
@@ -16,6 +17,7 @@ use everhook_core::operational::OperationalEvent;
 use everhook_core::policy::Settings;
 use everhook_core::policy::effective::Level;
 use everhook_core::poll::POLL_URL;
+use everhook_core::right::Right;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::signing::{SigningKey, SigningKeys};
 use everhook_core::time::Timestamp;
@@ -28,6 +30,8 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::auth::{self, Caller};
+use crate::chat::{self, ChatIn, ChatOut};
 use crate::endpoint_auth;
 use crate::endpoint_headers;
 use crate::endpoint_secret;
@@ -44,7 +48,7 @@ use crate::scope::{self, ApplicationPath, AtEndpoint, EndpointPath, InApplicatio
 use crate::state::Api;
 
 /// An endpoint to create, or the new content of an existing endpoint. An existing endpoint keeps its headers,
-/// its policy and its filter if they are absent. Its secret cannot be changed here: use the route that rotates it.
+/// its policy, its filter, its kind and its chat text if they are absent. Its secret cannot be changed here: use the route that rotates it.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct EndpointIn {
@@ -72,7 +76,7 @@ pub(crate) struct EndpointIn {
     #[serde(default, deserialize_with = "input::present")]
     #[schema(value_type = Option<String>, max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$")]
     pub(crate) uid: Option<Option<String>>,
-    /// Deliveries per second. The value is stored and returned, but does not limit deliveries yet.
+    /// Deliveries per second, over all replicas. A `rate` in the policy outranks it.
     #[schema(minimum = 1)]
     pub(crate) throttle_rate: Option<u16>,
     /// The older name of `throttleRate`.
@@ -94,6 +98,14 @@ pub(crate) struct EndpointIn {
     #[serde(default, deserialize_with = "input::present")]
     #[schema(value_type = Option<String>, max_length = 1024, example = "payload.amount > 100")]
     pub(crate) filter: Option<Option<String>>,
+    /// `http`, or the chat platform that gets a readable message: `slack`, `discord`, `teams`, `google-chat`, `feishu`,
+    /// `lark`, `dingtalk` or `wecom`. The URL of a chat endpoint is a credential and is never shown again. Absent: an
+    /// existing endpoint keeps its kind, and a new one is `http`.
+    pub(crate) kind: Option<String>,
+    /// The text of a chat endpoint. Absent: an existing endpoint keeps it. Null: the default text.
+    #[serde(default, deserialize_with = "input::present")]
+    #[schema(value_type = Option<ChatIn>)]
+    pub(crate) chat: Option<Option<ChatIn>>,
 }
 
 /// An endpoint. Separate routes return its secret and its headers.
@@ -115,6 +127,9 @@ pub(crate) struct EndpointOut {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     failing_since: Option<Timestamp>,
+    /// The text of a chat endpoint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chat: Option<ChatOut>,
 }
 
 /// The members that every representation of an endpoint has.
@@ -123,12 +138,17 @@ pub(crate) struct EndpointOut {
 pub(crate) struct EndpointCommonOut {
     #[schema(value_type = String, example = "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2")]
     id: EndpointId,
+    /// The URL; of a chat endpoint only its host, because the rest is a credential.
     url: String,
+    /// The platform of a chat endpoint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    kind: Option<ChatKind>,
     description: String,
     disabled: bool,
     #[schema(value_type = Option<String>)]
     uid: Option<Name>,
-    /// Deliveries per second. The value does not limit deliveries yet.
+    /// Deliveries per second.
     throttle_rate: Option<u16>,
     #[schema(deprecated)]
     rate_limit: Option<u16>,
@@ -211,6 +231,7 @@ async fn get(AtEndpoint { endpoint, .. }: AtEndpoint) -> Json<EndpointOut> {
 )]
 async fn put(
     State(api): State<Arc<Api>>,
+    caller: Caller,
     InApplication { environment, application }: InApplication,
     PathParams(EndpointPath { endpoint_id }): PathParams<EndpointPath>,
     input: Input,
@@ -222,7 +243,11 @@ async fn put(
         wanted.uid = Some(Some(uid.as_str().to_owned()));
     }
     let checks = Checks::of(&api, environment, &wanted).await?;
-    let change = |old: Endpoint| Ok(wanted.clone().check(&checks, application.id, Some(old))?);
+    let change = |old: Endpoint| {
+        let url = old.url.clone();
+        let new = wanted.clone().check(&checks, application.id, Some(old))?;
+        auth::check_url(&caller.rights, Some(&url), Some(&new.url)).map(|()| new)
+    };
     let place = (application.id, locator);
     if let Some(changed) = resource::change(&api, environment, &place, None, change).await? {
         return Ok((StatusCode::OK, Json(changed.into())));
@@ -230,6 +255,7 @@ async fn put(
     if let Locator::Id(_) = place.1 {
         return Err(scope::no_endpoint(&endpoint_id));
     }
+    caller.rights.need(Right::ChangeUrl)?;
     let new = NewEndpoint { endpoint: wanted.check(&checks, application.id, None)?, max: api.endpoints_max };
     let new = resource::create(&api, environment, new, None).await?.done()?;
     Ok((StatusCode::CREATED, Json(new.into())))
@@ -241,7 +267,12 @@ async fn put(
     params(ApplicationPath, EndpointPath), request_body(content = ref("#/components/schemas/EndpointPatch")),
     responses((status = 200, body = EndpointOut))
 )]
-async fn patch(State(api): State<Arc<Api>>, at: AtEndpoint, input: Input) -> Result<Json<EndpointOut>, ApiError> {
+async fn patch(
+    State(api): State<Arc<Api>>,
+    caller: Caller,
+    at: AtEndpoint,
+    input: Input,
+) -> Result<Json<EndpointOut>, ApiError> {
     let base = Members::of::<EndpointIn>(&at.endpoint);
     let wanted = input.merged::<EndpointIn>(&base)?;
     // A success response would claim a change that this route does not make.
@@ -253,8 +284,9 @@ async fn patch(State(api): State<Arc<Api>>, at: AtEndpoint, input: Input) -> Res
     }
     let checks = Checks::of(&api, at.environment, &wanted).await?;
     let change = |old: Endpoint| {
-        let base = Members::of::<EndpointIn>(&old);
-        Ok(input.merged::<EndpointIn>(&base)?.check(&checks, at.application, Some(old))?)
+        let (base, url) = (Members::of::<EndpointIn>(&old), old.url.clone());
+        let new = input.merged::<EndpointIn>(&base)?.check(&checks, at.application, Some(old))?;
+        auth::check_url(&caller.rights, Some(&url), Some(&new.url)).map(|()| new)
     };
     let place = (at.application, Locator::Id(at.endpoint.id));
     let changed = resource::change(&api, at.environment, &place, None, change).await?;
@@ -324,6 +356,7 @@ impl Checks<'_> {
             inherited: None,
             auth: None,
             failing: None,
+            chat: None,
             filter: None,
             metadata: Metadata::new(),
             version: 1,
@@ -335,7 +368,14 @@ impl Checks<'_> {
     }
 
     /// Checks a new URL. An unchanged URL is kept, even if the current configuration does not allow it.
-    fn url(&self, url: String, old: Option<&Endpoint>) -> Result<String, Violation> {
+    fn url(&self, url: String, chat: Option<&Chat>, old: Option<&Endpoint>) -> Result<String, Violation> {
+        if let Some(chat) = chat {
+            return chat::checked_url(self.api, url, chat, old);
+        }
+        // The URL of a chat endpoint must not become readable.
+        if old.is_some_and(|old| old.chat.is_some() && (old.url == url || old.shown_url() == url)) {
+            return Err(violation::at("url").breaks("must be a new URL when a chat endpoint becomes http"));
+        }
         if old.is_some_and(|old| old.url == url) {
             return Ok(url);
         }
@@ -407,7 +447,7 @@ impl Form for EndpointIn {
     const ALIASES: &'static [(&'static str, &'static str)] =
         &[("filterTypes", "eventTypes"), ("rateLimit", "throttleRate")];
 
-    /// Leaves out the secret, the headers, the policy and the filter, which a change without them keeps.
+    /// Leaves out the secret, the headers, the policy, the filter, the kind and the chat text, which a change without them keeps.
     fn of(endpoint: &Endpoint) -> EndpointIn {
         let types = endpoint.event_types.as_ref();
         let channels = endpoint.channels.as_ref();
@@ -427,6 +467,8 @@ impl Form for EndpointIn {
             version: Some(endpoint.version),
             policy: None,
             filter: None,
+            kind: None,
+            chat: None,
         }
     }
 }
@@ -458,6 +500,8 @@ impl EndpointIn {
             version: None,
             policy: None,
             filter: None,
+            kind: None,
+            chat: None,
         }
     }
 
@@ -471,7 +515,8 @@ impl EndpointIn {
         let event_types = checks.event_types(self.wanted_types(), old.as_ref())?;
         let secret = self.secret.map(|text| endpoint_secret::given("secret", &text)).transpose()?;
         let headers = self.headers.map(endpoint_headers::check).transpose()?;
-        let url = checks.url(self.url, old.as_ref())?;
+        let chat = chat::changed(self.kind.as_deref(), self.chat, old.as_ref())?;
+        let url = checks.url(self.url, chat.as_deref(), old.as_ref())?;
         let old = match old {
             // A success response would claim a change that this route does not make.
             Some(old) if secret.as_ref().is_some_and(|secret| *secret != old.keys.current) => {
@@ -500,6 +545,7 @@ impl EndpointIn {
             version: self.version.unwrap_or(1),
             policy: policy::changed(self.policy, old.policy, Level::Endpoint)?,
             filter: filter::changed(self.filter, old.filter)?,
+            chat,
             ..old
         })
     }
@@ -511,7 +557,8 @@ impl From<Endpoint> for EndpointOut {
         let policy = endpoint.policy.take().map(Arc::unwrap_or_clone);
         let filter = endpoint.filter.take().map(|filter| filter.as_str().to_owned());
         let failing_since = endpoint.failing.map(|failing| failing.since);
-        EndpointOut { common: endpoint.into(), metadata, policy, filter, failing_since }
+        let chat = endpoint.chat.as_deref().map(ChatOut::from);
+        EndpointOut { common: endpoint.into(), metadata, policy, filter, failing_since, chat }
     }
 }
 
@@ -519,7 +566,8 @@ impl From<Endpoint> for EndpointCommonOut {
     fn from(endpoint: Endpoint) -> EndpointCommonOut {
         EndpointCommonOut {
             id: endpoint.id,
-            url: endpoint.url,
+            url: endpoint.shown_url(),
+            kind: endpoint.chat.as_ref().map(|chat| chat.kind),
             description: endpoint.description,
             disabled: endpoint.state != EndpointState::Enabled,
             uid: endpoint.uid,

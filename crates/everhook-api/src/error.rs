@@ -2,10 +2,12 @@
 
 use std::borrow::Cow;
 use std::fmt::Display;
+use std::time::Duration;
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use everhook_core::capability::Capability;
+use everhook_core::right::Right;
 use everhook_core::violation::Violation;
 use everhook_store::error::StoreError;
 use http::header::RETRY_AFTER;
@@ -25,6 +27,8 @@ pub(crate) enum ApiError {
     Invalid(Invalid),
     /// The store failed.
     Store(StoreError),
+    /// The client failed to authenticate too often, and may try again after this time.
+    TooManyFailures(Duration),
     /// The intake queue is full.
     Overloaded,
     /// The node is shutting down.
@@ -93,6 +97,25 @@ impl ApiError {
     pub(crate) fn lacks(capability: Capability) -> ApiError {
         let detail = format!("The token lacks the capability {capability}: use a token that has it.");
         ApiError::new(StatusCode::FORBIDDEN, "insufficient access", detail)
+    }
+
+    /// Refuses a key that lacks this right.
+    pub(crate) fn lacks_right(right: Right) -> ApiError {
+        let detail = match right {
+            Right::Admin => return ApiError::not_admin(),
+            other => format!("The key lacks the right {other}: use a key that has it."),
+        };
+        ApiError::new(StatusCode::FORBIDDEN, "insufficient access", detail)
+    }
+
+    /// Refuses a key of one application on a route of the environment.
+    pub(crate) fn of_one_application() -> ApiError {
+        let detail = "The key is restricted to one application: use a key of the environment.";
+        ApiError::new(StatusCode::FORBIDDEN, "insufficient access", detail)
+    }
+
+    pub(crate) fn is_unauthenticated(&self) -> bool {
+        matches!(self, ApiError::Problem(problem) if problem.status == StatusCode::UNAUTHORIZED)
     }
 
     pub(crate) fn not_admin() -> ApiError {
@@ -205,6 +228,12 @@ impl IntoResponse for ApiError {
                 (StatusCode::UNPROCESSABLE_ENTITY, Json(InvalidOut { detail: [invalid] })).into_response()
             }
             ApiError::Store(error) => store_failed(&error),
+            ApiError::TooManyFailures(wait) => {
+                let detail = "Too many failed authentications from this address: try again later, with a valid key.";
+                let problem =
+                    Problem { status: StatusCode::TOO_MANY_REQUESTS, code: "too_many_failures", detail: detail.into() };
+                ([(RETRY_AFTER, wait.as_secs().max(1).to_string())], problem).into_response()
+            }
             ApiError::Overloaded => {
                 unavailable("overloaded", "Too many messages are waiting to be written: try again.")
             }

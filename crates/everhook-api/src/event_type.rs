@@ -264,7 +264,7 @@ async fn read_visible(
     archived: ArchivedTypes,
     slice: Slice<Name>,
 ) -> Result<Piece<EventType, Name>, ApiError> {
-    if let Rights::Environment | Rights::Admin = caller.rights {
+    if let Rights::Environment(_) | Rights::Admin = caller.rights {
         return Ok(api
             .read(query::EventTypes { scope: Scope::of(caller.environment), archived, slice: slice.clone() })
             .await?);
@@ -290,7 +290,7 @@ async fn read_visible(
 
 pub(crate) fn is_visible(caller: &Caller, event_type: &EventType) -> bool {
     match (&caller.rights, &event_type.feature_flag) {
-        (Rights::Environment | Rights::Admin, _) | (_, None) => true,
+        (Rights::Environment(_) | Rights::Admin, _) | (_, None) => true,
         (Rights::Application { flags, .. }, Some(flag)) => flags.contains(flag),
     }
 }

@@ -297,7 +297,7 @@ impl FailureGroupOut {
             app_id: application.id,
             app_name: application.name.clone(),
             endpoint_id: endpoint.id,
-            url: endpoint.url.clone(),
+            url: endpoint.shown_url(),
             class: group.key.class.as_str(),
             count: group.dead,
             first_died_at: group.first_died_at,

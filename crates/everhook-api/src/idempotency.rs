@@ -46,9 +46,17 @@ const DEDUPLICATING: [&str; 13] = [
     "/api/v1/schedule",
 ];
 
+/// Routes whose answers contain a new key. An answer that is stored to be repeated would keep the key readable.
+const UNREPEATABLE: [&str; 1] = ["/api/v1/key"];
+
+/// Returns whether the route refuses an idempotency key.
+pub(crate) fn refuses(path: &str) -> bool {
+    UNREPEATABLE.contains(&path)
+}
+
 /// Returns whether the POST handler of this path deduplicates by itself.
 pub(crate) fn deduplicates(path: &str) -> bool {
-    DEDUPLICATING.contains(&path)
+    DEDUPLICATING.contains(&path) || refuses(path)
 }
 
 /// A handler whose answers are stored under the key of the request.
@@ -99,7 +107,7 @@ async fn run<T: 'static, H: Handler<T, Arc<Api>>>(
 fn key_of(parts: &Parts, caller: &Caller, header: &str, body: &[u8]) -> DedupKey {
     let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
     match &caller.rights {
-        Rights::Admin | Rights::Environment => DedupKey::request(parts.method.as_str(), path, header, body),
+        Rights::Admin | Rights::Environment(_) => DedupKey::request(parts.method.as_str(), path, header, body),
         Rights::Application { id, .. } => {
             DedupKey::request(parts.method.as_str(), &format!("{id} {path}"), header, body)
         }

@@ -41,6 +41,14 @@ pub(crate) const KEY_STALE: Duration = Duration::from_secs(4);
 pub(crate) const KEY_REFRESH: Duration = Duration::from_millis(500);
 /// Keys or tokens in one cache. A full cache is cleared.
 pub(crate) const KEYS_CACHED_MAX: usize = 10_000;
+/// Client addresses whose failed authentications are counted. A full table forgets the ended minutes, or else all.
+pub(crate) const FAILURE_ADDRESSES_MAX: usize = 10_000;
+/// Time between two notes of the last use of a key.
+pub(crate) const KEY_USE_NOTED: Duration = Duration::from_secs(60);
+/// Longest wait for the note of the last use of a key.
+pub(crate) const KEY_USE_WAIT: Duration = Duration::from_secs(1);
+/// Active keys of an environment, and active admin keys.
+pub(crate) const KEYS_MAX: usize = 1000;
 /// Environments in the cache. A full cache is cleared.
 pub(crate) const ENVIRONMENTS_CACHED_MAX: usize = 10_000;
 /// Tolerated difference between the clocks of the token's issuer and this server.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{FromRequestParts, State};
+use everhook_core::chat::ChatKind;
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::filter::TypePattern;
 use everhook_core::id::EndpointId;
@@ -23,6 +24,7 @@ use http::request::Parts;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::chat::{ChatIn, ChatOut};
 use crate::endpoint::{Checks, EndpointIn};
 use crate::endpoint_headers::{self, EndpointHeadersIn, EndpointHeadersOut};
 use crate::endpoint_secret::{self, EndpointSecretOut, EndpointSecretRotateIn};
@@ -70,6 +72,13 @@ pub(crate) struct OperationalWebhookEndpointIn {
     metadata: Option<Metadata>,
     /// Extra headers of every delivery.
     headers: Option<BTreeMap<String, String>>,
+    /// `http`, or the chat platform that gets a readable message, such as `slack`. The URL of a chat endpoint is a
+    /// credential and is never shown again. Absent: an existing endpoint keeps its kind.
+    kind: Option<String>,
+    /// The text of a chat endpoint. Absent: an existing endpoint keeps it. Null: the default text.
+    #[serde(default, deserialize_with = "input::present")]
+    #[schema(value_type = Option<ChatIn>)]
+    chat: Option<Option<ChatIn>>,
 }
 
 /// An operational endpoint. Other routes show its secret and headers.
@@ -78,8 +87,15 @@ pub(crate) struct OperationalWebhookEndpointIn {
 pub(crate) struct OperationalWebhookEndpointOut {
     #[schema(value_type = String, example = "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2")]
     id: EndpointId,
-    /// The URL that receives the events.
+    /// The URL that receives the events; of a chat endpoint only its host, because the rest is a credential.
     url: String,
+    /// The platform of a chat endpoint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    kind: Option<ChatKind>,
+    /// The text of a chat endpoint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chat: Option<ChatOut>,
     /// A text for people.
     description: String,
     /// Whether the endpoint receives no events.
@@ -298,6 +314,8 @@ impl From<OperationalWebhookEndpointIn> for EndpointIn {
             version: None,
             policy: None,
             filter: None,
+            kind: wanted.kind,
+            chat: wanted.chat,
         }
     }
 }
@@ -306,7 +324,9 @@ impl From<Endpoint> for OperationalWebhookEndpointOut {
     fn from(endpoint: Endpoint) -> OperationalWebhookEndpointOut {
         OperationalWebhookEndpointOut {
             id: endpoint.id,
-            url: endpoint.url,
+            url: endpoint.shown_url(),
+            kind: endpoint.chat.as_ref().map(|chat| chat.kind),
+            chat: endpoint.chat.as_deref().map(ChatOut::from),
             description: endpoint.description,
             disabled: endpoint.state != EndpointState::Enabled,
             uid: endpoint.uid,

@@ -219,7 +219,7 @@ async fn get(
     let open = api.read(query::CountOpen { scope }).await?;
     let nodes = match caller.rights {
         Rights::Admin => nodes(&api).await?,
-        Rights::Environment | Rights::Application { .. } => Vec::new(),
+        Rights::Environment(_) | Rights::Application { .. } => Vec::new(),
     };
     Ok(Json(OverviewOut {
         now,
@@ -277,7 +277,7 @@ async fn top_endpoints(
             app_id: application.id,
             app_name: application.name.clone(),
             endpoint_id: *id,
-            url: endpoint.url.clone(),
+            url: endpoint.shown_url(),
             failures,
             class: class.as_str(),
             last_failure_at: last_at,

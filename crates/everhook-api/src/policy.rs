@@ -49,11 +49,16 @@ pub(crate) struct PolicySchema {
     /// application and environment applies. Deliveries beyond it die at their next failure.
     #[schema(minimum = 0, maximum = 100)]
     retry_budget: Option<u32>,
+    /// Deliveries that may start in a period, for each endpoint and over all replicas: `{"count": 10, "seconds": 1}`, or
+    /// `"none"`. `throttleRate` is the same as a count per second.
+    #[schema(value_type = Option<Value>)]
+    rate: Option<()>,
     /// Seconds of failures alone after which the endpoint is disabled, 5 to 7776000, or `"none"` for never. Default: five
     /// days.
     #[schema(value_type = Option<Value>)]
     disable_after_seconds: Option<()>,
-    /// Only for endpoints: whether new messages are accepted and their deliveries wait, until this is false or absent.
+    /// Whether new messages are accepted and their deliveries wait, until this is false or absent. A pause of endpoint,
+    /// application or environment applies.
     paused: Option<bool>,
     /// Only for endpoints: `skip` (default) leaves messages out that are accepted while the endpoint is disabled; `hold`
     /// lets their deliveries wait until it is enabled.
@@ -129,6 +134,7 @@ pub(crate) struct EffectiveOut {
     final_statuses: SettingOut,
     retry_budget: SettingOut,
     timeout_seconds: SettingOut,
+    rate: SettingOut,
     disable_after_seconds: SettingOut,
     paused: SettingOut,
     while_disabled: SettingOut,
@@ -169,8 +175,7 @@ async fn effective(
         None => None,
     };
     let outer = api.read(query::FindEnvironmentPolicy { scope: Scope::of(at_endpoint.environment) }).await?;
-    let mut endpoint = at_endpoint.endpoint;
-    endpoint.inherited = application.policy;
+    let endpoint = at_endpoint.endpoint.inheriting(application.inherited());
     let server = ServerDefaults { retry: api.node.retry_policy().clone(), timeout: api.delivery_timeout };
     let levels = endpoint.levels(outer.as_ref().map(|policy| &policy.settings));
     let effective = levels.effective(event_type.as_ref(), &server);
@@ -287,14 +292,12 @@ fn unknown(given: &Value, known: &Value) -> Option<Vec<std::borrow::Cow<'static,
 /// Refuses settings without effect.
 fn check_honoured(settings: &Settings, level: Level) -> Result<(), Violation> {
     if level != Level::Endpoint {
-        let of_endpoints =
-            [("paused", settings.paused.is_some()), ("whileDisabled", settings.while_disabled.is_some())];
-        if let Some((name, _)) = of_endpoints.into_iter().find(|(_, is_set)| *is_set) {
-            return Err(at(name).breaks("is a setting of endpoints: set it there"));
+        // A level that is not an endpoint is never disabled.
+        if settings.while_disabled.is_some() {
+            return Err(at("whileDisabled").breaks("is a setting of endpoints: set it there"));
         }
     }
     let unsupported = [
-        ("rate", settings.rate.is_some()),
         ("concurrency", settings.concurrency.is_some()),
         ("breaker", settings.breaker.is_some()),
         ("ordering", settings.ordering.is_some()),
@@ -316,6 +319,7 @@ impl EffectiveOut {
             final_statuses: effective.final_statuses.into(),
             retry_budget: effective.retry_budget.into(),
             timeout_seconds: effective.timeout.map(|timeout| timeout.as_secs()).into(),
+            rate: effective.rate.into(),
             disable_after_seconds: effective.disable_after.map(|after| after.map(|after| after.as_secs())).into(),
             paused: effective.paused.into(),
             while_disabled: effective.while_disabled.into(),

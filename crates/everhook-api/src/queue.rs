@@ -23,6 +23,7 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::auth::{self, Caller};
 use crate::endpoint_secret::{self, EndpointSecretOut};
 use crate::error::ApiError;
 use crate::input::{self, Input};
@@ -168,6 +169,7 @@ async fn get(
 )]
 async fn patch(
     State(api): State<Arc<Api>>,
+    caller: Caller,
     InJobs { environment }: InJobs,
     PathParams(path): PathParams<QueuePath>,
     input: Input,
@@ -176,8 +178,10 @@ async fn patch(
     // The key is drawn once, because the change can be tried several times.
     let key = endpoint_secret::random(SignatureKind::Hmac256);
     let change = |old: Queue| {
-        let base = Members::of::<QueueIn>(&old);
-        Ok(input.merged::<QueueIn>(&base)?.check(&api, &key, old)?)
+        let (base, url) = (Members::of::<QueueIn>(&old), old.target.as_ref().map(|target| target.url.clone()));
+        let new = input.merged::<QueueIn>(&base)?.check(&api, &key, old)?;
+        let target = new.target.as_ref().map(|target| target.url.as_str());
+        auth::check_url(&caller.rights, url.as_deref(), target).map(|()| new)
     };
     let changed = resource::change(&api, environment, &name, None, change).await?;
     show(&api, environment, changed.ok_or_else(|| path.not_found())?).await

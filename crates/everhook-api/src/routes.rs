@@ -25,12 +25,12 @@ use crate::idempotency::{self, Keyed};
 use crate::state::{Api, ApiConfig};
 use crate::strict::{self, Known, KnownByRoute};
 use crate::{
-    application, attempt, background_task, batch, bounds, cors, dashboard, delivery, delivery_steer, destination,
+    application, attempt, background_task, batch, bounds, chat, cors, dashboard, delivery, delivery_steer, destination,
     directory, document, endpoint, endpoint_auth, endpoint_headers, endpoint_message, endpoint_replay, endpoint_secret,
     endpoint_stats, environment, event_type, event_type_import, example, failure_group, filter, health, integration,
-    job, job_end, live, message, message_batch, message_content, node, once, operational_webhook, outbox, overview,
-    policy, poller, portal, portal_settings, precheck, queue, redrive, schedule, session, statistics, token_end,
-    viewer, worker,
+    job, job_end, key, live, message, message_batch, message_content, node, once, operational_webhook, outbox,
+    overview, policy, poller, portal, portal_settings, precheck, queue, redrive, schedule, session, statistics,
+    token_end, viewer, worker,
 };
 
 /// Returns all routes of the API and the documentation. A worker node serves only health checks and metrics.
@@ -75,6 +75,7 @@ pub(crate) fn all() -> Routes {
         .merge(environment::routes())
         .merge(policy::routes())
         .merge(filter::routes())
+        .merge(chat::routes())
         .merge(message::routes())
         .merge(message_batch::routes())
         .merge(precheck::routes())
@@ -96,6 +97,7 @@ pub(crate) fn all() -> Routes {
         .merge(portal_settings::routes())
         .merge(token_end::routes())
         .merge(integration::routes())
+        .merge(key::routes())
         .merge(node::routes())
         .merge(overview::routes())
         .merge(directory::routes())
@@ -176,7 +178,7 @@ impl Routes {
         operation.tags = Some(D::tags().into_iter().map(str::to_owned).collect());
         finish(&mut operation);
         document::describe_responses(&mut operation);
-        if methods.contains(&HttpMethod::Post) {
+        if methods.contains(&HttpMethod::Post) && !idempotency::refuses(&path) {
             document::add_idempotency_key(&mut operation);
         }
         if methods.contains(&HttpMethod::Patch) {
@@ -195,6 +197,9 @@ impl Routes {
             }
             let mut operation = operation.clone();
             document::add_capability(&mut operation, access::needed(name(&method), &path));
+            if operation.security.is_none() {
+                document::add_right(&mut operation, access::right(name(&method), &path));
+            }
             let item = PathItem::new(method, operation);
             match self.paths.paths.get_mut(&path) {
                 Some(known) => known.merge_operations(item),

@@ -238,7 +238,7 @@ impl InSchedules {
     fn built_in(&self) -> Result<EnvironmentId, ApiError> {
         match self.rights {
             Rights::Admin => Ok(SERVER_ENVIRONMENT),
-            Rights::Environment | Rights::Application { .. } => Err(ApiError::not_admin()),
+            Rights::Environment(_) | Rights::Application { .. } => Err(ApiError::not_admin()),
         }
     }
 

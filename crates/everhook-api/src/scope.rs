@@ -148,7 +148,7 @@ impl FromRequestParts<Arc<Api>> for AsAdmin {
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<AsAdmin, ApiError> {
         match Caller::from_request_parts(parts, api).await?.rights {
             Rights::Admin => Ok(AsAdmin),
-            Rights::Environment | Rights::Application { .. } => Err(ApiError::not_admin()),
+            Rights::Environment(_) | Rights::Application { .. } => Err(ApiError::not_admin()),
         }
     }
 }
@@ -159,7 +159,7 @@ impl FromRequestParts<Arc<Api>> for InEnvironment {
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<InEnvironment, ApiError> {
         let caller = Caller::from_request_parts(parts, api).await?;
         match caller.rights {
-            Rights::Admin | Rights::Environment => Ok(InEnvironment { environment: caller.environment }),
+            Rights::Admin | Rights::Environment(_) => Ok(InEnvironment { environment: caller.environment }),
             Rights::Application { .. } => Err(ApiError::forbidden()),
         }
     }
@@ -209,7 +209,7 @@ impl FromRequestParts<Arc<Api>> for InApplication {
         let application = found.ok_or_else(|| no_application(&app_id))?;
         match rights {
             Rights::Application { id, .. } if id != application.id => Err(no_application(&app_id)),
-            Rights::Application { .. } | Rights::Environment | Rights::Admin => {
+            Rights::Application { .. } | Rights::Environment(_) | Rights::Admin => {
                 Ok(InApplication { environment, application })
             }
         }

@@ -29,6 +29,7 @@ use tower::Service;
 use tracing::{debug, warn};
 
 use crate::addresses::{Addresses, ConnectionPlace};
+use crate::auth::failures::ClientAddress;
 use crate::limits::{
     ACCEPT_PAUSE, HEAD_BYTES_MAX, HEAD_TIMEOUT, OPS_CONNECTIONS_MAX, OPS_CONNECTIONS_PER_ADDRESS, SEND_BUFFER_BYTES,
     TLS_HANDSHAKE_TIMEOUT,
@@ -177,7 +178,7 @@ async fn pause(error: &io::Error) {
 
 async fn connection(
     stream: TcpStream,
-    _place: ConnectionPlace,
+    place: ConnectionPlace,
     router: Router,
     stop: Stop,
     unread: Counter,
@@ -187,19 +188,21 @@ async fn connection(
     if let Err(error) = stream.set_nodelay(true) {
         debug!("could not set TCP_NODELAY on a connection: {error}");
     }
+    let client = ClientAddress(place.client());
     let stream = Paced::new(stream, unread);
-    let Some(tls) = tls else { return exchange(stream, router, stop).await };
+    let Some(tls) = tls else { return exchange(stream, client, router, stop).await };
     match timeout(TLS_HANDSHAKE_TIMEOUT, tls.acceptor().accept(stream)).await {
-        Ok(Ok(stream)) => exchange(stream, router, stop).await,
+        Ok(Ok(stream)) => exchange(stream, client, router, stop).await,
         Ok(Err(error)) => debug!("a TLS handshake failed: {error}"),
         Err(_elapsed) => debug!("a TLS handshake timed out"),
     }
 }
 
 /// Serves the requests of one connection.
-async fn exchange(stream: impl AsyncRead + AsyncWrite + Unpin, router: Router, stop: Stop) {
+async fn exchange(stream: impl AsyncRead + AsyncWrite + Unpin, client: ClientAddress, router: Router, stop: Stop) {
     let Stop { leaving, closing } = stop;
-    let service = service_fn(move |request: Request<Incoming>| {
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(client);
         let (answer, leaving) = (router.clone().call(request.map(Body::new)), leaving.clone());
         async move {
             let mut answer = answer.await?;

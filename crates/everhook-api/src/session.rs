@@ -4,14 +4,15 @@
 //! revoking the key ends it, and the key does not stay in the browser. A request that changes something must repeat the
 //! session's `csrf` value in a header: pages of other sites can neither read nor send it.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
-use axum::{Json, Router};
-use everhook_core::api_key::{ApiKey, ApiKeyHash, KeyScope};
+use axum::{Extension, Json, Router};
+use everhook_core::api_key::{ApiKey, ApiKeyHash, KeyRecord};
 use everhook_core::id::{ApplicationId, Id};
 use everhook_core::scope::AppScope;
 use everhook_core::time::Timestamp;
@@ -22,6 +23,7 @@ use http::header::{CACHE_CONTROL, COOKIE, SET_COOKIE};
 use http::{HeaderMap, Method, StatusCode};
 use serde::{Deserialize, Serialize};
 
+use crate::auth::failures::ClientAddress;
 use crate::auth::token::{self, Tokens};
 use crate::auth::{self, Caller};
 use crate::error::ApiError;
@@ -72,7 +74,15 @@ struct SessionOut {
     environment: String,
     /// The name of the environment.
     name: String,
+    /// The scope of the key: `admin`, `operate`, `write` or `read`.
     role: &'static str,
+    /// The scope of the key, as in the API.
+    scope: &'static str,
+    key_name: String,
+    /// The only application whose routes the key may use, if it is restricted to one.
+    application_id: Option<ApplicationId>,
+    /// The rights of the key. Operations name the right that they need in the OpenAPI document, as `x-right`.
+    rights: Vec<&'static str>,
     csrf: String,
     expires_at: Timestamp,
     /// The environments that the session can switch to with the header `everhook-environment`.
@@ -115,33 +125,42 @@ pub(crate) async fn of_request(api: &Api, method: &Method, headers: &HeaderMap) 
     Ok(Some(Session { key: claims.key }))
 }
 
-async fn sign_in(State(api): State<Arc<Api>>, input: Input) -> Result<Response, ApiError> {
+async fn sign_in(
+    State(api): State<Arc<Api>>,
+    client: Option<Extension<ClientAddress>>,
+    input: Input,
+) -> Result<Response, ApiError> {
+    let client = client.map(|Extension(address)| address.0);
+    auth::limit_failures(&api, client, sign_in_from(&api, client, &input).await)
+}
+
+async fn sign_in_from(api: &Api, client: Option<IpAddr>, input: &Input) -> Result<Response, ApiError> {
     let wanted: SignInIn = input.json()?;
     let refused = || ApiError::unauthenticated("The key is not valid, or was revoked.");
     let key = match (wanted.key, wanted.code) {
         (Some(key), None) => key.trim().parse::<ApiKey>().map_err(|_| refused())?.hash(),
         (None, Some(code)) => {
-            let claims = verify(&api, &code, Purpose::Link).await?;
-            end(&api, &code, &claims).await?;
+            let claims = verify(api, &code, Purpose::Link).await?;
+            end(api, &code, &claims).await?;
             claims.key
         }
         (Some(_), Some(_)) | (None, None) => {
             return Err(ApiError::bad_request("bad_request", "Send either key or code."));
         }
     };
-    let scope = api.read(query::FindKey { hash: key }).await?.ok_or_else(refused)?;
+    auth::may_ask(api, client, key)?;
+    let found = auth::find_key(api, key).await?.ok_or_else(refused)?;
     let claims = SessionClaims::new(Purpose::Session, key, api.now(), SESSION_LIFE);
     let token = api.tokens.sign(&api.node, &claims).await?;
-    let out = shown(&api, scope, &claims, &HeaderMap::new()).await?;
-    Ok(([(SET_COOKIE, set_cookie(&api, &token, SESSION_LIFE))], no_store(out)).into_response())
+    let out = shown(api, &found, &claims, &HeaderMap::new()).await?;
+    Ok(([(SET_COOKIE, set_cookie(api, &token, SESSION_LIFE))], no_store(out)).into_response())
 }
 
 async fn show(State(api): State<Arc<Api>>, headers: HeaderMap) -> Result<Response, ApiError> {
     let cookie = cookie(&headers).ok_or_else(|| ApiError::unauthenticated("Sign in first."))?;
     let claims = verify(&api, cookie, Purpose::Session).await?;
-    let scope = api.read(query::FindKey { hash: claims.key }).await?;
-    let scope = scope.ok_or_else(|| ApiError::unauthenticated(INVALID))?;
-    Ok(no_store(shown(&api, scope, &claims, &headers).await?))
+    let key = auth::find_key(&api, claims.key).await?.ok_or_else(|| ApiError::unauthenticated(INVALID))?;
+    Ok(no_store(shown(&api, &key, &claims, &headers).await?))
 }
 
 async fn sign_out(State(api): State<Arc<Api>>, method: Method, headers: HeaderMap) -> Result<Response, ApiError> {
@@ -185,22 +204,27 @@ async fn scope(api: &Api) -> Result<AppScope, ApiError> {
 
 async fn shown(
     api: &Api,
-    scope: KeyScope,
+    key: &KeyRecord,
     claims: &SessionClaims,
     headers: &HeaderMap,
 ) -> Result<SessionOut, ApiError> {
-    let Caller { environment, .. } = auth::by_scope(api, scope, headers).await?;
+    let Caller { environment, .. } = auth::by_key(api, key, headers).await?;
     let all = api.read(query::Environments {}).await?;
     let own = all.iter().find(|known| known.id == environment);
     let own = own.ok_or_else(|| ApiError::not_found("environment of the key"))?;
-    let environments = match scope {
-        KeyScope::Admin => all.iter().map(|known| EnvironmentOut::new(known.org.to_string(), &known.name)).collect(),
-        KeyScope::Environment(_) => Vec::new(),
+    let environments = match key.access.environment {
+        None => all.iter().map(|known| EnvironmentOut::new(known.org.to_string(), &known.name)).collect(),
+        Some(_) => Vec::new(),
     };
+    let grants = key.access.grants;
     Ok(SessionOut {
         environment: own.org.to_string(),
         name: own.name.clone(),
-        role: if scope == KeyScope::Admin { "admin" } else { "operate" },
+        role: grants.scope.name(),
+        scope: grants.scope.name(),
+        key_name: key.title().to_owned(),
+        application_id: key.access.application,
+        rights: grants.names(),
         csrf: claims.csrf.clone(),
         expires_at: Timestamp::from_micros(claims.expires_at),
         environments,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use everhook_core::api_key::{ApiKeyHash, KeyScope};
+use everhook_core::api_key::{ApiKeyHash, KeyRecord};
 use everhook_core::id::Id;
 use everhook_core::integration::Integration;
 use everhook_core::signing::SignatureKind;
@@ -15,6 +15,8 @@ use everhook_store::query::Read;
 use everhook_store::uids::Uids;
 
 use crate::auth::environments::Environments;
+use crate::auth::failures::Failures;
+use crate::auth::key_uses::KeyUses;
 use crate::auth::recent::Recent;
 use crate::auth::token::Tokens;
 use crate::live::LiveStreams;
@@ -35,6 +37,8 @@ pub struct ApiConfig {
     pub embed_origins: Vec<String>,
     /// Origins of pages that may call the routes of application tokens; `*` for every origin.
     pub cors_origins: Vec<String>,
+    /// Further hosts of chat endpoints, beside those of the platforms.
+    pub chat_hosts: Vec<String>,
     /// The kind of signing key for endpoints that are created without a secret.
     pub default_signature: SignatureKind,
     /// The rules for the URLs of endpoints and targets.
@@ -49,6 +53,8 @@ pub struct ApiConfig {
     pub schedules: bool,
     /// Maximum number of endpoints of one application.
     pub endpoints_max: usize,
+    /// Maximum number of failed authentications of one client address in a minute; 0 for no limit.
+    pub auth_failures_per_minute: u32,
     /// The time for a receiver to answer, unless a policy sets another one.
     pub delivery_timeout: Duration,
 }
@@ -62,7 +68,10 @@ pub(crate) struct Api {
     pub(crate) public_url: Option<String>,
     pub(crate) tls: bool,
     pub(crate) embed_origins: Vec<String>,
-    pub(crate) keys: Recent<ApiKeyHash, KeyScope>,
+    pub(crate) chat_hosts: Vec<String>,
+    pub(crate) keys: Recent<ApiKeyHash, Arc<KeyRecord>>,
+    pub(crate) key_uses: KeyUses,
+    pub(crate) failures: Failures,
     pub(crate) integrations: Recent<ApiKeyHash, Arc<Integration>>,
     pub(crate) tokens: Tokens,
     pub(crate) environments: Environments,
@@ -86,7 +95,10 @@ impl Api {
             public_url: config.public_url,
             tls: config.tls,
             embed_origins: config.embed_origins,
+            chat_hosts: config.chat_hosts,
             keys: Recent::default(),
+            key_uses: KeyUses::default(),
+            failures: Failures::new(config.auth_failures_per_minute),
             integrations: Recent::default(),
             tokens: Tokens::new(config.jwt_secret),
             environments: Environments::default(),

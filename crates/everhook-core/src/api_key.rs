@@ -8,7 +8,8 @@ use std::str::FromStr;
 
 use aws_lc_rs::digest;
 
-use crate::id::{EnvironmentId, KeyId};
+use crate::id::{ApplicationId, EnvironmentId, KeyId};
+use crate::right::{Grants, KeyScope};
 use crate::time::Timestamp;
 
 const PREFIX: &str = "ehk_";
@@ -63,22 +64,52 @@ impl fmt::Debug for ApiKey {
     }
 }
 
+/// The rights of a key, and where it has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyScope {
-    Environment(EnvironmentId),
-    /// Grants the routes that span environments, and no others.
-    Admin,
+pub struct KeyAccess {
+    /// None for an admin key, which chooses the environment of each request.
+    pub environment: Option<EnvironmentId>,
+    /// The only application whose routes the key may use, if it is restricted to one.
+    pub application: Option<ApplicationId>,
+    pub grants: Grants,
+}
+
+impl KeyAccess {
+    /// The access of a key for all operations in one environment.
+    pub const fn operate(environment: EnvironmentId) -> KeyAccess {
+        KeyAccess { environment: Some(environment), application: None, grants: Grants::of(KeyScope::Operate) }
+    }
+
+    pub const ADMIN: KeyAccess =
+        KeyAccess { environment: None, application: None, grants: Grants::of(KeyScope::Admin) };
 }
 
 /// A key as lists show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRecord {
     pub id: KeyId,
-    pub scope: KeyScope,
+    /// A name for people; empty for keys from before keys had names.
+    pub name: String,
+    pub access: KeyAccess,
     /// First and last characters of the key.
     pub hint: String,
     pub created_at: Timestamp,
+    pub expires_at: Option<Timestamp>,
+    /// To the minute.
+    pub last_used_at: Option<Timestamp>,
     pub revoked_at: Option<Timestamp>,
+}
+
+impl KeyRecord {
+    /// Whether the key works at this time.
+    pub fn is_active(&self, now: Timestamp) -> bool {
+        self.revoked_at.is_none() && self.expires_at.is_none_or(|at| now < at)
+    }
+
+    /// Returns the name for people and for the audit log: the name of the key, or its hint.
+    pub fn title(&self) -> &str {
+        if self.name.is_empty() { &self.hint } else { &self.name }
+    }
 }
 
 /// Adds randomness and a checksum to the beginning of a key.

@@ -2,11 +2,13 @@
 //!
 //! Pure. The state is computed from the open task, or from the last attempt once the task is gone.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
 use crate::endpoint::{Endpoint, EndpointState};
-use crate::id::{BadId, EndpointId, MessageId};
+use crate::id::{ApplicationId, BadId, EndpointId, MessageId};
+use crate::lane::HoldKind;
 use crate::lifecycle::EndState;
 use crate::outcome::Class;
 use crate::task::TaskState;
@@ -25,7 +27,7 @@ pub enum DeliveryState {
     /// Waiting for the first attempt or a retry.
     Pending,
     Sending,
-    /// Waiting because the endpoint is disabled or paused.
+    /// Waiting because the endpoint is disabled, or it, its application or the environment is paused.
     Held,
     Succeeded,
     /// Out of attempts. A redrive is possible.
@@ -48,6 +50,10 @@ pub enum EndpointPresence {
     Enabled,
     /// Enabled, and paused by a user.
     Paused,
+    /// Enabled, in an application that is paused.
+    ApplicationPaused,
+    /// Enabled, in an environment that is paused.
+    EnvironmentPaused,
     Disabled,
     Deleted,
 }
@@ -61,6 +67,25 @@ impl EndpointPresence {
             EndpointState::Disabled | EndpointState::Gone => EndpointPresence::Disabled,
         }
     }
+
+    /// Returns the presence of an endpoint of this application, under pauses that are not its own.
+    pub fn under(self, application: ApplicationId, pauses: &OuterPauses) -> EndpointPresence {
+        match self {
+            EndpointPresence::Enabled if pauses.applications.contains(&application) => {
+                EndpointPresence::ApplicationPaused
+            }
+            EndpointPresence::Enabled if pauses.environment => EndpointPresence::EnvironmentPaused,
+            _ => self,
+        }
+    }
+}
+
+/// The pauses of an environment and its applications.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OuterPauses {
+    pub environment: bool,
+    /// The paused applications.
+    pub applications: BTreeSet<ApplicationId>,
 }
 
 pub fn state(trace: DeliveryTrace, endpoint: EndpointPresence) -> DeliveryState {
@@ -70,7 +95,10 @@ pub fn state(trace: DeliveryTrace, endpoint: EndpointPresence) -> DeliveryState 
         DeliveryTrace::Open(TaskState::Pending) => match endpoint {
             // The task row stays until it becomes due and is cancelled, but the delivery will never be sent.
             EndpointPresence::Deleted => DeliveryState::Cancelled,
-            EndpointPresence::Disabled | EndpointPresence::Paused => DeliveryState::Held,
+            EndpointPresence::Disabled
+            | EndpointPresence::Paused
+            | EndpointPresence::ApplicationPaused
+            | EndpointPresence::EnvironmentPaused => DeliveryState::Held,
             EndpointPresence::Enabled => DeliveryState::Pending,
         },
         DeliveryTrace::Ended(EndState::Succeeded) => DeliveryState::Succeeded,
@@ -132,10 +160,16 @@ pub enum Reason {
     BackOff {
         until: Timestamp,
     },
+    /// Due, but the rate limit of the endpoint is used up.
+    RateLimit {
+        until: Timestamp,
+    },
     /// Due, and waits for its turn.
     Queued,
     EndpointDisabled,
     EndpointPaused,
+    ApplicationPaused,
+    EnvironmentPaused,
     /// A user cancelled it while a node held it. It ends when the node lets it go.
     CancelRequested,
     Sending {
@@ -153,6 +187,9 @@ pub enum Reason {
     Cancelled,
 }
 
+/// The text of the attempt that ends a delivery whose endpoint was deleted.
+pub const ENDPOINT_DELETED: &str = "the endpoint was deleted";
+
 /// The facts from which [`reason`] decides.
 #[derive(Clone, Copy, Debug)]
 pub struct DeliveryFacts {
@@ -164,18 +201,28 @@ pub struct DeliveryFacts {
     pub leased_at: Option<Timestamp>,
     /// The lane starts no task before this time.
     pub hold_until: Option<Timestamp>,
+    /// Why the lane starts no task before that time.
+    pub hold_kind: HoldKind,
     /// The cancel flag of the open task.
     pub cancel: bool,
     /// The class of the last attempt.
     pub last: Option<Class>,
+    /// Whether the last attempt ended the delivery because its endpoint was deleted.
+    pub ended_by_deletion: bool,
 }
 
 pub fn reason(facts: &DeliveryFacts, now: Timestamp) -> Reason {
     match facts.state {
         DeliveryState::Pending | DeliveryState::Sending if facts.cancel => Reason::CancelRequested,
         DeliveryState::Pending => waiting(facts, now),
-        DeliveryState::Held if facts.endpoint == EndpointPresence::Paused => Reason::EndpointPaused,
-        DeliveryState::Held => Reason::EndpointDisabled,
+        DeliveryState::Held => match facts.endpoint {
+            EndpointPresence::Paused => Reason::EndpointPaused,
+            EndpointPresence::ApplicationPaused => Reason::ApplicationPaused,
+            EndpointPresence::EnvironmentPaused => Reason::EnvironmentPaused,
+            EndpointPresence::Enabled | EndpointPresence::Disabled | EndpointPresence::Deleted => {
+                Reason::EndpointDisabled
+            }
+        },
         DeliveryState::Sending => {
             facts.leased_at.or(facts.due_at).map_or(Reason::Queued, |since| Reason::Sending { since })
         }
@@ -186,7 +233,7 @@ pub fn reason(facts: &DeliveryFacts, now: Timestamp) -> Reason {
             _ => Reason::Exhausted,
         },
         // A pending task of a deleted endpoint has a due time; it is cancelled when it comes up.
-        DeliveryState::Cancelled if facts.due_at.is_some() => Reason::EndpointDeleted,
+        DeliveryState::Cancelled if facts.due_at.is_some() || facts.ended_by_deletion => Reason::EndpointDeleted,
         DeliveryState::Cancelled => Reason::Cancelled,
     }
 }
@@ -194,7 +241,10 @@ pub fn reason(facts: &DeliveryFacts, now: Timestamp) -> Reason {
 fn waiting(facts: &DeliveryFacts, now: Timestamp) -> Reason {
     let due_at = facts.due_at.unwrap_or(now);
     match facts.hold_until {
-        Some(until) if until > due_at.max(now) => Reason::BackOff { until },
+        Some(until) if until > due_at.max(now) => match facts.hold_kind {
+            HoldKind::BackOff => Reason::BackOff { until },
+            HoldKind::RateLimit => Reason::RateLimit { until },
+        },
         _ if due_at <= now => Reason::Queued,
         _ if facts.last.is_some() => Reason::Retry { until: due_at },
         _ => Reason::Scheduled { until: due_at },
@@ -208,9 +258,12 @@ impl Reason {
             Reason::Scheduled { .. } => "scheduled",
             Reason::Retry { .. } => "retry",
             Reason::BackOff { .. } => "backOff",
+            Reason::RateLimit { .. } => "rateLimit",
             Reason::Queued => "queued",
             Reason::EndpointDisabled => "endpointDisabled",
             Reason::EndpointPaused => "endpointPaused",
+            Reason::ApplicationPaused => "applicationPaused",
+            Reason::EnvironmentPaused => "environmentPaused",
             Reason::CancelRequested => "cancelRequested",
             Reason::Sending { .. } => "sending",
             Reason::Delivered => "delivered",
@@ -225,7 +278,10 @@ impl Reason {
     /// The time until which the reason holds, as far as it is known.
     pub const fn until(self) -> Option<Timestamp> {
         match self {
-            Reason::Scheduled { until } | Reason::Retry { until } | Reason::BackOff { until } => Some(until),
+            Reason::Scheduled { until }
+            | Reason::Retry { until }
+            | Reason::BackOff { until }
+            | Reason::RateLimit { until } => Some(until),
             _ => None,
         }
     }
@@ -346,8 +402,10 @@ mod tests {
             due_at: None,
             leased_at: None,
             hold_until: None,
+            hold_kind: HoldKind::BackOff,
             cancel: false,
             last: None,
+            ended_by_deletion: false,
         };
         change(&mut facts);
         let reason = reason(&facts, now);
@@ -366,6 +424,10 @@ mod tests {
         let retry = |facts: &mut DeliveryFacts| (facts.due_at, facts.last) = (at(101_000), Some(Class::Status));
         check(retry, "retry until 101000");
         check(|facts| (facts.due_at, facts.hold_until) = (at(99_000), at(105_000)), "backOff until 105000");
+        let limited = |facts: &mut DeliveryFacts| {
+            (facts.due_at, facts.hold_until, facts.hold_kind) = (at(99_000), at(105_000), HoldKind::RateLimit);
+        };
+        check(limited, "rateLimit until 105000");
         check(|facts| (facts.due_at, facts.hold_until) = (at(106_000), at(105_000)), "scheduled until 106000");
         check(|facts| (facts.due_at, facts.hold_until) = (at(99_000), at(98_000)), "queued");
         check(|facts| (facts.due_at, facts.cancel) = (at(101_000), true), "cancelRequested");
@@ -377,6 +439,25 @@ mod tests {
     }
 
     #[test]
+    fn a_pause_of_the_application_or_the_environment_holds_deliveries() {
+        let (application, other) = (ApplicationId(Id::MIN), ApplicationId(Id::MAX));
+        let pauses = |environment, applications: &[ApplicationId]| OuterPauses {
+            environment,
+            applications: applications.iter().copied().collect(),
+        };
+        let held = |presence: EndpointPresence, pauses: OuterPauses, want: &str| {
+            let endpoint = presence.under(application, &pauses);
+            let state = state(DeliveryTrace::Open(TaskState::Pending), endpoint);
+            check(|facts| (facts.state, facts.endpoint, facts.due_at) = (state, endpoint, at(99_000)), want);
+        };
+        held(EndpointPresence::Enabled, pauses(false, &[other]), "queued");
+        held(EndpointPresence::Enabled, pauses(true, &[]), "environmentPaused");
+        held(EndpointPresence::Enabled, pauses(true, &[application]), "applicationPaused");
+        held(EndpointPresence::Disabled, pauses(true, &[application]), "endpointDisabled");
+        held(EndpointPresence::Paused, pauses(true, &[application]), "endpointPaused");
+    }
+
+    #[test]
     fn an_ended_delivery_says_how_it_ended() {
         let dead = |class| move |facts: &mut DeliveryFacts| (facts.state, facts.last) = (DeliveryState::Dead, class);
         check(dead(Some(Class::Status)), "exhausted");
@@ -385,6 +466,9 @@ mod tests {
         check(|facts| facts.state = DeliveryState::Succeeded, "delivered");
         check(|facts| facts.state = DeliveryState::Cancelled, "cancelled");
         check(|facts| (facts.state, facts.due_at) = (DeliveryState::Cancelled, at(1)), "endpointDeleted");
+        let ended =
+            |facts: &mut DeliveryFacts| (facts.state, facts.ended_by_deletion) = (DeliveryState::Cancelled, true);
+        check(ended, "endpointDeleted");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use crate::chat::{self, Chat};
 use crate::endpoint_auth::EndpointAuth;
 use crate::failing::Failing;
 use crate::filter::TypePattern;
@@ -13,7 +14,7 @@ use crate::id::{ApplicationId, BadId, EndpointId, Id};
 use crate::lane::LaneState;
 use crate::name::{Metadata, Name};
 use crate::policy::effective::Levels;
-use crate::policy::{Settings, WhileDisabled};
+use crate::policy::{RateLimit, Settings, WhileDisabled, with_throttle_rate};
 use crate::poll::POLL_URL;
 use crate::signing::SigningKeys;
 use crate::task::stored_as;
@@ -59,7 +60,10 @@ pub struct Endpoint {
     pub application: ApplicationId,
     /// The user's own id, unique in the application.
     pub uid: Option<Name>,
+    /// Of a chat endpoint, the URL is a credential: show [`Endpoint::shown_url`].
     pub url: String,
+    /// The platform and the text of a chat endpoint. Other endpoints get the payload itself.
+    pub chat: Option<Arc<Chat>>,
     pub description: String,
     pub state: EndpointState,
     /// Wanted event types; `None` means all, an empty list none.
@@ -72,11 +76,12 @@ pub struct Endpoint {
     pub headers: BTreeMap<String, String>,
     /// How requests prove who sends them, besides the signature.
     pub auth: Option<Arc<EndpointAuth>>,
-    /// Deliveries per second. Stored and shown, not enforced.
+    /// Deliveries per second, unless the policy has a rate.
     pub throttle_rate: Option<u16>,
-    /// The endpoint's own delivery policy.
+    /// The endpoint's own delivery policy. Where endpoints are read for deliveries, it includes the throttle rate.
     pub policy: Option<Arc<Settings>>,
-    /// The policy of its application. Only endpoints that are read for deliveries have it.
+    /// The policy of its application, with the rate of the environment as a default. Only endpoints that are read for
+    /// deliveries have it.
     pub inherited: Option<Arc<Settings>>,
     /// The mark of an endpoint that had nothing but failures for some time.
     pub failing: Option<Failing>,
@@ -94,6 +99,19 @@ impl Endpoint {
     /// Whether the endpoint subscribes to nothing and gets only messages that name its URL.
     pub fn is_direct(&self) -> bool {
         self.event_types.as_ref().is_some_and(Vec::is_empty)
+    }
+
+    /// Returns the endpoint as deliveries need it: with the settings of its application, and with its throttle rate.
+    #[must_use]
+    pub fn inheriting(mut self, inherited: Option<Arc<Settings>>) -> Endpoint {
+        self.policy = with_throttle_rate(self.policy, self.throttle_rate);
+        self.inherited = inherited;
+        self
+    }
+
+    /// The rate limit, if the endpoint was read for deliveries.
+    pub fn rate(&self) -> Option<RateLimit> {
+        self.levels(None).rate()
     }
 
     /// The settings that apply to the endpoint, with those of its environment.
@@ -115,6 +133,11 @@ impl Endpoint {
     /// The state of its lane, unless the endpoint is deleted.
     pub fn lane_state(&self) -> LaneState {
         if self.state == EndpointState::Enabled && !self.is_paused() { LaneState::Open } else { LaneState::Held }
+    }
+
+    /// Returns the URL for people and logs.
+    pub fn shown_url(&self) -> String {
+        if self.chat.is_some() { chat::masked(&self.url) } else { self.url.clone() }
     }
 
     /// Whether readers fetch the messages, so that no requests are sent.

@@ -72,6 +72,7 @@ pub(crate) mod tests {
             inherited: None,
             auth: None,
             failing: None,
+            chat: None,
             metadata: Default::default(),
             version: 1,
             keys: SigningKeys::default(),

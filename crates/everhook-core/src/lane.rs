@@ -29,6 +29,18 @@ pub enum LaneState {
 
 stored_as!(LaneState { Open = 0, Held = 1, Closing = 2 });
 
+/// Why a lane gives no tasks before a time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HoldKind {
+    /// The receiver asked for a pause, or did not answer.
+    #[default]
+    BackOff,
+    /// The rate limit is used up until then.
+    RateLimit,
+}
+
+stored_as!(HoldKind { BackOff = 0, RateLimit = 1 });
+
 /// The lanes that one asker may lease from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Feed {

@@ -48,6 +48,18 @@ pub const FILTER_PATTERN_BYTES_MAX: usize = 64 * 1024;
 pub const FILTER_STEPS_MAX: usize = 20_000;
 /// Steps of all filter expressions for one message.
 pub const FILTER_MESSAGE_STEPS_MAX: usize = 1_000_000;
+/// Longest template of one part of a chat message.
+pub const CHAT_TEMPLATE_BYTES_MAX: usize = 2048;
+/// Event types with a template of their own, in a chat endpoint.
+pub const CHAT_TYPES_MAX: usize = 50;
+/// Fields of a chat message.
+pub const CHAT_FIELDS_MAX: usize = 10;
+/// People that a chat message mentions.
+pub const CHAT_MENTIONS_MAX: usize = 20;
+/// Longest id of a mentioned person.
+pub const CHAT_MENTION_BYTES_MAX: usize = 128;
+/// Longest secret of a signed chat webhook.
+pub const CHAT_SECRET_BYTES_MAX: usize = 256;
 /// Channels an endpoint may listen to.
 pub const ENDPOINT_CHANNELS_MAX: usize = 10;
 /// Channels one message may name.

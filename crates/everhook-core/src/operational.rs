@@ -240,6 +240,7 @@ mod tests {
             inherited: None,
             auth: None,
             failing: None,
+            chat: None,
             filter: None,
             metadata: Default::default(),
             version: 1,

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::de::value::{MapAccessDeserializer, StrDeserializer, U64Deserializer};
@@ -24,6 +25,7 @@ use crate::violation::{Violation, at};
 
 pub mod effective;
 pub mod legacy;
+pub mod rate;
 pub mod statuses;
 
 /// The settings of one level; every member is optional.
@@ -203,6 +205,14 @@ impl Settings {
             Some(Switch::Off) | None => Ok(()),
         }
     }
+}
+
+/// Returns the settings of an endpoint or application with its throttle rate, which `rate` outranks.
+pub fn with_throttle_rate(settings: Option<Arc<Settings>>, per_second: Option<u16>) -> Option<Arc<Settings>> {
+    let has_rate = settings.as_ref().is_some_and(|settings| settings.rate.is_some());
+    let Some(count) = per_second.filter(|_| !has_rate) else { return settings };
+    let rate = Some(Switch::On(RateLimit { count: count.into(), seconds: 1 }));
+    Some(Arc::new(Settings { rate, ..settings.as_deref().cloned().unwrap_or_default() }))
 }
 
 impl RetrySettings {

@@ -7,7 +7,7 @@ use everhook_core::application::Environment;
 use everhook_core::batch::Resolution;
 use everhook_core::delivery::DeliveryAction;
 use everhook_core::failure_group::{GroupKey, GroupState};
-use everhook_core::id::{BatchId, Id, JobId, OrgId};
+use everhook_core::id::{BatchId, Id, JobId, KeyId, OrgId};
 use everhook_core::job::report::Progress;
 use everhook_core::job::{JobAction, LeaseLost, LeaseProof};
 use everhook_core::lane::LaneState;
@@ -17,7 +17,7 @@ use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
 use everhook_core::token::{TokenEnd, TokenKeyChange};
 use everhook_store::batch::{BatchRecord, NewBatch, Resolve, Resolved};
-use everhook_store::catalog::{Created, NewTokenKey, Replaced};
+use everhook_store::catalog::{Created, KeyChange, NewKey, NewTokenKey, Replaced};
 use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
 use everhook_store::history::{Expunge, Resend, Resent};
@@ -121,23 +121,22 @@ impl Node {
         let (is_queue, enables) = match &changed.resource {
             Resource::Queue(_) => (true, false),
             Resource::Endpoint(endpoint) => (false, endpoint.lane_state() == LaneState::Open),
-            Resource::Application(_)
-            | Resource::EventType(_)
-            | Resource::Schedule(_)
-            | Resource::Integration(_)
-            | Resource::EnvironmentPolicy(_)
-            | Resource::PortalSettings(_) => (false, false),
+            // A new rate limit may let deliveries go.
+            Resource::Application(_) | Resource::EnvironmentPolicy(_) => (false, true),
+            Resource::EventType(_) | Resource::Schedule(_) | Resource::Integration(_) | Resource::PortalSettings(_) => {
+                (false, false)
+            }
         };
-        let is_policy = matches!(changed.resource, Resource::EnvironmentPolicy(_));
+        let is_policy = matches!(changed.resource, Resource::EnvironmentPolicy(_) | Resource::Application(_));
         let replaced = self.counted(self.store.replace_resource(scope, changed).await?).map(of_kind);
         let is_done = matches!(replaced, Replaced::Done(_));
         self.changed(scope);
         if is_done && is_queue {
             self.queue_changed();
         }
-        if is_done && is_policy {
-            // Other nodes read the change at their next interval.
-            self.policies.read(&*self.store).await;
+        if is_done && is_policy && self.delivers {
+            // Other nodes read the change at their next interval; so does this one, if the store does not respond.
+            let _ = self.read_policies().await;
         }
         if is_done && enables {
             self.wakeups.hint_deliveries();
@@ -158,6 +157,16 @@ impl Node {
     /// Returns the environment with this public id; creates it with `name` if it does not exist.
     pub async fn ensure_environment(&self, org: OrgId, name: String) -> Result<Environment, StoreError> {
         self.store.ensure_environment(org, name).await
+    }
+
+    /// Stores an API key.
+    pub async fn create_key(&self, key: NewKey) -> Result<(), StoreError> {
+        self.store.create_key(key).await
+    }
+
+    /// Changes an API key. Returns false if no active key has this id.
+    pub async fn change_key(&self, id: KeyId, change: KeyChange) -> Result<bool, StoreError> {
+        self.store.change_key(id, change).await
     }
 
     /// Stores a key that signs application tokens.

@@ -30,6 +30,8 @@ pub struct NodeConfig {
     /// The configuration of jobs. Without it, the node neither runs jobs nor prunes.
     pub jobs: Option<JobsConfig>,
     pub retention: Ages,
+    /// The beginning of links in chat messages.
+    pub public_url: Option<String>,
 }
 
 #[derive(Clone, Debug)]

@@ -5,13 +5,13 @@
 //! scheduled. The loop only leases, and hands back tasks that have waited too long for a slot.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use everhook_core::dispatch::health::Sign;
 use everhook_core::dispatch::{Command, Dispatch, Event, LeaseCommand, Ticket};
-use everhook_core::fair::GroupedLane;
+use everhook_core::fair::{GroupId, GroupedLane};
 use everhook_core::id::{EnvironmentId, LaneId};
 use everhook_core::lane::LanePosition;
 use everhook_core::share::Tenants;
@@ -21,6 +21,7 @@ use tokio::sync::Notify;
 use tracing::warn;
 
 use crate::node::Node;
+use crate::policies::Pauses;
 use crate::session::Session;
 
 /// The interval of checks for free capacity.
@@ -36,6 +37,10 @@ pub(crate) struct NodeCapacity<T> {
     wake: Notify,
     /// No task of an append begins while this is true, because egress is paused.
     is_closed: AtomicBool,
+    /// Applications and environments whose tasks wait.
+    pauses: RwLock<Arc<Pauses>>,
+    /// Most servers have no pause; their appends take no lock.
+    has_pauses: AtomicBool,
     /// The number of slots released since the start.
     released: AtomicU64,
 }
@@ -53,6 +58,8 @@ impl<T> NodeCapacity<T> {
             machine: Mutex::new(machine),
             wake: Notify::new(),
             is_closed: AtomicBool::new(false),
+            pauses: RwLock::default(),
+            has_pauses: AtomicBool::new(false),
             released: AtomicU64::new(0),
         }
     }
@@ -60,6 +67,25 @@ impl<T> NodeCapacity<T> {
     /// Closes the fast path, or opens it again.
     pub(crate) fn close(&self, is_closed: bool) {
         self.is_closed.store(is_closed, Ordering::Release);
+    }
+
+    /// Replaces the pauses. Returns whether they have changed.
+    pub(crate) fn set_pauses(&self, pauses: Pauses) -> bool {
+        let mut known = self.pauses.write().expect("nothing panics while it holds this lock");
+        if **known == pauses {
+            return false;
+        }
+        self.has_pauses.store(!pauses.is_empty(), Ordering::Release);
+        *known = Arc::new(pauses);
+        true
+    }
+
+    pub(crate) fn pauses(&self) -> Arc<Pauses> {
+        Arc::clone(&self.pauses.read().expect("nothing panics while it holds this lock"))
+    }
+
+    fn is_paused(&self, group: GroupId) -> bool {
+        self.has_pauses.load(Ordering::Acquire) && self.pauses().has(group)
     }
 
     /// Reports that new tasks may exist.
@@ -187,7 +213,7 @@ impl<T: Send + 'static> NodeCapacity<T> {
 
 impl<T: Send> Capacity for NodeCapacity<T> {
     fn reserve(&self, lane: GroupedLane) -> bool {
-        !self.is_closed.load(Ordering::Acquire) && self.lock().dispatch.reserve(lane)
+        !self.is_closed.load(Ordering::Acquire) && !self.is_paused(lane.group) && self.lock().dispatch.reserve(lane)
     }
 
     fn plan_lease(&self, lanes: &[GroupedLane], most: usize) -> Vec<usize> {

@@ -137,6 +137,10 @@ impl Node {
             // Before the first lease: a restored copy must not send anything.
             node.look_at_egress().await?;
         }
+        if node.delivers {
+            // Before the first lease, too: paused environments must not be sent anything.
+            node.read_policies().await?;
+        }
         node.sessions.step().await;
         node.spawn_loops();
         Ok(node)
@@ -233,7 +237,7 @@ impl Node {
             self.spawn_intake(|node| async move { node.batching.run(&node).await });
         }
         if self.delivers {
-            self.spawn_loop(&self.halt, |node| async move { node.policies.run(&*node.store).await });
+            self.spawn_loop(&self.halt, |node| async move { node.watch_policies().await });
             self.spawn_loop(&self.halt, |node| async move { node.take_steps().await });
             self.spawn_intake(|node| async move { dispatcher::run(&node, Deliverer::new(&node)).await });
         }

@@ -1,24 +1,29 @@
-//! The delivery policies of environments, as this node knows them.
+//! The delivery policies and pauses of environments and applications, as this node knows them.
 //!
 //! Policies of endpoints and applications arrive with each leased task. The policy of an environment applies to all of
-//! its applications, so each node reads all of them every few seconds instead of once per task. If the store does not
-//! respond, the known policies stay in force.
+//! its applications, so each node reads all of them every few seconds instead of once per task. Paused applications are
+//! read with them: neither leases nor the fast path take their tasks. If the store does not respond, the known policies
+//! and pauses stay in force.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use everhook_core::application::EnvironmentPolicy;
 use everhook_core::endpoint::Endpoint;
+use everhook_core::fair::GroupId;
 use everhook_core::id::EnvironmentId;
 use everhook_core::name::Name;
 use everhook_core::policy::Settings;
 use everhook_core::policy::effective::AttemptPolicy;
 use everhook_core::retry::RetryPolicy;
+use everhook_store::error::StoreError;
 use everhook_store::query;
-use everhook_store::store::{Reads, Store};
-use tracing::warn;
+use everhook_store::store::Reads;
+use tracing::{info, warn};
+
+use crate::node::Node;
 
 /// The interval at which a node reads the policies. A change applies on every node within five seconds.
 const READ_INTERVAL: Duration = Duration::from_secs(2);
@@ -31,24 +36,53 @@ pub(crate) struct Policies {
     any: AtomicBool,
 }
 
-impl Policies {
-    /// Reads the policies until it is dropped.
-    pub(crate) async fn run(&self, store: &dyn Store) {
-        loop {
-            self.read(store).await;
-            tokio::time::sleep(READ_INTERVAL).await;
-        }
+/// The environments and applications whose deliveries wait.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Pauses {
+    pub(crate) environments: BTreeSet<EnvironmentId>,
+    pub(crate) groups: BTreeSet<GroupId>,
+}
+
+impl Pauses {
+    pub(crate) fn has(&self, group: GroupId) -> bool {
+        self.environments.contains(&group.environment) || self.groups.contains(&group)
     }
 
-    pub(crate) async fn read(&self, store: &dyn Store) {
-        match store.read(query::EnvironmentPolicies {}).await {
-            Ok(policies) => self.replace(policies),
-            Err(error) => {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.environments.is_empty() && self.groups.is_empty()
+    }
+}
+
+impl Node {
+    /// Reads the policies and pauses until it is dropped.
+    pub(crate) async fn watch_policies(&self) {
+        loop {
+            tokio::time::sleep(READ_INTERVAL).await;
+            if let Err(error) = self.read_policies().await {
                 warn!(error = &error as &dyn std::error::Error, "could not read the policies of environments");
             }
         }
     }
 
+    pub(crate) async fn read_policies(&self) -> Result<(), StoreError> {
+        let policies = self.store.read(query::EnvironmentPolicies {}).await?;
+        let groups = self.store.read(query::PausedGroups {}).await?;
+        let is_paused = |(_, policy): &&(EnvironmentId, EnvironmentPolicy)| policy.settings.paused == Some(true);
+        let pauses = Pauses {
+            environments: policies.iter().filter(is_paused).map(|(environment, _)| *environment).collect(),
+            groups: groups.into_iter().map(|(environment, id)| GroupId { environment, id }).collect(),
+        };
+        self.policies.replace(policies);
+        if self.deliveries.set_pauses(pauses) {
+            info!("the paused applications or environments have changed");
+            // Deliveries of resumed ones are due.
+            self.deliveries.hint(self.clock.elapsed());
+        }
+        Ok(())
+    }
+}
+
+impl Policies {
     fn replace(&self, policies: Vec<(EnvironmentId, EnvironmentPolicy)>) {
         let used = policies.into_iter().filter(|(_, policy)| !policy.settings.is_empty());
         let used: HashMap<_, _> = used.map(|(environment, policy)| (environment, Arc::new(policy.settings))).collect();

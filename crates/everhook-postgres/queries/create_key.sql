@@ -1,4 +1,4 @@
 -- Store an API key; repeating it changes nothing.
-insert into everhook.api_key (id, hash, hint, environment, created_at)
-values (:id, :hash, :hint, :environment, everhook.now_us())
+insert into everhook.api_key (id, hash, hint, name, environment, application, scope, rights, created_at, expires_at)
+values (:id, :hash, :hint, :name, :environment, :application, :scope, :rights, everhook.now_us(), :expires_at)
 on conflict (id) do nothing;

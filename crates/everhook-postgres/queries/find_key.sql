@@ -1,5 +1,5 @@
--- Find the permissions of an active API key. Index: the unique index on hash.
-select environment
+-- Find an API key that is not revoked. Index: the unique index on hash.
+select {KeyRecord}
 from everhook.api_key
 where hash = :hash
     and revoked_at is null;

@@ -31,7 +31,7 @@ known (subject, endpoint) as materialized (
     from latest
 )
 select
-    {message: Message; payload = null::bytea}, {endpoint: Endpoint}, endpoint.deleted_at, lane.hold_until,
+    {message: Message; payload = null::bytea}, {endpoint: Endpoint}, endpoint.deleted_at, lane.hold_until, lane.hold_kind,
     {open: Task}, open.state, open.owner, greatest(open.leased_at, open.due_at),
     {latest: LastAttempt}
 from known

@@ -1,10 +1,11 @@
--- List the endpoints of applications as fan-out and delivery need them, with the specs of the applications. Indexes: the
--- primary key of lane_group, resource_open, the primary key of resource. Each row has the version of the lane group in the same snapshot, for the cache.
+-- List the endpoints of applications as fan-out and delivery need them, with the specs of the applications
+-- and of the environment's policy. Indexes: the primary key of lane_group, resource_open, the primary key of resource. Each
+-- row has the version of the lane group in the same snapshot, for the cache.
 -- Differs: many applications at once.
 select
     lane_group.environment, lane_group.id, lane_group.version,
     {endpoint: Endpoint; info = '{}'},
-    application.spec
+    application.spec, policy.spec
 from unnest(:wanted)
     join everhook.lane_group on lane_group.environment = any (array[wanted.environment])
         and lane_group.id = wanted.id
@@ -25,4 +26,13 @@ from unnest(:wanted)
             and resource.parent = ''
             and resource.id = lane_group.id
         offset 0
-    ) as application on true;
+    ) as application on true
+    left join lateral (
+        select resource.spec
+        from everhook.resource
+        where resource.environment = lane_group.environment
+            and resource.kind = 6
+            and resource.parent = ''
+            and resource.id = :policy
+        offset 0
+    ) as policy on true;

@@ -37,7 +37,8 @@ update everhook.lane
 set next_due = least(lane.next_due, late.due_at),
     floor = least(lane.floor, late.due_at),
     waiting = lane.waiting or late.waits,
-    hold_until = greatest(lane.hold_until, late.hold)
+    hold_until = greatest(lane.hold_until, late.hold),
+    hold_kind = case when lane.hold_until < late.hold then 0 else lane.hold_kind end
 from late
 where lane.environment = any (array[late.environment])
     and lane.id = late.id;

@@ -1,4 +1,5 @@
--- Lock ready lanes of deliveries after a position, leaving out lanes and groups without capacity on the asking node.
+-- Lock ready lanes of deliveries after a position, leaving out lanes and groups without capacity on the asking node,
+-- and paused environments.
 -- Indexes: lane_ready, the primary keys of lane and lane_group.
 -- A bounded number of lanes is passed over. `resume` is the position at which the next lease goes on; it is null if all
 -- ready lanes were considered. `later` is the time at which the next lane becomes ready.
@@ -24,6 +25,7 @@ chosen as materialized (
     from page
     where page.id <> all (:full::bytea[])
         and int4send(page.environment) || page.application <> all (:full_groups::bytea[])
+        and page.environment <> all (:paused::integer[])
     order by page.ready_at, page.environment, page.id
     limit :limit
 ),
@@ -46,7 +48,8 @@ resume as materialized (
     )
 ),
 locked as materialized (
-    select lane.environment, lane.id, lane.application, lane.state, lane.waiting, lane.floor, lane.ready_at
+    select lane.environment, lane.id, lane.application, lane.state, lane.waiting, lane.floor, lane.ready_at,
+        lane.hold_until
     from chosen
         join everhook.lane on lane.environment = any (array[chosen.environment])
             and lane.id = chosen.id

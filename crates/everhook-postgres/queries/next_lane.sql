@@ -11,7 +11,8 @@ select wanted.n, {lane: NextLaneRow}, lane_group.version, clock.now
 from clock
     cross join unnest(:wanted, n)
     cross join lateral (
-        select lane.environment, lane.id, lane.application, lane.state, lane.waiting, lane.floor, lane.ready_at
+        select lane.environment, lane.id, lane.application, lane.state, lane.waiting, lane.floor, lane.ready_at,
+            lane.hold_until
         from everhook.lane
         where lane.feed = wanted.feed
             and lane.ready_at <= clock.now

@@ -14,7 +14,6 @@ use everhook_core::message::Message;
 use everhook_core::time::Timestamp;
 use everhook_store::append::{PlannedTask, accepted, judge, kept_by_suppressed, plan, plan_polled};
 use everhook_store::cache::EndpointSet;
-use everhook_store::capacity::Slot;
 use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
 use everhook_store::{row, statement};
 
@@ -222,9 +221,10 @@ impl Planner<'_> {
         let message = Message { created_at: self.now, ..new.message.clone() };
         let (fast, free) = (self.fast, &mut self.free);
         let group = GroupId { environment, id: message.application.0 };
-        let take_slot = |lane| {
+        let take_slot = |endpoint: &Endpoint| {
+            let lane = endpoint.id.lane();
             let (fast, grouped) = (fast?, GroupedLane { group, lane });
-            let slot = free.contains(&(environment, lane)).then(|| Slot::reserve(&fast.slots, grouped)).flatten();
+            let slot = free.contains(&(environment, lane)).then(|| fast.reserve(grouped, endpoint)).flatten();
             if slot.is_none() {
                 // A later message must not overtake this one, which now waits.
                 free.remove(&(environment, lane));

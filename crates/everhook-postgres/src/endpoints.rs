@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use everhook_core::endpoint::Endpoint;
 use everhook_core::fanout;
-use everhook_core::id::{ApplicationId, EnvironmentId};
+use everhook_core::id::{ApplicationId, EnvironmentId, Id};
 use everhook_core::name::Name;
 use everhook_core::policy::Settings;
+use everhook_core::resource::environment_policy_id;
 use everhook_core::scope::AppScope;
 use everhook_store::cache::{EndpointCache, EndpointSet};
 use everhook_store::resource::encoding;
@@ -20,9 +21,12 @@ use crate::tx::Tx;
 
 statement! {
     // An application without endpoints yields one row without an endpoint.
-    ListEndpointApplication = "list_endpoint_application" { wanted: Keys }
-        -> Vec<(EnvironmentId, ApplicationId, i64, Option<Endpoint>, Option<String>)>;
+    ListEndpointApplication = "list_endpoint_application" { wanted: Keys, policy: Id }
+        -> Vec<EndpointRow>;
 }
+
+/// The application, its version, an endpoint, and the specs of the application and of the environment's policy.
+type EndpointRow = (EnvironmentId, ApplicationId, i64, Option<Endpoint>, Option<String>, Option<String>);
 
 pub(crate) type AppKey = (EnvironmentId, ApplicationId);
 /// Endpoint sets by application. Applications that do not exist are missing.
@@ -48,10 +52,11 @@ pub(crate) async fn load(
     if !unknown.is_empty() {
         let wanted = Keys::of(unknown.iter().map(|(environment, application)| (*environment, application.0)));
         let mut grouped: HashMap<AppKey, Group> = HashMap::new();
-        for (environment, application, version, endpoint, spec) in tx.run(ListEndpointApplication { wanted }).await? {
+        let list = ListEndpointApplication { wanted, policy: environment_policy_id() };
+        for (environment, application, version, endpoint, spec, outer) in tx.run(list).await? {
             let (_, _, endpoints) = grouped
                 .entry((environment, application))
-                .or_insert_with(|| (version, spec.as_deref().and_then(encoding::inherited), Vec::new()));
+                .or_insert_with(|| (version, encoding::inherited(spec.as_deref(), outer.as_deref()), Vec::new()));
             endpoints.extend(endpoint);
         }
         for (key, (version, inherited, endpoints)) in grouped {
@@ -73,8 +78,8 @@ impl PostgresStore {
         channels: &[Name],
     ) -> Result<bool, Fault> {
         let wanted = Keys::of([(scope.environment, scope.application.0)]);
-        let rows = self.database.read(ListEndpointApplication { wanted }).await?;
-        let mut endpoints = rows.iter().filter_map(|(_, _, _, endpoint, _)| endpoint.as_ref());
+        let rows = self.database.read(ListEndpointApplication { wanted, policy: environment_policy_id() }).await?;
+        let mut endpoints = rows.iter().filter_map(|(_, _, _, endpoint, ..)| endpoint.as_ref());
         Ok(endpoints.any(|endpoint| fanout::wants(endpoint, event_type, channels)))
     }
 }

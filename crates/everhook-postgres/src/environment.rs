@@ -1,10 +1,12 @@
 //! Environments and API keys.
 
-use everhook_core::api_key::{ApiKeyHash, KeyRecord, KeyScope};
+use everhook_core::api_key::{ApiKeyHash, KeyRecord};
 use everhook_core::application::{Environment, EnvironmentPolicy};
-use everhook_core::id::{EnvironmentId, Id, KeyId, OrgId};
+use everhook_core::id::{ApplicationId, EnvironmentId, Id, KeyId, OrgId};
 use everhook_core::resource::environment_policy_id;
-use everhook_store::catalog::NewKey;
+use everhook_core::right::KeyScope;
+use everhook_core::time::Timestamp;
+use everhook_store::catalog::{KeyChange, NewKey};
 use everhook_store::statement;
 
 use crate::error::Fault;
@@ -15,10 +17,15 @@ statement! {
     FindEnvironment = "find_environment" { org: OrgId } -> Option<Environment>;
     ListEnvironment = "list_environment" {} -> Vec<Environment>;
     ListEnvironmentPolicy = "list_environment_policy" { id: Id } -> Vec<(EnvironmentId, EnvironmentPolicy)>;
-    CreateKey<'a> = "create_key" { id: KeyId, hash: &'a [u8], hint: &'a str, environment: Option<EnvironmentId> };
-    FindKey<'a> = "find_key" { hash: &'a [u8] } -> Option<KeyScope>;
+    ListPausedGroup = "list_paused_group" {} -> Vec<(EnvironmentId, Id)>;
+    CreateKey<'a> = "create_key" {
+        id: KeyId, hash: &'a [u8], hint: &'a str, name: &'a str, environment: Option<EnvironmentId>,
+        application: Option<ApplicationId>, scope: KeyScope, rights: i16, expires_at: Option<Timestamp>,
+    };
+    FindKey<'a> = "find_key" { hash: &'a [u8] } -> Option<KeyRecord>;
     ListKey = "list_key" {} -> Vec<KeyRecord>;
     DeleteKey = "delete_key" { id: KeyId };
+    UseKey = "use_key" { id: KeyId };
 }
 
 impl PostgresStore {
@@ -42,23 +49,38 @@ impl PostgresStore {
         self.database.read(ListEnvironmentPolicy { id: environment_policy_id() }).await
     }
 
+    pub(crate) async fn list_paused_groups_once(&self) -> Result<Vec<(EnvironmentId, Id)>, Fault> {
+        self.database.read(ListPausedGroup {}).await
+    }
+
     pub(crate) async fn create_key_once(&self, key: &NewKey) -> Result<(), Fault> {
-        let environment = match key.scope {
-            KeyScope::Environment(environment) => Some(environment),
-            KeyScope::Admin => None,
+        let new = CreateKey {
+            id: key.id,
+            hash: &key.hash,
+            hint: &key.hint,
+            name: &key.name,
+            environment: key.access.environment,
+            application: key.access.application,
+            scope: key.access.grants.scope,
+            rights: key.access.grants.extra.to_db(),
+            expires_at: key.expires_at,
         };
-        self.database.write(CreateKey { id: key.id, hash: &key.hash, hint: &key.hint, environment }).await.map(drop)
+        self.database.write(new).await.map(drop)
     }
 
     pub(crate) async fn list_keys_once(&self) -> Result<Vec<KeyRecord>, Fault> {
         self.database.read(ListKey {}).await
     }
 
-    pub(crate) async fn revoke_key_once(&self, key: KeyId) -> Result<bool, Fault> {
-        self.database.write(DeleteKey { id: key }).await.map(|revoked| revoked > 0)
+    pub(crate) async fn change_key_once(&self, id: KeyId, change: KeyChange) -> Result<bool, Fault> {
+        let changed = match change {
+            KeyChange::Revoke => self.database.write(DeleteKey { id }).await?,
+            KeyChange::Use => self.database.write(UseKey { id }).await?,
+        };
+        Ok(changed > 0)
     }
 
-    pub(crate) async fn find_key_once(&self, hash: &ApiKeyHash) -> Result<Option<KeyScope>, Fault> {
+    pub(crate) async fn find_key_once(&self, hash: &ApiKeyHash) -> Result<Option<KeyRecord>, Fault> {
         self.database.read(FindKey { hash }).await
     }
 }

@@ -9,18 +9,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use everhook_core::fair::{GroupId, GroupedLane};
-use everhook_core::id::{ApplicationId, EnvironmentId, ID_BYTES, Id, LaneId};
+use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, ID_BYTES, Id, LaneId};
 use everhook_core::lane::{Allowance, Feed, FeedKey, LanePosition, LaneState, Used, room};
 use everhook_core::limits::{LEASE_LANES_MAX, LEASE_SCAN_MAX};
+use everhook_core::policy::RateLimit;
 use everhook_core::queue::{QueueState, Target, queue_id};
 use everhook_core::time::Timestamp;
-use everhook_store::cache::TargetCache;
+use everhook_store::cache::{EndpointCache, TargetCache};
 use everhook_store::capacity::{LeaseCapacity, PlannedSlots};
 use everhook_store::lease::{FeedAsk, LeaseAsk};
 use everhook_store::queue::LaneGroup;
 use everhook_store::{columns, row, statement};
 
 use crate::columns::Keys;
+use crate::endpoints::{self, AppKey};
 use crate::error::Fault;
 use crate::resource::ListQueueGroup;
 use crate::tx::Tx;
@@ -36,7 +38,7 @@ columns! {
 row! {
     pub(crate) struct NextLaneRow in "lane" {
         environment: EnvironmentId, id: LaneId, application: Option<ApplicationId>, state: LaneState, waiting: bool,
-        floor: Timestamp, ready_at: Timestamp,
+        floor: Timestamp, ready_at: Timestamp, hold_until: Timestamp,
     }
 }
 
@@ -64,7 +66,7 @@ statement! {
     pub(crate) NextReady<'a> = "next_ready" { wanted: FeedNames<'a>, full: Vec<LaneId>, after: Timestamp }
         -> Vec<(usize, i64)>;
     NextDeliveryLane<'a> = "next_delivery_lane" {
-        full: Vec<LaneId>, full_groups: Vec<&'a [u8]>, after_at: Timestamp, after_environment: EnvironmentId,
+        full: Vec<LaneId>, full_groups: Vec<&'a [u8]>, paused: Vec<EnvironmentId>, after_at: Timestamp, after_environment: EnvironmentId,
         after_lane: LaneId, scanned: usize, limit: usize,
     } -> Vec<DeliveryLane>;
     // Returns the number of a range, and its leased tasks.
@@ -151,9 +153,20 @@ pub(crate) struct ReadyLane {
     pub(crate) room: usize,
     /// The most tasks by the limit of its concurrency key alone.
     pub(crate) key_room: usize,
+    /// The rate limit of its endpoint.
+    pub(crate) rate: Option<RateLimit>,
 }
 
 impl ReadyLane {
+    fn new(feed: usize, row: NextLaneRow, version: Option<i64>) -> ReadyLane {
+        ReadyLane { feed, row, version, room: 0, key_room: usize::MAX, rate: None }
+    }
+
+    /// The application of an endpoint that is not deleted, and its version.
+    pub(crate) fn application_version(&self) -> Option<(AppKey, i64)> {
+        Some(((self.row.environment, self.row.application?), self.version?))
+    }
+
     pub(crate) fn key(&self) -> (EnvironmentId, LaneId) {
         (self.row.environment, self.row.id)
     }
@@ -207,6 +220,7 @@ impl<'a> OpenFeeds<'a> {
             .begin(NextDeliveryLane {
                 full,
                 full_groups: full_groups.iter().map(Vec::as_slice).collect(),
+                paused: ask.paused.clone(),
                 after_at: after.ready_at,
                 after_environment: after.environment,
                 after_lane: after.lane,
@@ -226,7 +240,7 @@ impl<'a> OpenFeeds<'a> {
         let feeds: Vec<OpenFeed<'a>> = feeds.collect();
         let mut lanes: Vec<ReadyLane> = Vec::with_capacity(found.len());
         for (.., row, version) in found {
-            lanes.extend(row.map(|row| ReadyLane { feed: 0, row, version, room: 0, key_room: usize::MAX }));
+            lanes.extend(row.map(|row| ReadyLane::new(0, row, version)));
         }
         lanes.sort_by_key(|lane| (lane.row.ready_at, lane.row.environment, lane.row.id));
         let planned = slots.plan(lanes.iter().map(ReadyLane::grouped).collect(), ask.tasks_max());
@@ -235,6 +249,22 @@ impl<'a> OpenFeeds<'a> {
         }
         let planned = Some(planned);
         Ok(OpenFeeds { feeds, lanes, now, is_held: false, share: LEASE_LANES_MAX, ready, planned, resume })
+    }
+
+    /// Bounds lanes of endpoints with a rate limit. The lanes are locked, so that no other lease gives away the same
+    /// permits. The endpoints are usually cached, and are needed for the leased tasks in any case.
+    pub(crate) async fn limit_rates(&mut self, tx: &Tx<'_>, cache: &EndpointCache) -> Result<(), Fault> {
+        let asked = self.lanes.iter().filter(|lane| lane.room > 0 && !lane.is_closing());
+        let versions = asked.filter_map(ReadyLane::application_version).collect();
+        let sets = endpoints::load(tx, cache, &versions).await?;
+        for lane in self.lanes.iter_mut().filter(|lane| lane.room > 0 && !lane.is_closing()) {
+            let set = lane.application_version().and_then(|(application, _)| sets.get(&application));
+            let Some(endpoint) = set.and_then(|set| set.find(EndpointId(lane.row.id.0))) else { continue };
+            lane.rate = endpoint.rate();
+            let permits = lane.rate.map_or(usize::MAX, |rate| rate.permits(lane.row.hold_until, self.now));
+            lane.room = lane.room.min(permits);
+        }
+        Ok(())
     }
 
     /// Whether ready lanes are left for the next lease.
@@ -443,7 +473,7 @@ fn lanes_of(
     let mut lanes = Vec::with_capacity(rows.len());
     for (n, row, version, _) in rows {
         let feed = feed_of(place(n, asked)?);
-        lanes.extend(feed.map(|feed| ReadyLane { feed, row, version, room: 0, key_room: usize::MAX }));
+        lanes.extend(feed.map(|feed| ReadyLane::new(feed, row, version)));
     }
     Ok(lanes)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use everhook_core::delivery::{self, DeliveryTrace, EndpointPresence};
-use everhook_core::endpoint::{Endpoint, EndpointState};
+use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, Id, MessageId, TaskId};
 use everhook_core::lifecycle::EndState;
 use everhook_core::limits::PAGE_BYTES_MAX;
@@ -294,11 +294,7 @@ impl Trace {
     }
 
     fn destination(self) -> Destination {
-        let presence = match self.endpoint.state {
-            _ if self.deleted => EndpointPresence::Deleted,
-            EndpointState::Enabled => EndpointPresence::Enabled,
-            EndpointState::Disabled | EndpointState::Gone => EndpointPresence::Disabled,
-        };
+        let presence = EndpointPresence::of(&self.endpoint, self.deleted);
         let pending = matches!(self.trace, DeliveryTrace::Open(TaskState::Pending));
         Destination {
             state: delivery::state(self.trace, presence),

@@ -44,6 +44,9 @@ columns! {
 
     /// Lane groups with the time until which their rates are used up.
     BookedGroups of BookedGroup { environment: EnvironmentId, id: Id, until: Timestamp }
+
+    /// Lanes with the time until which their rate limits are used up.
+    BookedLanes of BookedLane { environment: EnvironmentId, id: LaneId, until: Timestamp }
 }
 
 statement! {
@@ -78,6 +81,7 @@ statement! {
         from unnest(:used) \
         where lane_group.environment = any (array[used.environment]) and lane_group.id = used.id"
     ) { used: BookedGroups };
+    BookLane = "book_lane" { used: BookedLanes };
     pub(crate) FindMessage = "find_message" { wanted: MessageKeys } -> Vec<(EnvironmentId, Message)>;
     FindJobLeased = "find_job_leased" { wanted: Keys } -> Vec<(EnvironmentId, Job)>;
     ReleaseTask = "release_task" { foreign_kind: TaskKeys };
@@ -94,10 +98,11 @@ impl PostgresStore {
     pub(crate) async fn lease_once(&self, ask: &LeaseAsk) -> Result<LeaseGrant, Fault> {
         let tx = self.database.tx().await?;
         let asked = AskedFeed::all(ask);
-        let open = match &ask.slots {
+        let mut open = match &ask.slots {
             Some(slots) => OpenFeeds::open_planned(&tx, slots, ask, &asked).await?,
             None => OpenFeeds::open(&tx, &self.targets, ask, &asked).await?,
         };
+        open.limit_rates(&tx, &self.cache).await?;
         let held = open.is_held.then_some(HELD_BY_ANOTHER);
         let more = open.has_more().then_some(Duration::ZERO);
         if open.lanes.is_empty() {
@@ -112,7 +117,7 @@ impl PostgresStore {
         lease.remember(&taken, &told);
         // The lease is committed and must be returned, even if the time of the next one is unknown.
         let ready = lease.open.next_ready(&ready).unwrap_or_default();
-        let again = (lease.open.planned.is_some() && !told.back.is_empty()).then_some(Duration::ZERO);
+        let again = (lease.open.planned.is_some() && told.has_more).then_some(Duration::ZERO);
         let next_ready = ready.into_iter().chain(told.next_stay).chain(held).chain(more).chain(again).min();
         let planned = lease.open.planned.as_mut();
         // Lanes that are left because the lease is full are next.
@@ -153,6 +158,10 @@ struct Told {
     /// Lanes to mark as empty, and the start of the search for their next task.
     empty: LaneLooks,
     back: Vec<LaneKey>,
+    /// Whether a lane that had its turn may have more now.
+    has_more: bool,
+    /// Lanes whose rate limits were used.
+    booked: BookedLanes,
     delay: Vec<LaneKey>,
     calm: Vec<LaneKey>,
     /// Lanes without tasks to lease now, or whose next time is already known.
@@ -288,7 +297,8 @@ impl Lease<'_> {
             let given = Given { room: lane.room, asked, gave, is_foreign: !self.ask.kinds.is_empty() };
             // The due time of the last leased task says nothing about tasks with other priorities.
             let is_vague = open.feed().priorities().len() > 1 && gave >= asked;
-            let is_due_for_write = is_vague || lane.is_closing() || cursors.is_old(lane.key(), now);
+            let is_due_for_write =
+                is_vague || lane.is_closing() || lane.rate.is_some() || cursors.is_old(lane.key(), now);
             scanned.push(Scanned { given, last_due, next_due: *next_due, is_due_for_write });
         }
         let mut told = Told { turns: turns(&scanned, now), ..Told::default() };
@@ -323,6 +333,7 @@ impl Lease<'_> {
         let booked = self.booked();
         let keys = |lanes: &[LaneKey]| lane_keys(lanes.iter().copied()).nonempty();
         let empty = told.empty.clone().nonempty();
+        let book_lane = told.booked.clone().nonempty().map(|used| BookLane { used });
         // The order matters. Marking empty must be the first write to a lane, because only the exclusive lock makes
         // waiting appends see it; `mark_lane_empty.sql` explains the race. Recomputing needs a snapshot after these
         // locks. A lane that could not be marked empty still moves to the back and loses its waiting mark.
@@ -332,7 +343,7 @@ impl Lease<'_> {
             keys(&told.back).map(|used| MoveLaneToBack { used, now }),
             keys(&told.calm).map(|used| ClearLaneWaiting { used }),
             keys(&told.delay).map(|used| DelayLane { used, now }),
-            booked.nonempty().map(|used| ReserveGroupRate { used }),
+            (booked.nonempty().map(|used| ReserveGroupRate { used }), book_lane),
         );
         let Some(wanted) = self.message_keys(&tasks).nonempty() else {
             let (_, ready) = self.tx.finish((writes, next_ready)).await?;
@@ -370,8 +381,8 @@ impl Lease<'_> {
     async fn load_endpoints(&self, tasks: &[Task]) -> Result<EndpointSets, Fault> {
         let used: HashSet<LaneKey> = tasks.iter().map(|task| (task.key.environment, task.lane)).collect();
         let lanes = self.open.lanes.iter().filter(|lane| used.contains(&lane.key()));
-        let version = |lane: &ReadyLane| Some(((lane.row.environment, lane.row.application?), lane.version?));
-        endpoints::load(self.tx, &self.store.cache, &lanes.filter_map(version).collect()).await
+        let versions = lanes.filter_map(ReadyLane::application_version).collect();
+        endpoints::load(self.tx, &self.store.cache, &versions).await
     }
 
     /// Adds messages, endpoints, jobs and targets to the tasks.
@@ -422,11 +433,17 @@ impl Lease<'_> {
 
 impl Told {
     fn add(&mut self, open: &OpenFeeds<'_>, lane: &ReadyLane, scanned: &Scanned, turn: Turn) {
-        let (now, key, is_spent) = (open.now, lane.key(), scanned.given.gave >= lane.key_room);
+        let (now, key, gave) = (open.now, lane.key(), scanned.given.gave);
+        let is_spent = gave >= lane.key_room;
+        let until = lane.rate.filter(|_| gave > 0).map(|rate| rate.hold(lane.row.hold_until, now, gave));
+        if let Some(until) = until {
+            self.booked.push(BookedLane { environment: key.0, id: key.1, until });
+        }
         match turn {
             Turn::Keep => {}
             Turn::Back => {
                 self.back.push(key);
+                self.has_more |= until.is_none_or(|until| until <= now);
                 if scanned.last_due.since(lane.row.floor) >= FLOOR_STEP && !lane.is_closing() {
                     self.empty.push(look(lane, Some(now)));
                 }

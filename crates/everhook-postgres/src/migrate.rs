@@ -31,6 +31,9 @@ const MIGRATIONS: &[Migration] = &[
     Migration { name: "traffic", compatible_from: 4, sql: include_str!("../migrations/0010_traffic.sql") },
     Migration { name: "failure marks", compatible_from: 4, sql: include_str!("../migrations/0011_failure_marks.sql") },
     Migration { name: "lane order", compatible_from: 4, sql: include_str!("../migrations/0012_lane_order.sql") },
+    Migration { name: "hold kind", compatible_from: 4, sql: include_str!("../migrations/0013_hold_kind.sql") },
+    Migration { name: "paused groups", compatible_from: 4, sql: include_str!("../migrations/0014_paused_groups.sql") },
+    Migration { name: "key scopes", compatible_from: 4, sql: include_str!("../migrations/0015_key_scopes.sql") },
 ];
 
 /// The version that this binary knows and needs.

@@ -236,8 +236,7 @@ impl Store for PostgresStore {
     }
 
     async fn change_key(&self, id: KeyId, change: KeyChange) -> Result<bool, StoreError> {
-        let KeyChange::Revoke = change;
-        self.run_plain(Op::ChangeKey, || self.revoke_key_once(id)).await
+        self.run_plain(Op::ChangeKey, || self.change_key_once(id, change)).await
     }
 
     async fn set_egress_pause(&self, reason: Option<String>) -> Result<(), StoreError> {

@@ -7,13 +7,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use everhook_core::endpoint::Endpoint;
 use everhook_core::fair::{GroupId, GroupedLane};
 use everhook_core::id::{ApplicationId, EnvironmentId, Id, LaneId, MessageId, SessionId, TaskId};
 use everhook_core::message::{Message, Rest};
 use everhook_core::task::{Task, TaskKind, TaskState, Trigger};
 use everhook_core::time::Timestamp;
 use everhook_store::append::{PlannedTask, accepted, plan};
-use everhook_store::capacity::Slot;
 use everhook_store::lease::{Append, Appended, NewMessage};
 use everhook_store::sql::rows::names;
 use everhook_store::{columns, statement};
@@ -150,7 +150,9 @@ impl PostgresStore {
             }
             // The slots are reserved before the write. If the guess is wrong, dropping the speculation releases them.
             let group = GroupId { environment: new.environment, id: new.message.application.0 };
-            let take_slot = |lane| Slot::reserve(&append.fast.as_ref()?.slots, GroupedLane { group, lane });
+            let take_slot = |endpoint: &Endpoint| {
+                append.fast.as_ref()?.reserve(GroupedLane { group, lane: endpoint.id.lane() }, endpoint)
+            };
             let at = new.message.id.0.timestamp();
             let tasks = plan(new.environment, &new.message, &set, &self.ids, at, new.addressing(), take_slot);
             // A pending task must lower the due time of its lane under a lock, which a single statement cannot do

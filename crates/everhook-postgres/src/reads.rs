@@ -36,6 +36,7 @@ impl PostgresStore {
                 self.find_resource_once(q.scope.environment, ResourcePlace::portal_settings()).await?
             },
             EnvironmentPolicies(_) => self.list_environment_policies_once().await?,
+            PausedGroups(_) => self.list_paused_groups_once().await?,
             Keys(_) => self.list_keys_once().await?,
             FindKey(q) => self.find_key_once(&q.hash).await?,
             FindEgressPause(_) => self.find_egress_pause_once().await?,

@@ -7,6 +7,7 @@ use everhook_core::id::{EndpointId, JobId, MessageId};
 use everhook_core::lifecycle::EndState;
 use everhook_core::limits::CRASHES_MAX;
 use everhook_core::outcome::Class;
+use everhook_core::policy::RateLimit;
 use everhook_core::retry::Jitter;
 use everhook_core::task::TaskKind;
 use everhook_store::lease::NewAttempt;
@@ -48,6 +49,8 @@ pub(crate) struct Evidence<'a> {
     pub(crate) promised: &'a BTreeMap<MessageId, Vec<usize>>,
     pub(crate) jobs: JobEvidence<'a>,
     pub(crate) endpoints: usize,
+    /// The rate limit of each endpoint.
+    pub(crate) rates: &'a [Option<RateLimit>],
     /// The times at which the database's clock was set forward.
     pub(crate) jumps: &'a [Duration],
     pub(crate) faults: bool,
@@ -60,6 +63,7 @@ pub(crate) fn check(evidence: &Evidence<'_>) -> Outcome {
     check_clients(evidence, &deliveries, &mut violations);
     check_announcements(evidence, &deliveries, &mut violations);
     jobs::check(evidence, &mut violations);
+    check_rates(evidence, &mut violations);
     for ((message, endpoint), delivery) in &deliveries {
         let name = format!("{message} to endpoint {endpoint}");
         check_delivery(&name, delivery, evidence.faults, &mut violations);
@@ -155,6 +159,27 @@ fn check_announcements(
             let ends = deliveries.get(&(message.id.to_string(), endpoint)).map(Delivery::ends);
             if ends.unwrap_or(usize::from(evidence.faults)) != 1 {
                 violations.push(format!("announcement {} to endpoint {endpoint} did not end exactly once", message.id));
+            }
+        }
+    }
+}
+
+/// Checks that no endpoint gets more than its rate over any ten seconds, by more than a tenth. A clock that is set forward
+/// ends waits early.
+fn check_rates(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
+    let limited = evidence.rates.iter().enumerate().filter_map(|(endpoint, rate)| Some((endpoint, (*rate)?)));
+    for (endpoint, RateLimit { count, seconds }) in limited {
+        let allowed = usize::try_from((11 * count).div_ceil(seconds)).unwrap_or(usize::MAX);
+        let receipts = evidence.receipts.iter().filter(|receipt| receipt.endpoint == endpoint);
+        let mut begun: Vec<Duration> = receipts.map(|receipt| receipt.begun).collect();
+        begun.sort_unstable();
+        for (first, from) in begun.iter().enumerate() {
+            let until = *from + Duration::from_secs(10);
+            let within = begun[first..].iter().take_while(|at| **at < until).count();
+            let jumped = evidence.jumps.iter().any(|at| (*from..until).contains(at));
+            if within > allowed && !jumped {
+                violations.push(format!("endpoint {endpoint}: {within} of {allowed} requests from {from:?} on"));
+                break;
             }
         }
     }

@@ -29,6 +29,8 @@ pub(crate) struct Receipt {
     pub(crate) body: Bytes,
     /// True if the receiver answered 2xx.
     pub(crate) taken: bool,
+    /// The virtual time at which the node began the request.
+    pub(crate) begun: Duration,
     /// The virtual time of the request's arrival.
     pub(crate) at: Duration,
     /// The virtual time of the reply's arrival at the node; none if the node died before.
@@ -54,6 +56,7 @@ enum Behaviour {
 #[async_trait]
 impl Transport for NodeNetwork {
     async fn send(&self, request: Request) -> Result<Reply, SendFailure> {
+        let begun = self.shared.trace.elapsed();
         self.gate.pass().await;
         self.latency(Duration::from_millis(20)).await;
         self.gate.pass().await;
@@ -67,7 +70,7 @@ impl Transport for NodeNetwork {
         self.shared.trace.event(format_args!("node {} sends {message} to {endpoint}: {behaviour:?}", self.node));
         let (at, poison) = (self.shared.trace.elapsed(), endpoint == 0 && request.body.ends_with(POISON));
         let taken = taken && !poison;
-        let receipt = Receipt { message, endpoint, body: request.body, taken, at, ended: None };
+        let receipt = Receipt { message, endpoint, body: request.body, taken, begun, at, ended: None };
         let number = self.shared.receive(receipt);
         if poison {
             self.gate.set(Health::Dead);

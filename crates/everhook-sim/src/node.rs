@@ -54,6 +54,7 @@ impl Node {
                     ..JobsConfig::default()
                 }),
                 retention: Ages::default(),
+                public_url: None,
             };
             if let Ok(engine) = node::Node::start(store, Some(network), ids, entropy, config).await {
                 shared.trace.event(format_args!("node {node} started"));

@@ -8,6 +8,7 @@ use std::time::Duration;
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::id::{EndpointId, Id, JobId};
 use everhook_core::outcome::Class;
+use everhook_core::policy::{RateLimit, Settings, Switch};
 use everhook_core::scope::Scope;
 use everhook_core::signing::SigningKeys;
 use everhook_core::time::{Timestamp, micros};
@@ -37,6 +38,10 @@ const HEAL_DEADLINE: Duration = Duration::from_secs(600);
 const REMOTE_WORKERS: usize = 2;
 /// Messages and jobs start at random times within this span.
 pub(crate) const BUSY: Duration = Duration::from_secs(40);
+
+/// Rate limits that the messages of a world exceed.
+const RATES: [RateLimit; 3] =
+    [RateLimit { count: 1, seconds: 1 }, RateLimit { count: 3, seconds: 2 }, RateLimit { count: 5, seconds: 1 }];
 
 /// The parameters of a simulation.
 #[derive(Clone, Copy, Debug)]
@@ -77,6 +82,8 @@ pub(crate) struct Shared {
     pub(crate) trace: Trace,
     pub(crate) store: Arc<MemStore>,
     pub(crate) endpoints: usize,
+    /// The rate limit of each endpoint.
+    rates: Vec<Option<RateLimit>>,
     /// Whether faults are injected.
     pub(crate) faults: bool,
     /// The planned behaviour of each job, by number.
@@ -287,6 +294,7 @@ async fn live(plan: Plan) -> Outcome {
             steered: &shared.steered.lock().expect("one thread").clone(),
         },
         endpoints: shared.endpoints,
+        rates: &shared.rates,
         jumps: &shared.jumps.lock().expect("one thread").clone(),
         faults: plan.faults,
     };
@@ -312,8 +320,10 @@ fn build(plan: Plan) -> Shared {
     let store = Arc::new(MemStore::new(Ids::seeded(rng.next()), clock));
     store.put_application(ENVIRONMENT, APPLICATION);
     let endpoints = 1 + rng.below(3);
-    for number in 0..endpoints {
-        store.put_endpoint(ENVIRONMENT, endpoint(number));
+    let rate = |_| rng.once_in(3).then(|| *rng.pick(&RATES));
+    let rates: Vec<Option<RateLimit>> = (0..endpoints).map(rate).collect();
+    for (number, rate) in rates.iter().enumerate() {
+        store.put_endpoint(ENVIRONMENT, endpoint(number, *rate));
     }
     let odds = if plan.faults { (*rng.pick(&[0, 20, 100]), *rng.pick(&[0, 3, 10])) } else { (0, 0) };
     let poisoned = plan.faults && rng.once_in(4);
@@ -323,6 +333,7 @@ fn build(plan: Plan) -> Shared {
         trace,
         store,
         endpoints,
+        rates,
         faults: plan.faults,
         fates,
         poisoned,
@@ -347,7 +358,8 @@ fn endpoint_id(number: usize) -> EndpointId {
     EndpointId(Id::from_bytes(id))
 }
 
-fn endpoint(number: usize) -> Endpoint {
+fn endpoint(number: usize, rate: Option<RateLimit>) -> Endpoint {
+    let policy = rate.map(|rate| Arc::new(Settings { rate: Some(Switch::On(rate)), ..Settings::default() }));
     Endpoint {
         id: endpoint_id(number),
         application: APPLICATION,
@@ -359,10 +371,11 @@ fn endpoint(number: usize) -> Endpoint {
         channels: None,
         headers: Default::default(),
         throttle_rate: None,
-        policy: None,
+        policy,
         inherited: None,
         auth: None,
         failing: None,
+        chat: None,
         filter: None,
         metadata: Default::default(),
         version: 1,

@@ -1,5 +1,5 @@
--- Find the permissions of an active API key. Index: api_key (hash).
-select environment
+-- Find an API key that is not revoked. Index: api_key (hash).
+select {KeyRecord}
 from api_key
 where hash = :hash
     and revoked_at is null;

@@ -38,7 +38,7 @@ known (endpoint) as materialized (
     from latest
 )
 select
-    {message: Message; payload = null}, {endpoint: Endpoint}, endpoint.deleted_at, lane.hold_until,
+    {message: Message; payload = null}, {endpoint: Endpoint}, endpoint.deleted_at, lane.hold_until, lane.hold_kind,
     {open: Task}, open.state, open.owner, max(coalesce(open.leased_at, open.due_at), open.due_at),
     {latest: LastAttempt}
 from known

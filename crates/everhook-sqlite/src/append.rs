@@ -9,9 +9,10 @@ use std::sync::Arc;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::fair::{GroupId, GroupedLane};
 use everhook_core::fanout;
-use everhook_core::id::{ApplicationId, EnvironmentId, LaneId};
+use everhook_core::id::{ApplicationId, EnvironmentId, Id, LaneId};
 use everhook_core::message::Message;
 use everhook_core::name::Name;
+use everhook_core::resource::environment_policy_id;
 use everhook_core::scope::AppScope;
 use everhook_core::task::{Task, TaskState};
 use everhook_store::append::{PlannedTask, accepted, judge, kept_by_suppressed, plan, plan_polled};
@@ -39,8 +40,9 @@ const FIND_LANE: &str = include_str!("../queries/find_lane.sql");
 
 statement! {
     pub(crate) FindGroupVersion = "find_group_version" { environment: EnvironmentId, id: ApplicationId } -> Option<i64>;
-    ListEndpointApplication = "list_endpoint_application" { environment: EnvironmentId, application: ApplicationId }
-        -> Vec<(Endpoint, Option<String>)>;
+    ListEndpointApplication = "list_endpoint_application" {
+        environment: EnvironmentId, application: ApplicationId, policy: Id,
+    } -> Vec<(Endpoint, Option<String>, Option<String>)>;
 }
 
 /// Appends messages; one answer for each.
@@ -213,8 +215,8 @@ impl AppendBatch<'_> {
         let message = Arc::new(Message { created_at: tx.now, ..message });
         write_message_with(&mut self.append_message, tx, environment, &message)?;
         let (mut fault, group) = (None, GroupId { environment, id: message.application.0 });
-        let planned = plan(environment, &message, endpoints, tx.ids, tx.now, addressing, |lane| {
-            self.take_slot(GroupedLane { group, lane }).unwrap_or_else(|failed| {
+        let planned = plan(environment, &message, endpoints, tx.ids, tx.now, addressing, |endpoint| {
+            self.take_slot(GroupedLane { group, lane: endpoint.id.lane() }, endpoint).unwrap_or_else(|failed| {
                 fault = Some(failed);
                 None
             })
@@ -244,7 +246,7 @@ impl AppendBatch<'_> {
     }
 
     /// Reserves a slot of this node, if the task overtakes no other in its lane.
-    fn take_slot(&mut self, grouped: GroupedLane) -> Result<Option<Slot>, Fault> {
+    fn take_slot(&mut self, grouped: GroupedLane, endpoint: &Endpoint) -> Result<Option<Slot>, Fault> {
         let Some(fast) = &self.fast else { return Ok(None) };
         let (environment, lane) = (grouped.group.environment, grouped.lane);
         let state = match self.lanes.get(&(environment, lane)) {
@@ -258,7 +260,7 @@ impl AppendBatch<'_> {
         if state != BatchLane::Free {
             return Ok(None);
         }
-        let slot = Slot::reserve(&fast.slots, grouped);
+        let slot = fast.reserve(grouped, endpoint);
         if slot.is_none() {
             // This task waits, so every later task of the batch must wait behind it.
             self.lanes.insert((environment, lane), BatchLane::Busy);
@@ -307,8 +309,9 @@ pub(crate) fn has_subscriber(
     channels: &[Name],
 ) -> Result<bool, Fault> {
     let AppScope { environment, application } = scope;
-    let endpoints = run(conn, ListEndpointApplication { environment, application })?;
-    Ok(endpoints.iter().any(|(endpoint, _)| fanout::wants(endpoint, event_type, channels)))
+    let policy = environment_policy_id();
+    let endpoints = run(conn, ListEndpointApplication { environment, application, policy })?;
+    Ok(endpoints.iter().any(|(endpoint, ..)| fanout::wants(endpoint, event_type, channels)))
 }
 
 /// Returns the endpoints of an application, from the cache if its version is current; none if it does not exist.
@@ -322,9 +325,11 @@ pub(crate) fn read_endpoints(
     if let Some(known) = tx.cache.get(environment, application, version) {
         return Ok(Some(known));
     }
-    let endpoints = run(tx.conn, ListEndpointApplication { environment, application })?;
-    let inherited = endpoints.first().and_then(|(_, spec)| encoding::inherited(spec.as_deref()?));
-    let endpoints = endpoints.into_iter().map(|(endpoint, _)| endpoint).collect();
+    let policy = environment_policy_id();
+    let endpoints = run(tx.conn, ListEndpointApplication { environment, application, policy })?;
+    let specs = endpoints.first();
+    let inherited = specs.and_then(|(_, spec, outer)| encoding::inherited(spec.as_deref(), outer.as_deref()));
+    let endpoints = endpoints.into_iter().map(|(endpoint, ..)| endpoint).collect();
     let endpoints = Arc::new(EndpointSet::new(version, inherited, endpoints));
     tx.cache.put(environment, application, Arc::clone(&endpoints));
     Ok(Some(endpoints))

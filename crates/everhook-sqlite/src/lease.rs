@@ -14,6 +14,7 @@ use everhook_core::job::{Job, kind_hash};
 use everhook_core::lane::{Given, LanePosition, LaneState, Turn, turn};
 use everhook_core::limits::{APPEND_BATCH_BYTES_MAX, KIND_SCAN_MAX, LEASE_LANES_MAX, LEASE_SCAN_MAX};
 use everhook_core::message::Message;
+use everhook_core::policy::RateLimit;
 use everhook_core::task::{Task, TaskKind};
 use everhook_core::time::Timestamp;
 use everhook_store::capacity::PlannedSlots;
@@ -33,6 +34,7 @@ const NEXT_TASK: &str = include_str!("../queries/next_task.sql");
 const LEASE_TASK: &str = include_str!("../queries/lease_task.sql");
 const RECOMPUTE_LANE_DUE: &str = include_str!("../queries/recompute_lane_due.sql");
 const MARK_LANE_EMPTY: &str = include_str!("../queries/mark_lane_empty.sql");
+const BOOK_LANE: &str = include_str!("../queries/book_lane.sql");
 const FIND_MESSAGE: &str = include_str!("../queries/find_message.sql");
 pub(crate) const FIND_JOB_RECORD: &str = include_str!("../queries/find_job_record.sql");
 
@@ -79,6 +81,7 @@ struct ReadyLane {
     application: Option<ApplicationId>,
     state: LaneState,
     ready_at: Timestamp,
+    hold_until: Timestamp,
 }
 
 impl ReadyLane {
@@ -102,6 +105,7 @@ fn read_lane(row: &Row<'_>, feed: usize) -> Result<ReadyLane, Fault> {
         application: record.optional_id(2, "application")?.map(ApplicationId),
         state: record.variant(3, "state", LaneState::from_db)?,
         ready_at: record.time(4, "ready_at")?,
+        hold_until: record.time(5, "hold_until")?,
     })
 }
 
@@ -205,7 +209,9 @@ impl<'t> Taking<'t> {
                     return Ok(false);
                 }
                 (last, scanned) = (Some(lane.position()), scanned + 1);
-                if !self.full_groups.contains(&lane.grouped().group) && self.lane_room(open, lane.id)? > 0 {
+                let is_passed =
+                    self.ask.paused.contains(&lane.environment) || self.full_groups.contains(&lane.grouped().group);
+                if !is_passed && self.lane_room(open, lane.id)? > 0 {
                     ready.push(lane);
                 }
                 Ok(true)
@@ -242,19 +248,26 @@ impl<'t> Taking<'t> {
         let open = &self.feeds[lane.feed];
         let planned = self.planned.as_ref().map_or(usize::MAX, |planned| planned.room(lane.id));
         let room = self.lane_room(open, lane.id)?.min(open.allowance.room()).min(self.limit).min(planned);
-        let asked = room.min(open.allowance.left()).min(self.limit - self.tasks.len());
-        if asked == 0 || self.is_full() {
+        let left = open.allowance.left().min(self.limit - self.tasks.len());
+        if room.min(left) == 0 || self.is_full() {
             return Ok(());
         }
+        let rate = self.rate(lane)?;
+        let room = room.min(rate.map_or(usize::MAX, |rate| rate.permits(lane.hold_until, self.tx.now)));
+        let asked = room.min(left);
         let Scan { gave, is_foreign, is_cut_off } = self.scan(lane, asked)?;
         let asked = if is_cut_off { gave } else { asked };
         let (environment, id, now) = (lane.environment.0, lane.id.as_bytes(), self.tx.now.as_micros());
         let to_back = || self.tx.conn.prepare_cached(MARK_LANE_EMPTY)?.execute(params![environment, id, now]);
+        let until = rate.filter(|_| gave > 0).map(|rate| rate.hold(lane.hold_until, self.tx.now, gave));
+        if let Some(until) = until {
+            self.tx.conn.prepare_cached(BOOK_LANE)?.execute(params![environment, id, until.as_micros()])?;
+        }
         match turn(Given { room, asked, gave, is_foreign }) {
             Turn::Keep | Turn::Stay { .. } => {}
             Turn::Back => {
                 to_back()?;
-                self.has_more = true;
+                self.has_more |= until.is_none_or(|until| until <= self.tx.now);
             }
             Turn::Delay => {
                 to_back()?;
@@ -266,6 +279,14 @@ impl<'t> Taking<'t> {
             }
         }
         Ok(())
+    }
+
+    /// Returns the rate limit of the lane's endpoint.
+    fn rate(&mut self, lane: &ReadyLane) -> Result<Option<RateLimit>, Fault> {
+        let Some(application) = lane.application.filter(|_| lane.state != LaneState::Closing) else { return Ok(None) };
+        let set = self.applications.endpoints(self.tx, lane.environment, application)?;
+        let endpoint = set.as_ref().and_then(|set| set.find(EndpointId(lane.id.0)));
+        Ok(endpoint.and_then(|endpoint| endpoint.rate()))
     }
 
     fn scan(&mut self, lane: &ReadyLane, asked: usize) -> Result<Scan, Fault> {

@@ -41,6 +41,9 @@ const MIGRATIONS: &[Migration] = migrations! {
     9 "0009_egress" compatible from 3;
     10 "0010_traffic" compatible from 3;
     11 "0011_failure_marks" compatible from 3;
+    13 "0013_hold_kind" compatible from 3;
+    14 "0014_paused_groups" compatible from 3;
+    15 "0015_key_scopes" compatible from 3;
 };
 
 const CREATE_SCHEMA_VERSION: &str = "create table if not exists schema_version (

@@ -246,8 +246,7 @@ impl Store for SqliteStore {
     }
 
     async fn change_key(&self, id: KeyId, change: KeyChange) -> Result<bool, StoreError> {
-        let KeyChange::Revoke = change;
-        self.change(Op::ChangeKey, move |tx| environment::revoke_key(tx, id)).await
+        self.change(Op::ChangeKey, move |tx| environment::change_key(tx, id, change)).await
     }
 
     async fn set_egress_pause(&self, reason: Option<String>) -> Result<(), StoreError> {

@@ -26,6 +26,7 @@ pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<
         },
         FindPortalSettings(q) => resource::find(conn, q.scope.environment, &ResourcePlace::portal_settings())?,
         EnvironmentPolicies(_) => environment::list_policies(conn)?,
+        PausedGroups(_) => environment::list_paused_groups(conn)?,
         Keys(_) => environment::list_keys(conn)?,
         FindKey(q) => environment::find_key(conn, &q.hash)?,
         FindEgressPause(_) => egress::find(conn)?,

@@ -18,7 +18,7 @@ use everhook_store::catalog::{ArchivedTypes, Created, Having, Locator, Order, Re
 use everhook_store::dedup::DedupKey;
 use everhook_store::made::{Made, WithMade};
 use everhook_store::piece::{IdRange, Piece, names_beyond};
-use everhook_store::resource::encoding::{ARCHIVED, Columns, keep_unknown};
+use everhook_store::resource::encoding::{ARCHIVED, Columns, changes_rate, keep_unknown};
 use everhook_store::resource::{ChangedResource, NewResource, Parent, Record, Resource, ResourceKey, ResourcePlace};
 use everhook_store::schedule::ScheduleRecord;
 use everhook_store::sql::rows::{FiringRow, ResourceRow};
@@ -211,7 +211,7 @@ fn replace_unreported(
 fn write(tx: &Tx<'_>, environment: EnvironmentId, mut columns: Columns) -> Result<Replaced<ResourceRow>, Fault> {
     let Columns { kind, parent, id, revision, .. } = columns;
     let found = run(tx.conn, FindResource { environment, kind, parent, id })?.map(|(row, _)| row);
-    let written = match found.filter(|row| row.deleted_at.is_none()) {
+    let (written, old) = match found.filter(|row| row.deleted_at.is_none()) {
         Some(old) if old.revision == revision => {
             let holder = match &columns.name {
                 Some(name) => run(tx.conn, FindResourceName { environment, kind, parent, name })?,
@@ -222,14 +222,18 @@ fn write(tx: &Tx<'_>, environment: EnvironmentId, mut columns: Columns) -> Resul
             }
             columns.spec = keep_unknown(columns.spec, &old.spec);
             columns.info = keep_unknown(columns.info, &old.info);
-            run(tx.conn, ReplaceResource { fields: fields_of(tx, environment, &columns), revision })?
+            let written = run(tx.conn, ReplaceResource { fields: fields_of(tx, environment, &columns), revision })?;
+            (written, Some(old.spec))
         }
         // Some kinds can be replaced without a row: they exist without configuration.
         None if kind.exists_by_default() && revision == 0 => {
-            run(tx.conn, CreateResource { fields: fields_of(tx, environment, &columns) })?
+            (run(tx.conn, CreateResource { fields: fields_of(tx, environment, &columns) })?, None)
         }
-        _ => None,
+        _ => (None, None),
     };
+    if written.is_some() && changes_rate(old.as_deref(), &columns.spec) {
+        projection::release_rates(tx, environment, &columns)?;
+    }
     Ok(written.map_or(Replaced::Stale, Replaced::Done))
 }
 

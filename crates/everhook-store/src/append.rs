@@ -67,7 +67,7 @@ pub fn plan(
     ids: &Ids,
     now: Timestamp,
     Addressing { audience, deliver_at }: Addressing,
-    mut take_slot: impl FnMut(LaneId) -> Option<Slot>,
+    mut take_slot: impl FnMut(&Endpoint) -> Option<Slot>,
 ) -> Vec<PlannedTask> {
     let due_at = deliver_at.map_or(now, |at| at.max(now));
     receivers(&Facts::of(message), endpoints, audience)
@@ -77,7 +77,7 @@ pub fn plan(
             let lane = endpoint.id.lane();
             // A delivery that is not due yet waits like a retry: it takes no slot, and no other delivery waits behind
             // it.
-            let slot = if due_at > now { None } else { take_slot(lane) };
+            let slot = if due_at > now { None } else { take_slot(&endpoint) };
             let key = TaskKey { environment, subject: message.id.0, id: TaskId(ids.next(now)) };
             let task = Task { epoch: u32::from(slot.is_some()), ..new_delivery(key, lane, Trigger::Scheduled, due_at) };
             PlannedTask { task, endpoint, slot }

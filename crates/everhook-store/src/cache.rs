@@ -35,7 +35,8 @@ impl EndpointSet {
     /// Builds a set from endpoints in any order, which inherit the settings of their application.
     pub fn new(version: i64, inherited: Option<Arc<Settings>>, mut endpoints: Vec<Endpoint>) -> EndpointSet {
         endpoints.sort_by_key(|endpoint| endpoint.id);
-        endpoints.iter_mut().for_each(|endpoint| endpoint.inherited.clone_from(&inherited));
+        let endpoints: Vec<Endpoint> =
+            endpoints.into_iter().map(|endpoint| endpoint.inheriting(inherited.clone())).collect();
         let bytes = endpoints.iter().map(size).sum();
         let has_polled = endpoints.iter().any(Endpoint::is_polled);
         EndpointSet { version, endpoints: endpoints.into_iter().map(Arc::new).collect(), has_polled, bytes }
@@ -62,6 +63,7 @@ fn size(endpoint: &Endpoint) -> usize {
         + headers.sum::<usize>()
         + endpoint.auth.as_ref().map_or(0, |auth| auth.bytes())
         + endpoint.policy.as_ref().map_or(0, |_| size_of::<Settings>())
+        + endpoint.chat.as_ref().map_or(0, |chat| chat.size())
 }
 
 #[derive(Debug, Default)]

@@ -3,9 +3,10 @@
 //! A change is a compare-and-set by revision: read, change, replace, and read again on `Stale`. Two concurrent changes
 //! therefore never undo each other, and the rules of a change stay in one place above the stores.
 
-use everhook_core::api_key::{ApiKeyHash, KeyScope};
+use everhook_core::api_key::{ApiKeyHash, KeyAccess};
 use everhook_core::id::{Id, KeyId, TokenKeyId};
 use everhook_core::name::Name;
+use everhook_core::time::Timestamp;
 use everhook_core::token::TokenSecret;
 
 /// The name of an object in a request: Everhook's id, or the uid that the user gave it.
@@ -95,6 +96,8 @@ impl<T> Replaced<T> {
 pub enum KeyChange {
     /// Disables the key for ever.
     Revoke,
+    /// Notes that the key was used now.
+    Use,
 }
 
 /// An API key to store. Only its hash is stored.
@@ -104,7 +107,9 @@ pub struct NewKey {
     pub hash: ApiKeyHash,
     /// The first characters, by which a user recognises the key.
     pub hint: String,
-    pub scope: KeyScope,
+    pub name: String,
+    pub access: KeyAccess,
+    pub expires_at: Option<Timestamp>,
 }
 
 /// A key that signs application tokens, to store.

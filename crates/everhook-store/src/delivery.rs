@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use everhook_core::delivery::{
-    self, DeliveryFacts, DeliveryKey, DeliveryState, DeliveryTrace, EndpointPresence, Reason,
+    self, DeliveryFacts, DeliveryKey, DeliveryState, DeliveryTrace, ENDPOINT_DELETED, EndpointPresence, OuterPauses,
+    Reason,
 };
 use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{ApplicationId, AttemptId, EndpointId, Id, MessageId, TaskId};
+use everhook_core::lane::HoldKind;
 use everhook_core::lifecycle::EndState;
 use everhook_core::limits::{ATTEMPT_SKEW_MAX, ID_SKEW_MAX, PAGE_BYTES_MAX};
 use everhook_core::message::Message;
@@ -50,6 +52,8 @@ pub struct DeliveryFilter {
     /// Of messages accepted at this time or later.
     pub after: Option<Timestamp>,
     pub content: Content,
+    /// The pauses that hold deliveries, beside those of their endpoints.
+    pub pauses: OuterPauses,
     pub slice: Slice<DeliveryKey>,
     /// The most messages that are visited.
     pub scan: usize,
@@ -87,6 +91,7 @@ impl DeliveryFilter {
             before: None,
             after: None,
             content: Content::WithoutPayload,
+            pauses: OuterPauses::default(),
             slice,
             scan,
         }
@@ -154,6 +159,7 @@ pub struct DeliveryRecord {
     pub last: Option<LastAttempt>,
     /// The lane starts no task before this time.
     pub hold_until: Option<Timestamp>,
+    pub hold_kind: HoldKind,
 }
 
 /// The newest attempt of a delivery.
@@ -179,6 +185,7 @@ pub struct DeliveryRow {
     pub endpoint: Endpoint,
     pub deleted_at: Option<Timestamp>,
     pub hold_until: Option<Timestamp>,
+    pub hold_kind: Option<HoldKind>,
     pub open: Option<OpenTask>,
     pub last: Option<LastAttempt>,
 }
@@ -196,8 +203,18 @@ impl DeliveryRecord {
             (None, None) => return None,
         };
         let state = delivery::state(trace, presence);
-        let DeliveryRow { message, endpoint, last, hold_until, .. } = row;
-        Some(DeliveryRecord { message, endpoint, presence, state, open, last, hold_until })
+        let DeliveryRow { message, endpoint, last, hold_until, hold_kind, .. } = row;
+        let hold_kind = hold_kind.unwrap_or_default();
+        Some(DeliveryRecord { message, endpoint, presence, state, open, last, hold_until, hold_kind })
+    }
+
+    /// Holds a waiting delivery under a pause of its application or environment.
+    fn under(mut self, pauses: &OuterPauses) -> DeliveryRecord {
+        self.presence = self.presence.under(self.message.application, pauses);
+        if let Some(open) = self.open {
+            self.state = delivery::state(DeliveryTrace::Open(open.state), self.presence);
+        }
+        self
     }
 
     pub fn key(&self) -> DeliveryKey {
@@ -214,8 +231,10 @@ impl DeliveryRecord {
             due_at: task.map(|task| task.due_at),
             leased_at: self.open.and_then(|open| open.holder).map(|holder| holder.since),
             hold_until: self.hold_until,
+            hold_kind: self.hold_kind,
             cancel: task.is_some_and(|task| task.cancel),
             last: self.last.as_ref().filter(of_this_life).map(|last| last.class),
+            ended_by_deletion: self.last.as_ref().is_some_and(|last| last.note == ENDPOINT_DELETED.as_bytes()),
         };
         delivery::reason(&facts, now)
     }
@@ -260,7 +279,8 @@ impl<'f> Listing<'f> {
         let limit = self.step().map_or(0, |(_, limit)| limit);
         self.visited += read;
         self.has_ended = read < limit || matches!(self.filter.visited(), Visited::One(_));
-        let mut found: Vec<_> = found.into_iter().filter(|record| self.filter.accepts(record)).collect();
+        let found = found.into_iter().map(|record| record.under(&self.filter.pauses));
+        let mut found: Vec<_> = found.filter(|record| self.filter.accepts(record)).collect();
         found.sort_by_key(DeliveryRecord::key);
         if self.filter.slice.order == Order::Descending {
             found.reverse();

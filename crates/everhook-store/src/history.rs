@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use everhook_core::delivery::DeliveryState;
+use everhook_core::delivery::{DeliveryState, EndpointPresence, OuterPauses};
 use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{ApplicationId, AttemptId, EndpointId, MessageId};
 use everhook_core::lifecycle::EndState;
@@ -156,6 +156,18 @@ pub struct Destination {
     pub state: DeliveryState,
     /// The time of the next attempt, if the delivery waits for one.
     pub next_attempt: Option<Timestamp>,
+}
+
+impl Destination {
+    /// Holds a waiting delivery under a pause of its application or environment.
+    #[must_use]
+    pub fn under(self, pauses: &OuterPauses) -> Destination {
+        let presence = EndpointPresence::Enabled.under(self.endpoint.application, pauses);
+        if self.state != DeliveryState::Pending || presence == EndpointPresence::Enabled {
+            return self;
+        }
+        Destination { state: DeliveryState::Held, next_attempt: None, ..self }
+    }
 }
 
 /// A request for one more attempt.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use everhook_core::endpoint::Endpoint;
-use everhook_core::fair::GroupId;
+use everhook_core::fair::{GroupId, GroupedLane};
 use everhook_core::fanout::Audience;
 use everhook_core::id::{AttemptId, BatchId, EnvironmentId, LaneId, MessageId, SessionId};
 use everhook_core::job::Job;
@@ -130,6 +130,13 @@ pub struct FastPath {
     pub session: SessionId,
     /// Reserves one slot per task, so that the node never holds more than it can run.
     pub slots: Arc<dyn Capacity>,
+}
+
+impl FastPath {
+    /// Reserves a slot for a delivery. Deliveries of an endpoint with a rate limit get none: the lease counts them.
+    pub fn reserve(&self, lane: GroupedLane, endpoint: &Endpoint) -> Option<Slot> {
+        if endpoint.rate().is_some() { None } else { Slot::reserve(&self.slots, lane) }
+    }
 }
 
 /// The result of appending one message.
@@ -272,6 +279,8 @@ pub struct LeaseAsk {
     pub slots: Option<LeaseCapacity>,
     /// Lane groups that the node would refuse. Their lanes are skipped.
     pub full_groups: Vec<GroupId>,
+    /// Paused environments. Their lanes of deliveries are skipped.
+    pub paused: Vec<EnvironmentId>,
     /// The position after which to look for ready lanes of deliveries; none for those that have been ready longest.
     pub after: Option<LanePosition>,
     /// Only jobs of these kinds; empty means all.
@@ -306,6 +315,7 @@ impl LeaseAsk {
             per_lane: usize::MAX,
             slots: None,
             full_groups: Vec::new(),
+            paused: Vec::new(),
             after: None,
             kinds: Vec::new(),
             watched: false,

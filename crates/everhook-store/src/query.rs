@@ -9,14 +9,14 @@
 
 use std::time::Duration;
 
-use everhook_core::api_key::{ApiKeyHash, KeyRecord, KeyScope};
+use everhook_core::api_key::{ApiKeyHash, KeyRecord};
 use everhook_core::application::{Application, Environment, EnvironmentPolicy};
 use everhook_core::delivery::DeliveryKey;
 use everhook_core::egress::EgressPause;
 use everhook_core::endpoint::{Endpoint, EndpointKey};
 use everhook_core::event_type::EventType;
 use everhook_core::id::{
-    ApplicationId, AttemptId, BatchId, EndpointId, EnvironmentId, IntegrationId, JobId, MessageId, ScheduleId,
+    ApplicationId, AttemptId, BatchId, EndpointId, EnvironmentId, Id, IntegrationId, JobId, MessageId, ScheduleId,
     SessionId,
 };
 use everhook_core::integration::Integration;
@@ -162,10 +162,12 @@ queries! {
     lookup EnvironmentPolicies {} -> Vec<(EnvironmentId, EnvironmentPolicy)>;
     /// The look of the portals of an environment; none until it is set.
     lookup FindPortalSettings { scope: Scope } -> Option<PortalSettings>;
+    /// Lists the paused applications and queues of all environments, by the ids of their lane groups.
+    lookup PausedGroups {} -> Vec<(EnvironmentId, Id)>;
     /// Every API key, even a revoked one, oldest first.
     lookup Keys {} -> Vec<KeyRecord>;
-    /// The permissions of an API key; none if it is unknown or revoked.
-    lookup FindKey { hash: ApiKeyHash } -> Option<KeyScope>;
+    /// An API key; none if it is unknown or revoked. The caller checks its expiry.
+    lookup FindKey { hash: ApiKeyHash } -> Option<KeyRecord>;
     /// The keys that sign application tokens, newest first.
     lookup TokenKeys {} -> Vec<TokenKey>;
     /// The time at which an application token ends before it expires; none if no record ends it.

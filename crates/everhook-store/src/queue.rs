@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use everhook_core::application::Application;
 use everhook_core::id::EnvironmentId;
 use everhook_core::lane::Limits;
 use everhook_core::name::Name;
@@ -64,6 +65,12 @@ impl LaneGroup {
     pub fn of(queue: &Queue) -> LaneGroup {
         let Queue { state, limit, key_limit: lane_limit, rate, .. } = *queue;
         LaneGroup { state, limit, lane_limit, rate, pushes: queue.target.is_some(), ..LaneGroup::OPEN }
+    }
+
+    /// The group of an application.
+    pub fn of_application(application: &Application) -> LaneGroup {
+        let state = if application.is_paused() { QueueState::Paused } else { QueueState::Open };
+        LaneGroup { state, ..LaneGroup::OPEN }
     }
 
     /// The limits of its lanes.

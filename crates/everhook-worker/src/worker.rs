@@ -200,6 +200,7 @@ impl Worker {
             wakeups: true,
             jobs,
             retention: Ages::default(),
+            public_url: None,
         };
         let store = self.store;
         let (inner, ids) = (store.inner.clone(), store.ids.clone());

@@ -62,7 +62,7 @@ pub(crate) struct AppFields {
     /// Your own id of the application, usable in its place, or none.
     #[arg(long, value_name = "UID")]
     uid: Option<String>,
-    /// Messages per second, or none.
+    /// Deliveries per second of each endpoint, or none.
     #[arg(long, value_name = "COUNT")]
     throttle_rate: Option<String>,
     /// Metadata that Everhook stores and never interprets; repeatable. Replaces earlier metadata.

@@ -22,7 +22,7 @@ use crate::endpoint::EndpointCommand;
 use crate::event_type::EventTypeCommand;
 use crate::import::ImportCommand;
 use crate::job::JobCommand;
-use crate::keys::Wanted;
+use crate::key_command::KeyCommand;
 use crate::listen::ListenArgs;
 use crate::message::MessageCommand;
 use crate::nodes::NodeCommand;
@@ -276,39 +276,6 @@ struct Asked<C: Subcommand> {
 }
 
 #[derive(Debug, Subcommand)]
-enum KeyCommand {
-    /// Create a key and print it. The key is shown only once.
-    Create {
-        #[command(flatten)]
-        settings: SettingsArgs,
-        /// Environment of the key, created if it does not exist [default: default].
-        #[arg(long, value_name = "NAME", conflicts_with = "admin")]
-        environment: Option<String>,
-        /// Create an admin key, for routes that span environments.
-        #[arg(long)]
-        admin: bool,
-    },
-    /// Print a new key for EVERHOOK_BOOTSTRAP_KEY. An empty store accepts it as its first key.
-    Generate,
-    /// List the ids of all keys. The keys themselves are not stored.
-    List {
-        #[command(flatten)]
-        settings: SettingsArgs,
-        #[command(flatten)]
-        format: FormatArgs,
-    },
-    /// Revoke a key for ever. Every replica rejects it within seconds.
-    Revoke {
-        #[command(flatten)]
-        settings: SettingsArgs,
-        /// Id of the key, as `everhook key list` shows it.
-        id: String,
-        #[command(flatten)]
-        consent: Consent,
-    },
-}
-
-#[derive(Debug, Subcommand)]
 enum TokenCommand {
     /// Sign new application tokens with a new key. Tokens of the old key stay valid until they expire.
     RotateKey {
@@ -424,7 +391,10 @@ fn manual(folder: Option<PathBuf>) -> anyhow::Result<()> {
 }
 
 /// Sends a command to the chosen server and prints the answer.
-fn ask(client: &ClientArgs, command: impl AsyncFnOnce(&Remote) -> anyhow::Result<Answer>) -> anyhow::Result<()> {
+pub(crate) fn ask(
+    client: &ClientArgs,
+    command: impl AsyncFnOnce(&Remote) -> anyhow::Result<Answer>,
+) -> anyhow::Result<()> {
     let remote = client.remote()?;
     runtime()?.block_on(command(&remote))?.print(client.format.format())
 }
@@ -443,30 +413,6 @@ impl SettingsArgs {
         let logs = logging::init(&config)?;
         settings.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
         Ok((config, logs))
-    }
-}
-
-impl KeyCommand {
-    fn run(self) -> anyhow::Result<()> {
-        // Invalid arguments are reported before the store is opened.
-        match self {
-            KeyCommand::Generate => print(&format!("{}\n", keys::generate().expose())),
-            KeyCommand::Create { settings, environment, admin } => {
-                let wanted = Wanted::new(environment, admin)?;
-                let key = keys::generate();
-                beside(settings, async |opened| keys::keep(&*opened.store, &opened.ids, &key, &wanted).await)?;
-                print(&format!("{}\n", key.expose()))
-            }
-            KeyCommand::List { settings, format } => {
-                beside(settings, async |opened| keys::list(&*opened.store).await)?.print(format.format())
-            }
-            KeyCommand::Revoke { settings, id, consent } => {
-                let id = keys::handle(&id)?;
-                consent.to(&format!("revoke key {id} for ever"), None)?;
-                beside(settings, async |opened| keys::revoke(&*opened.store, id).await)?;
-                print(&format!("revoked {id}\n"))
-            }
-        }
     }
 }
 

@@ -48,7 +48,11 @@ pub(crate) struct Config {
     pub(crate) embed_origins: Vec<String>,
     /// Origins of pages that may call the API with application tokens; `*` for every origin.
     pub(crate) cors_origins: Vec<String>,
+    /// Further hosts of chat endpoints.
+    pub(crate) chat_hosts: Vec<String>,
     pub(crate) connections_per_address: usize,
+    /// Failed authentications per client address and minute; 0 for no limit.
+    pub(crate) auth_failures_per_minute: u32,
     pub(crate) role: Role,
     pub(crate) store: StoreConfig,
     /// How long a starting server waits for its database.
@@ -159,7 +163,9 @@ const KEYS: &[(&str, Kind)] = &[
     ("public_url", Kind::Text),
     ("embed_origins", Kind::Texts),
     ("cors_origins", Kind::Texts),
+    ("chat_hosts", Kind::Texts),
     ("connections_per_address", Kind::Number),
+    ("auth_failures_per_minute", Kind::Number),
     ("role", Kind::Text),
     ("data", Kind::Text),
     ("database", Kind::Url),

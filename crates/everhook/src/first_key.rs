@@ -111,8 +111,7 @@ async fn given(opened: &Opened, key: &ApiKey, is_empty: bool) -> anyhow::Result<
 }
 
 async fn keep(opened: &Opened, key: &ApiKey) -> anyhow::Result<()> {
-    let default = Wanted::Environment(keys::DEFAULT_ENVIRONMENT.to_owned());
-    keys::keep(&*opened.store, &opened.ids, key, &default).await
+    keys::keep(&*opened.store, &opened.ids, key, &Wanted::first()).await
 }
 
 fn file(config: &Config) -> anyhow::Result<PathBuf> {

@@ -1,39 +1,90 @@
-//! `everhook key`: create, list and revoke API keys. `everhook token`: rotate the key that signs application tokens.
+//! API keys in the store of this machine, for `everhook key`, and the rotation of `everhook token`.
+
+use std::time::Duration;
 
 use anyhow::Context;
-use everhook_core::api_key::{ApiKey, KeyScope};
+use everhook_core::api_key::{ApiKey, KeyAccess};
 use everhook_core::application::Environment;
-use everhook_core::id::{DEFAULT_ORG, KeyId, OrgId, TokenKeyId};
+use everhook_core::id::{ApplicationId, DEFAULT_ORG, EnvironmentId, KeyId, OrgId, TokenKeyId};
+use everhook_core::limits::TITLE_CHARS_MAX;
 use everhook_core::name::Name;
+use everhook_core::right::{ExtraRights, Grants, KeyScope};
+use everhook_core::scope::Scope;
 use everhook_core::token::{TokenKeyChange, TokenSecret};
-use everhook_store::catalog::{KeyChange, NewKey, NewTokenKey};
+use everhook_store::catalog::{KeyChange, Locator, NewKey, NewTokenKey};
 use everhook_store::ids::Ids;
 use everhook_store::query;
 use everhook_store::store::{Reads, Store};
 use serde_json::json;
 
 use crate::exit::{Exit, Failure, usage};
+use crate::key_command::{HEADS, row};
 use crate::output::Answer;
-use crate::table::{cells, time};
 
 /// Environment of keys that name none.
 pub(crate) const DEFAULT_ENVIRONMENT: &str = "default";
 
-pub(crate) enum Wanted {
-    Environment(String),
-    /// Grants the routes that span environments.
-    Admin,
+/// A key to create.
+pub(crate) struct Wanted {
+    name: String,
+    grants: Grants,
+    /// None for an admin key.
+    environment: Option<String>,
+    application: Option<String>,
+    expires_in: Option<Duration>,
+}
+
+/// The arguments of `key create`.
+#[derive(Default)]
+pub(crate) struct WantedText<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) scope: &'a str,
+    pub(crate) rights: Option<Vec<&'a str>>,
+    pub(crate) environment: Option<&'a str>,
+    pub(crate) application: Option<&'a str>,
+    pub(crate) expires_in: Option<Duration>,
 }
 
 impl Wanted {
-    /// Checks the flags of `key create`.
-    pub(crate) fn new(environment: Option<String>, admin: bool) -> anyhow::Result<Wanted> {
-        if admin {
-            return Ok(Wanted::Admin);
+    /// A key for all operations in the default environment.
+    pub(crate) fn first() -> Wanted {
+        Wanted {
+            name: "first key".to_owned(),
+            grants: Grants::of(KeyScope::Operate),
+            environment: Some(DEFAULT_ENVIRONMENT.to_owned()),
+            application: None,
+            expires_in: None,
         }
-        let name = environment.unwrap_or_else(|| DEFAULT_ENVIRONMENT.to_owned());
-        name.parse::<Name>().map_err(|error| usage(format!("invalid environment name {name:?}: {error}")))?;
-        Ok(Wanted::Environment(name))
+    }
+
+    /// Checks the arguments of `key create`.
+    pub(crate) fn new(text: WantedText<'_>) -> anyhow::Result<Wanted> {
+        let scope: KeyScope = text.scope.parse().map_err(|error| usage(format!("--scope {error}")))?;
+        let extra = match text.rights {
+            Some(names) => ExtraRights::of_request(scope, names).map_err(|error| usage(format!("--right {error}")))?,
+            None => scope.default_extra(),
+        };
+        if text.name.chars().count() > TITLE_CHARS_MAX {
+            return Err(usage(format!("--name must have at most {TITLE_CHARS_MAX} characters")));
+        }
+        let environment = match scope {
+            KeyScope::Admin if text.environment.is_some() || text.application.is_some() => {
+                return Err(usage("an admin key spans environments: leave out --environment and --application"));
+            }
+            KeyScope::Admin => None,
+            KeyScope::Operate | KeyScope::Write | KeyScope::Read => {
+                let name = text.environment.unwrap_or(DEFAULT_ENVIRONMENT).to_owned();
+                name.parse::<Name>().map_err(|error| usage(format!("invalid environment name {name:?}: {error}")))?;
+                Some(name)
+            }
+        };
+        Ok(Wanted {
+            name: text.name.to_owned(),
+            grants: Grants { scope, extra },
+            environment,
+            application: text.application.map(str::to_owned),
+            expires_in: text.expires_in,
+        })
     }
 }
 
@@ -45,12 +96,33 @@ pub(crate) fn generate() -> ApiKey {
 /// Stores a key. Creates its environment if it does not exist.
 pub(crate) async fn keep(store: &dyn Store, ids: &Ids, key: &ApiKey, wanted: &Wanted) -> anyhow::Result<()> {
     let now = store.now().await?;
-    let scope = match wanted {
-        Wanted::Admin => KeyScope::Admin,
-        Wanted::Environment(name) => KeyScope::Environment(environment(store, ids, name).await?.id),
+    let environment = match &wanted.environment {
+        Some(name) => Some(environment(store, ids, name).await?.id),
+        None => None,
     };
-    let new = NewKey { id: KeyId(ids.next(now)), hash: key.hash(), hint: key.hint(), scope };
-    store.create_key(new.clone()).await.context("could not store the key")
+    let application = match (environment, &wanted.application) {
+        (Some(environment), Some(text)) => Some(application(store, environment, text).await?),
+        _ => None,
+    };
+    let new = NewKey {
+        id: KeyId(ids.next(now)),
+        hash: key.hash(),
+        hint: key.hint(),
+        name: wanted.name.clone(),
+        access: KeyAccess { environment, application, grants: wanted.grants },
+        expires_at: wanted.expires_in.map(|span| now.plus(span)),
+    };
+    store.create_key(new).await.context("could not store the key")
+}
+
+async fn application(store: &dyn Store, environment: EnvironmentId, text: &str) -> anyhow::Result<ApplicationId> {
+    let missing = || Failure::error(Exit::NotFound, format!("application {text:?} not found"));
+    let locator = match text.parse() {
+        Ok(id) => Locator::Id(id),
+        Err(_) => Locator::Uid(text.parse().map_err(|_| missing())?),
+    };
+    let found = store.read(query::FindApplication { scope: Scope::of(environment), locator }).await?;
+    found.map(|application| application.id).ok_or_else(missing)
 }
 
 /// Returns the environment of this name. Creates it if it does not exist.
@@ -66,29 +138,25 @@ pub(crate) async fn environment(store: &dyn Store, ids: &Ids, name: &str) -> any
 }
 
 pub(crate) async fn list(store: &dyn Store) -> anyhow::Result<Answer> {
-    let environments = store.read(query::Environments {}).await?;
-    let name = |scope| match scope {
-        KeyScope::Admin => None,
-        KeyScope::Environment(id) => {
-            Some(environments.iter().find(|known| known.id == id).map_or_else(String::new, |known| known.name.clone()))
-        }
-    };
+    let (environments, now) = (store.read(query::Environments {}).await?, store.now().await?);
+    let name = |id| environments.iter().find(|known| known.id == id).map(|known| known.name.clone());
     let keys = store.read(query::Keys {}).await?;
     let note = "no keys yet: create one with `everhook key create`";
     let rows = keys.iter().map(|key| {
+        let grants = key.access.grants;
+        let state = match key.revoked_at {
+            Some(_) => "revoked",
+            None if key.is_active(now) => "active",
+            None => "expired",
+        };
         json!({
-            "id": key.id, "environment": name(key.scope), "admin": key.scope == KeyScope::Admin, "hint": key.hint,
-            "createdAt": key.created_at, "revokedAt": key.revoked_at,
+            "id": key.id, "name": key.name, "scope": grants.scope.name(), "rights": grants.names(),
+            "environment": key.access.environment.and_then(name), "applicationId": key.access.application,
+            "admin": grants.scope == KeyScope::Admin, "hint": key.hint, "state": state, "createdAt": key.created_at,
+            "expiresAt": key.expires_at, "lastUsedAt": key.last_used_at, "revokedAt": key.revoked_at,
         })
     });
-    Ok(Answer::list(rows.collect(), ["ID", "ENVIRONMENT", "KEY", "CREATED", "STATE"], |key| {
-        let [id, environment, hint] = cells(key, ["id", "environment", "hint"]);
-        let environment = if key["admin"] == true { "(admin)".to_owned() } else { environment };
-        let revoked = time(key, "revokedAt");
-        let state = if revoked.is_empty() { "active".to_owned() } else { format!("revoked {revoked}") };
-        [id, environment, hint, time(key, "createdAt"), state]
-    })
-    .note_if(keys.is_empty(), note))
+    Ok(Answer::list(rows.collect(), HEADS, row).note_if(keys.is_empty(), note))
 }
 
 pub(crate) fn handle(text: &str) -> anyhow::Result<KeyId> {

@@ -26,6 +26,7 @@ mod first_key;
 mod http_client;
 mod import;
 mod job;
+mod key_command;
 mod keys;
 mod listen;
 mod logging;

@@ -52,6 +52,11 @@ impl ClientArgs {
         self.url.is_some() || self.key.is_some() || self.context.is_some() || self.format.is_given()
     }
 
+    /// Whether the arguments name a server, or a key for one.
+    pub(crate) fn names_server(&self) -> bool {
+        self.url.is_some() || self.key.is_some() || self.context.is_some()
+    }
+
     /// Chooses the server and the key.
     pub(crate) fn remote(&self) -> anyhow::Result<Remote> {
         let environment = environment::remote();

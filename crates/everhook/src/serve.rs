@@ -81,6 +81,7 @@ pub(crate) async fn serve(mut config: Config, logs: &Logs, announce: Announce) -
         tls: tls.is_some(),
         embed_origins: config.embed_origins.clone(),
         cors_origins: config.cors_origins.clone(),
+        chat_hosts: config.chat_hosts.clone(),
         default_signature: config.default_signature,
         egress,
         version: VERSION,
@@ -88,6 +89,7 @@ pub(crate) async fn serve(mut config: Config, logs: &Logs, announce: Announce) -
         jobs: config.jobs.enabled,
         schedules: config.jobs.schedules,
         endpoints_max: ENDPOINTS_MAX,
+        auth_failures_per_minute: config.auth_failures_per_minute,
         delivery_timeout: config.timeout,
     };
     let router = router(Arc::clone(&node), api);
@@ -254,6 +256,7 @@ async fn start_node(config: &Config, opened: &Opened, egress: Egress, kept: usiz
         wakeups: config.wakeups,
         jobs: Some(config.jobs.clone()),
         retention: config.retention,
+        public_url: config.public_url.clone(),
     };
     let (store, ids) = (Arc::clone(&opened.store), Arc::clone(&opened.ids));
     Node::start(store, Some(sender), ids, Entropy::from_system(), node).await.context("could not start the node")

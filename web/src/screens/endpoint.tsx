@@ -20,6 +20,8 @@ import { isRange } from '../lib/time';
 import { toast, toastError } from '../ui/toast';
 import { useUrl } from '../url';
 import { Link } from '@tanstack/react-router';
+import { isChat, kindText } from '../lib/chat';
+import { ChatTab } from './endpoint/chat';
 import { Health } from './endpoint/health';
 import { EndpointDeliveries } from './endpoint/deliveries';
 import { Policy } from './endpoint/policy';
@@ -28,15 +30,23 @@ import { Secret } from './endpoint/secret';
 import { EndpointSettings } from './endpoint/settings';
 import { Test } from './endpoint/test';
 
-const tabs = [
-  ['health', 'Health', true],
-  ['deliveries', 'Deliveries', true],
-  ['recover', 'Recover', true],
-  ['policy', 'Policy', offers.policy],
-  ['settings', 'Settings', true],
-  ['secret', 'Secret', true],
-  ['test', 'Test', true],
-] as const;
+const kindOf = (endpoint: Endpoint): string | undefined => {
+  const { kind } = endpoint as { kind?: string | null };
+  return isChat(kind) ? kind : undefined;
+};
+
+/** A chat endpoint has a text in the place of a secret: platforms do not check signatures. */
+const tabsOf = (endpoint: Endpoint) =>
+  [
+    ['health', 'Health', true],
+    ['deliveries', 'Deliveries', true],
+    ['recover', 'Recover', true],
+    ['policy', 'Policy', offers.policy],
+    ['settings', 'Settings', true],
+    ['chat', 'Text', offers.chat && kindOf(endpoint) !== undefined],
+    ['secret', 'Secret', kindOf(endpoint) === undefined],
+    ['test', 'Test', true],
+  ] as const;
 
 export default function EndpointScreen() {
   const { app = '', ep = '', tab = 'health' } = useParams({ strict: false });
@@ -63,7 +73,7 @@ export default function EndpointScreen() {
         ) : (
           <>
             <Head app={app} endpoint={endpoint} />
-            <Tabs label="Endpoint" tabs={tabs.filter(([, , on]) => on).map(([key, label]) => ({ to: '/apps/$app/endpoints/$ep/$tab', params: { app, ep, tab: key }, label, active: key === tab }))} />
+            <Tabs label="Endpoint" tabs={tabsOf(endpoint).filter(([, , on]) => on).map(([key, label]) => ({ to: '/apps/$app/endpoints/$ep/$tab', params: { app, ep, tab: key }, label, active: key === tab }))} />
             <div className="pad stack">
               {endpoint.disabled && (
                 <Callout look="disabled" title="This endpoint is disabled. Nothing is sent to it.">
@@ -80,6 +90,7 @@ export default function EndpointScreen() {
               {tab === 'recover' && <Recover app={app} endpoint={endpoint} />}
               {tab === 'policy' && offers.policy && <Policy app={app} endpoint={endpoint} />}
               {tab === 'settings' && <EndpointSettings app={app} endpoint={endpoint} />}
+              {tab === 'chat' && kindOf(endpoint) && <ChatTab app={app} endpoint={endpoint} kind={kindOf(endpoint) ?? ''} />}
               {tab === 'secret' && <Secret app={app} endpoint={endpoint} />}
               {tab === 'test' && <Test app={app} endpoint={endpoint} />}
             </div>
@@ -147,6 +158,7 @@ function Head({ app, endpoint }: { app: string; endpoint: Endpoint }) {
               {name}
             </Link>
             <Id id={endpoint.id} />
+            {kindOf(endpoint) && <span>{kindText(kindOf(endpoint) ?? '')}</span>}
             {endpoint.description && <span>{endpoint.description}</span>}
             <Tags names={endpoint.eventTypes} />
             <Tags names={endpoint.channels} />

@@ -49,6 +49,11 @@ impl<K: Eq + Hash, V: Clone> Recent<K, V> {
         Ok(value)
     }
 
+    /// Whether the key was found since the last clear, however long ago.
+    pub(crate) fn knows(&self, key: &K) -> bool {
+        self.lock().entries.contains_key(key)
+    }
+
     pub(crate) fn clear(&self) {
         let mut cache = self.lock();
         cache.clears += 1;

@@ -35,7 +35,7 @@ const PATCHES: [Patch; 3] = [
     },
 ];
 
-/// Members that keep their description: they have no effect yet, or are older names.
+/// Members that keep their description, because it says more than the name.
 const DESCRIBED: [&str; 2] = ["rateLimit", "throttleRate"];
 
 /// Adds the schemas that routes refer to by name.

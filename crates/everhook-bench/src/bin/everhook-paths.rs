@@ -124,6 +124,7 @@ async fn engine(messages: usize) -> anyhow::Result<()> {
         wakeups: false,
         jobs: None,
         retention: Ages::default(),
+        public_url: None,
     };
     let ids = Arc::new(Ids::seeded(2));
     let (store, transport) = (Arc::new(store), Some(Arc::new(AnswersAtOnce) as Arc<dyn Transport>));
@@ -192,6 +193,7 @@ fn endpoint(now: Timestamp) -> Endpoint {
         inherited: None,
         auth: None,
         failing: None,
+        chat: None,
         filter: None,
         metadata: Default::default(),
         version: 1,

@@ -138,6 +138,11 @@ impl<'a> Levels<'a> {
         }
     }
 
+    /// Resolves the rate limit.
+    pub fn rate(self) -> Option<RateLimit> {
+        Pick { levels: self, event_type: None }.switch(|settings| settings.rate).or(None).value
+    }
+
     /// Returns the time of failures alone after which the endpoint is disabled; none for never.
     pub fn disable_after(self) -> Option<Duration> {
         Pick { levels: self, event_type: None }.disable_after().value

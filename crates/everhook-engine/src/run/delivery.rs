@@ -13,6 +13,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use everhook_chat::notice::Facts;
+use everhook_chat::post::post;
+use everhook_chat::reply::judge;
+use everhook_core::delivery::ENDPOINT_DELETED;
 use everhook_core::dispatch::health::Sign;
 use everhook_core::dispatch::{Event, LeaseCommand, StartOrder, Ticket};
 use everhook_core::endpoint::Endpoint;
@@ -21,6 +25,7 @@ use everhook_core::message::Message;
 use everhook_core::outcome::{Class, Outcome, Reply, SendFailure, classify, sign};
 use everhook_core::policy::effective::AttemptPolicy;
 use everhook_core::policy::legacy::{LegacySignature, SignedParts};
+use everhook_core::policy::rate::PERMIT_LIFE;
 use everhook_core::retry::RetryPolicy;
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
@@ -47,21 +52,33 @@ pub(crate) struct Deliverer {
 pub(crate) struct Delivery {
     leased: Leased,
     session: Arc<Session>,
+    /// The time on this node's clock at which the delivery was asked for.
+    asked: Duration,
+}
+
+/// A request to send.
+struct Outgoing {
+    request: Request,
+    /// A remark for the attempt.
+    note: Option<String>,
 }
 
 /// A request that was sent, or was about to be sent.
 struct SentRequest {
     /// The id in the header of the request.
     id: AttemptId,
+    /// The URL for people.
     url: String,
+    note: Option<String>,
     started_at: Timestamp,
     duration: Duration,
 }
 
 impl SentRequest {
     fn ended(self, outcome: Outcome, class: Class, status: u16, reply: Bytes) -> AttemptRecord {
-        let SentRequest { id, url, started_at, duration } = self;
+        let SentRequest { id, url, note, started_at, duration } = self;
         let id = Some(id);
+        let reply = noted(note, reply);
         AttemptRecord {
             id,
             outcome,
@@ -90,16 +107,24 @@ impl Source for Deliverer {
         if self.node.egress.is_closed() {
             return WorkGrant::default();
         }
-        let LeaseCommand { limit, free_by_lane, per_lane, full_groups, after } = ask;
-        let slots = Some(LeaseCapacity(self.node.deliveries.clone()));
-        let ask =
-            LeaseAsk { free_by_lane, per_lane, slots, full_groups, after, ..LeaseAsk::deliveries(session.id, limit) };
-        let mut work = WorkGrant::default();
+        let LeaseCommand { limit, free_by_lane, per_lane, mut full_groups, after } = ask;
+        let pauses = self.node.deliveries.pauses();
+        full_groups.extend(&pauses.groups);
+        let ask = LeaseAsk {
+            free_by_lane,
+            per_lane,
+            slots: Some(LeaseCapacity(self.node.deliveries.clone())),
+            full_groups,
+            paused: pauses.environments.iter().copied().collect(),
+            after,
+            ..LeaseAsk::deliveries(session.id, limit)
+        };
+        let (mut work, asked) = (WorkGrant::default(), self.node.clock.elapsed());
         match self.node.store.lease(ask).await {
             Ok(grant) => {
                 // The machine counts these slots, and each runner releases its own.
                 grant.slots.into_iter().for_each(Slot::keep);
-                let ticket = |leased| ticket(leased, session, StartOrder::AsLeased);
+                let ticket = |leased| ticket(leased, session, asked, StartOrder::AsLeased);
                 work.tickets = grant.tasks.into_iter().map(ticket).collect();
                 (work.next_ready, work.resume) = (grant.next_ready, grant.resume);
             }
@@ -124,7 +149,7 @@ impl Run for Deliverer {
     fn hand_back(&self, tickets: Vec<Ticket<Delivery>>) {
         let deliverer = self.clone();
         self.node.running.spawn(async move {
-            for Ticket { lane, task: Delivery { leased, session }, .. } in tickets {
+            for Ticket { lane, task: Delivery { leased, session, .. }, .. } in tickets {
                 let slot = deliverer.capacity().slot(lane);
                 deliverer.settle(leased.task, None, session, slot, AttemptEnd::HandedBack).await;
             }
@@ -140,8 +165,9 @@ impl Deliverer {
     /// Queues a delivery that was leased by its own append, and starts it when a slot is free.
     pub(crate) fn begin(&self, leased: Leased, slot: Slot, session: &Arc<Session>) {
         slot.keep();
-        let ticket = ticket(leased, session, StartOrder::Free);
-        self.report([Event::Committed(ticket)], self.node.clock.elapsed());
+        let now = self.node.clock.elapsed();
+        let ticket = ticket(leased, session, now, StartOrder::Free);
+        self.report([Event::Committed(ticket)], now);
     }
 
     async fn run(&self, ticket: Ticket<Delivery>, slot: Slot) {
@@ -162,10 +188,10 @@ impl Deliverer {
 
     /// Runs one leased delivery up to its settlement.
     async fn deliver(&self, delivery: Delivery, slot: Slot) {
-        let Delivery { leased, session } = delivery;
+        let Delivery { leased, session, asked } = delivery;
         let (task, started_at) = (leased.task, self.node.clock.now());
         // A panic must not leave the task leased for the rest of the session. It is settled like any other failure.
-        let attempt = AssertUnwindSafe(self.attempt(&leased, &session)).catch_unwind().await;
+        let attempt = AssertUnwindSafe(self.attempt(&leased, &session, asked)).catch_unwind().await;
         let end = attempt.unwrap_or_else(|_| Some(AttemptEnd::Attempted(panicked(&leased, started_at))));
         let (now, asks_for_rest) = (self.node.clock.elapsed(), end.as_ref().is_some_and(wants_rest));
         let sign = end.as_ref().map_or(Sign::Neutral, sign_of);
@@ -199,7 +225,7 @@ impl Deliverer {
         self.node.policies.of_attempt(environment, endpoint, &message.event_type, server)
     }
 
-    async fn attempt(&self, leased: &Leased, session: &Session) -> Option<AttemptEnd> {
+    async fn attempt(&self, leased: &Leased, session: &Session, asked: Duration) -> Option<AttemptEnd> {
         let started_at = self.node.clock.now();
         let target = leased.endpoint().zip(leased.message());
         let payload = |message: &Message| message.payload_at(started_at).cloned();
@@ -216,20 +242,21 @@ impl Deliverer {
         if self.node.interrupt.is_cancelled() || !self.node.sessions.may_send(session) {
             return if session.is_closed() { None } else { Some(AttemptEnd::HandedBack) };
         }
+        // A permit of a rate limit is for now. Used later, it would meet the permits of other nodes.
+        if self.node.clock.elapsed().saturating_sub(asked) > PERMIT_LIFE && endpoint.rate().is_some() {
+            return Some(AttemptEnd::HandedBack);
+        }
         let id = AttemptId(self.node.new_id());
         let policy = self.policy(leased);
-        let legacy = policy.as_ref().and_then(|policy| policy.legacy_signature.as_ref());
         let (number, span) = (leased.task.tries + 1, self.node.begin_span(message, id));
-        let headers = self.headers(endpoint, message, &body, (id, number), legacy);
-        let headers = headers.and_then(|headers| traced(headers, &span));
-        let patience = policy.as_ref().and_then(|policy| policy.timeout);
+        let outgoing = self.outgoing((endpoint, message), body, (id, number), (policy.as_ref(), &span));
         let begun = self.node.clock.elapsed();
-        let sent = match headers {
-            Ok(headers) => self.send(endpoint, headers, body, patience, session).await,
-            Err(failure) => Sent::Answered(Err(failure)),
+        let (sent, note) = match outgoing {
+            Ok(Outgoing { request, note }) => (self.send(request, session).await, note),
+            Err(failure) => (Sent::Answered(Err(failure)), None),
         };
         let duration = self.node.clock.elapsed().saturating_sub(begun);
-        let request = SentRequest { id, url: endpoint.url.clone(), started_at, duration };
+        let request = SentRequest { id, url: endpoint.shown_url(), note, started_at, duration };
         let end = match sent {
             Sent::SessionClosed => None,
             Sent::Paused => Some(AttemptEnd::HandedBack),
@@ -247,28 +274,20 @@ impl Deliverer {
     }
 
     /// Authenticates and sends a request.
-    async fn send(
-        &self,
-        endpoint: &Endpoint,
-        mut headers: HeaderMap,
-        body: Bytes,
-        patience: Option<Duration>,
-        session: &Session,
-    ) -> Sent {
-        let (node, auth) = (&self.node, endpoint.auth.clone());
+    async fn send(&self, mut request: Request, session: &Session) -> Sent {
+        let (node, auth) = (&self.node, request.auth.clone());
         let client = auth.as_ref().and_then(|auth| auth.oauth.as_ref());
         if let Some(client) = client {
             match node.oauth.authorization(node, client, session).await {
-                Ok(authorization) => drop(headers.insert(AUTHORIZATION, authorization)),
+                Ok(authorization) => drop(request.headers.insert(AUTHORIZATION, authorization)),
                 Err(sent) => return sent,
             }
         } else if let Some(basic) = auth.as_ref().and_then(|auth| auth.basic.as_ref()) {
             match header(basic.authorization()) {
-                Ok(authorization) => drop(headers.insert(AUTHORIZATION, authorization)),
+                Ok(authorization) => drop(request.headers.insert(AUTHORIZATION, authorization)),
                 Err(failure) => return Sent::Answered(Err(failure)),
             }
         }
-        let request = Request { url: endpoint.url.clone(), headers, body, patience, auth: auth.clone() };
         let sent = outbound::send(node, request, session).await;
         if let (Sent::Answered(Ok(Reply { status: 401, .. })), Some(client)) = (&sent, client) {
             node.oauth.forget(client);
@@ -280,13 +299,47 @@ impl Deliverer {
         let policy = self.policy(leased);
         let keeps_reply = policy.as_ref().is_none_or(|policy| policy.keep_replies);
         let finals = policy.map(|policy| policy.final_statuses).unwrap_or_default();
-        let (class, outcome) = classify(&answer, self.node.clock.now(), &finals);
+        let now = self.node.clock.now();
+        let chat = leased.endpoint().and_then(|endpoint| Some((endpoint.chat.as_ref()?.kind, &endpoint.url)));
+        let (class, outcome) = match chat {
+            Some((kind, url)) => {
+                let judged = judge(kind, url, &answer, now, &finals);
+                (judged.class, judged.outcome)
+            }
+            None => classify(&answer, now, &finals),
+        };
         let (status, reply) = match answer {
             Ok(reply) if !keeps_reply => (reply.status, Bytes::new()),
             Ok(reply) => (reply.status, reply.body),
             Err(failure) => (0, Bytes::from(failure.detail)),
         };
         request.ended(outcome, class, status, reply)
+    }
+
+    /// Builds the request: the payload with its signatures, or the message of a chat platform.
+    fn outgoing(
+        &self,
+        (endpoint, message): (&Endpoint, &Message),
+        body: Bytes,
+        attempt: (AttemptId, u32),
+        (policy, span): (Option<&AttemptPolicy>, &Attempting),
+    ) -> Result<Outgoing, SendFailure> {
+        let patience = policy.and_then(|policy| policy.timeout);
+        if let Some(chat) = &endpoint.chat {
+            let facts = Facts { message, payload: &body, public_url: self.node.config.public_url.as_deref() };
+            // Platforms compare the timestamp of a signature with their own clocks.
+            let now = self.node.clock.now().minus(self.node.store.ahead());
+            let post = post(chat, &endpoint.url, &facts, now);
+            let mut headers = own_headers(endpoint)?;
+            outbound::introduce(&self.node, &mut headers);
+            let failed = |failure| format!("the template failed, and the default text was sent ({failure})");
+            let request = Request { url: post.url, headers, body: post.body, patience, auth: None };
+            return Ok(Outgoing { request, note: post.failure.map(failed) });
+        }
+        let legacy = policy.and_then(|policy| policy.legacy_signature.as_ref());
+        let headers = traced(self.headers(endpoint, message, &body, attempt, legacy)?, span)?;
+        let (url, auth) = (endpoint.url.clone(), endpoint.auth.clone());
+        Ok(Outgoing { request: Request { url, headers, body, patience, auth }, note: None })
     }
 
     /// Builds the request headers. The endpoint's own headers come first, so that Everhook's headers replace them.
@@ -298,12 +351,7 @@ impl Deliverer {
         (attempt, number): (AttemptId, u32),
         legacy: Option<&LegacySignature>,
     ) -> Result<HeaderMap, SendFailure> {
-        let mut headers = HeaderMap::with_capacity(endpoint.headers.len() + 12);
-        for (name, value) in &endpoint.headers {
-            let bad = || internal(format!("endpoint header {name:?} is not a valid HTTP header: change it"));
-            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
-            headers.insert(name, HeaderValue::from_str(value).map_err(|_| bad())?);
-        }
+        let mut headers = own_headers(endpoint)?;
         let signed = Signed { id: message.id.to_string(), keys: &endpoint.keys, body, attempt, number };
         let signed_at = outbound::sign(&self.node, &mut headers, signed)?;
         if let Some(legacy) = legacy {
@@ -330,9 +378,27 @@ fn traced(mut headers: HeaderMap, span: &Attempting) -> Result<HeaderMap, SendFa
     Ok(headers)
 }
 
-fn ticket(leased: Leased, session: &Arc<Session>, order: StartOrder) -> Ticket<Delivery> {
+fn own_headers(endpoint: &Endpoint) -> Result<HeaderMap, SendFailure> {
+    let mut headers = HeaderMap::with_capacity(endpoint.headers.len() + 12);
+    for (name, value) in &endpoint.headers {
+        let bad = || internal(format!("endpoint header {name:?} is not a valid HTTP header: change it"));
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
+        headers.insert(name, HeaderValue::from_str(value).map_err(|_| bad())?);
+    }
+    Ok(headers)
+}
+
+/// Puts a remark before the reply that the attempt shows.
+fn noted(note: Option<String>, reply: Bytes) -> Bytes {
+    match note {
+        Some(note) => Bytes::from([note.as_bytes(), b"\n", &reply].concat()),
+        None => reply,
+    }
+}
+
+fn ticket(leased: Leased, session: &Arc<Session>, asked: Duration, order: StartOrder) -> Ticket<Delivery> {
     let (environment, lane) = (leased.task.key.environment, leased.task.lane);
-    Ticket { environment, lane, order, task: Delivery { leased, session: Arc::clone(session) } }
+    Ticket { environment, lane, order, task: Delivery { leased, session: Arc::clone(session), asked } }
 }
 
 /// Returns whether the endpoint asks for no more requests, for now or for good. Deliveries waiting for a slot must not
@@ -351,7 +417,7 @@ fn sign_of(end: &AttemptEnd) -> Sign {
 
 fn cancelled(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
     let reason = match (leased.endpoint(), leased.message()) {
-        (None, _) => "the endpoint was deleted",
+        (None, _) => ENDPOINT_DELETED,
         (_, None) => "the message was pruned",
         (Some(endpoint), _) if endpoint.is_polled() => "the endpoint is polled",
         _ => "the payload was removed",
@@ -360,7 +426,7 @@ fn cancelled(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
         id: None,
         outcome: Outcome::Cancelled,
         class: Class::Cancelled,
-        url: leased.endpoint().map(|endpoint| endpoint.url.clone()).unwrap_or_default(),
+        url: leased.endpoint().map(|endpoint| endpoint.shown_url()).unwrap_or_default(),
         status: 0,
         reply: Bytes::from_static(reason.as_bytes()),
         started_at,
@@ -376,7 +442,7 @@ fn panicked(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
         id: None,
         outcome: Outcome::Failure { retry_after: None },
         class: Class::Internal,
-        url: leased.endpoint().map(|endpoint| endpoint.url.clone()).unwrap_or_default(),
+        url: leased.endpoint().map(|endpoint| endpoint.shown_url()).unwrap_or_default(),
         status: 0,
         reply: Bytes::from_static(b"the server failed while sending the request; see its log"),
         started_at,
@@ -388,6 +454,6 @@ fn panicked(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
 }
 
 fn interrupted(request: SentRequest) -> AttemptRecord {
-    let reply = Bytes::from_static(b"the server stopped before the reply arrived");
+    let reply = Bytes::from_static(b"the server stopped before the reply asked");
     request.ended(Outcome::Interrupted, Class::Interrupted, 0, reply)
 }

@@ -1,5 +1,6 @@
 //! Signs and sends requests, for deliveries and pushed jobs alike.
 
+use bytes::Bytes;
 use everhook_core::id::AttemptId;
 use everhook_core::outcome::{Blame, Class, Reply, SendFailure};
 use everhook_core::signing::SigningKeys;
@@ -62,9 +63,14 @@ pub(crate) fn sign(node: &Node, headers: &mut HeaderMap, signed: Signed<'_>) -> 
     headers.insert(&IDEMPOTENCY_KEY, id);
     headers.insert(&WEBHOOK_ATTEMPT_ID, header(attempt.to_string())?);
     headers.insert(&EVERHOOK_ATTEMPT, HeaderValue::from(number));
+    introduce(node, headers);
+    Ok(now)
+}
+
+/// Adds the headers of every request with JSON, signed or not.
+pub(crate) fn introduce(node: &Node, headers: &mut HeaderMap) {
     headers.insert(USER_AGENT, node.user_agent.clone());
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    Ok(now)
 }
 
 /// Sends a request. Returns early if the session is closed or the grace period of a drain ends.
@@ -81,6 +87,18 @@ pub(crate) async fn send(node: &Node, request: Request, session: &Session) -> Se
         },
         () = session.closed() => Sent::SessionClosed,
         () = node.interrupt.cancelled() => Sent::Interrupted,
+    }
+}
+
+impl Node {
+    /// Sends JSON once, for a test by an operator. Nothing is stored.
+    pub async fn try_post(&self, url: String, body: Bytes) -> Result<Reply, SendFailure> {
+        if self.egress.is_closed() {
+            return Err(SendFailure::new(Class::Blocked, "egress is paused: resume it first"));
+        }
+        let mut headers = HeaderMap::new();
+        introduce(self, &mut headers);
+        self.transport.send(Request { url, headers, body, patience: None, auth: None }).await
     }
 }
 

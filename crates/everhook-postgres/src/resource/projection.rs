@@ -9,7 +9,7 @@ use everhook_core::resource::ResourceKind;
 use everhook_core::schedule::fire::ScheduleState;
 use everhook_core::time::Timestamp;
 use everhook_store::queue::LaneGroup;
-use everhook_store::resource::encoding::Columns;
+use everhook_store::resource::encoding::{Columns, RateHolds};
 use everhook_store::resource::{Parent, Resource};
 use everhook_store::sql::rows::FiringRow;
 use everhook_store::statement;
@@ -24,6 +24,7 @@ statement! {
         rate_us: Option<Rate>, pushes: bool,
     };
     TouchLaneGroup = "touch_lane_group" { environment: EnvironmentId, id: Id };
+    TouchEnvironmentGroup = "touch_environment_group" { environment: EnvironmentId };
     DeleteLaneGroup = "delete_lane_group" { environment: EnvironmentId, id: Id };
     CountResource = "count_resource" {
         environment: EnvironmentId, kind: ResourceKind, parent: Parent, limit: usize,
@@ -32,6 +33,9 @@ statement! {
     CreateLane = "create_lane" { environment: EnvironmentId, id: EndpointId, application: ApplicationId, state: i16 };
     SetLaneState = "set_lane_state" { environment: EnvironmentId, id: EndpointId, state: i16 };
     CloseLane = "close_lane" { wanted: Keys };
+    ReleaseLaneRate = "release_lane_rate" {
+        environment: EnvironmentId, low: Id, high: Id, application: Option<Id>,
+    };
     PutSchedule = "put_schedule" {
         environment: EnvironmentId, id: ScheduleId, next: Option<Timestamp>, queued: Option<Timestamp>,
         look_at: Timestamp,
@@ -86,7 +90,7 @@ pub(super) async fn write(
 ) -> Result<Option<FiringRow>, Fault> {
     match resource {
         Resource::Application(application) => {
-            tx.run(put_group(environment, application.id.0, &LaneGroup::OPEN)).await?;
+            tx.run(put_group(environment, application.id.0, &LaneGroup::of_application(application))).await?;
         }
         Resource::Endpoint(endpoint) => {
             let (id, application, state) = (endpoint.id, endpoint.application, endpoint.lane_state().to_db());
@@ -117,6 +121,15 @@ pub(super) async fn delete_group(tx: &Tx<'_>, environment: EnvironmentId, id: Id
 pub(super) async fn close_lanes(tx: &Tx<'_>, environment: EnvironmentId, endpoints: &[Id]) -> Result<(), Fault> {
     let wanted = Keys::of(endpoints.iter().map(|id| (environment, *id)));
     tx.run(wanted.nonempty().map(|wanted| CloseLane { wanted })).await.map(drop)
+}
+
+/// Ends the holds of a rate limit that has changed. A rate of the environment is cached with the endpoints.
+pub(super) async fn release_rates(tx: &Tx<'_>, environment: EnvironmentId, changed: &Columns) -> Result<(), Fault> {
+    if changed.kind == ResourceKind::EnvironmentPolicy {
+        tx.run(TouchEnvironmentGroup { environment }).await?;
+    }
+    let RateHolds { low, high, application } = RateHolds::of(changed);
+    tx.run(ReleaseLaneRate { environment, low, high, application }).await.map(drop)
 }
 
 pub(super) async fn delete_schedule(tx: &Tx<'_>, environment: EnvironmentId, id: Id) -> Result<(), Fault> {

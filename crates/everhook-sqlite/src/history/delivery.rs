@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use everhook_core::delivery::{self, DeliveryTrace, EndpointPresence};
-use everhook_core::endpoint::{Endpoint, EndpointState};
+use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, MessageId, TaskId};
 use everhook_core::lifecycle::EndState;
 use everhook_core::limits::REDRIVE_BATCH_MAX;
@@ -68,11 +68,7 @@ pub(crate) fn list(
 }
 
 fn read_life(endpoint: Endpoint, deleted_at: Option<Timestamp>, row: &TraceRow) -> Result<Life, Fault> {
-    let presence = match endpoint.state {
-        _ if deleted_at.is_some() => EndpointPresence::Deleted,
-        EndpointState::Enabled => EndpointPresence::Enabled,
-        EndpointState::Disabled | EndpointState::Gone => EndpointPresence::Disabled,
-    };
+    let presence = EndpointPresence::of(&endpoint, deleted_at.is_some());
     let (trace, due_at) = match (row.state, row.end_state) {
         (Some(state), _) => (DeliveryTrace::Open(state), row.due_at.filter(|_| state == TaskState::Pending)),
         (None, Some(end)) => (DeliveryTrace::Ended(end), None),

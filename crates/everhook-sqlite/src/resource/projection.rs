@@ -6,7 +6,7 @@ use everhook_core::resource::ResourceKind;
 use everhook_core::schedule::fire::ScheduleState;
 use everhook_core::time::Timestamp;
 use everhook_store::queue::LaneGroup;
-use everhook_store::resource::encoding::Columns;
+use everhook_store::resource::encoding::{Columns, RateHolds};
 use everhook_store::resource::{Parent, Resource};
 use everhook_store::sql::rows::FiringRow;
 use everhook_store::statement;
@@ -26,11 +26,15 @@ statement! {
         rate_us: Option<Rate>, pushes: bool, now: Timestamp,
     };
     TouchLaneGroup = "touch_lane_group" { environment: EnvironmentId, id: Id };
+    TouchEnvironmentGroup = "touch_environment_group" { environment: EnvironmentId };
     DeleteLaneGroup = "delete_lane_group" { environment: EnvironmentId, id: Id };
     CountResource = "count_resource" {
         environment: EnvironmentId, kind: ResourceKind, parent: Parent, limit: usize,
     } -> Option<usize>;
     CloseLane = "close_lane" { environment: EnvironmentId, id: Id };
+    ReleaseLaneRate = "release_lane_rate" {
+        environment: EnvironmentId, low: Id, high: Id, application: Option<Id>,
+    };
     PutSchedule = "put_schedule" {
         environment: EnvironmentId, id: ScheduleId, next: Option<Timestamp>, queued: Option<Timestamp>,
         look_at: Timestamp,
@@ -60,7 +64,9 @@ pub(super) fn is_full(tx: &Tx<'_>, environment: EnvironmentId, columns: &Columns
 /// Writes the narrow tables of a resource that was created or replaced; returns the state of a schedule.
 pub(super) fn write(tx: &Tx<'_>, environment: EnvironmentId, resource: &Resource) -> Result<Option<FiringRow>, Fault> {
     match resource {
-        Resource::Application(application) => open_group(tx, environment, application.id)?,
+        Resource::Application(application) => {
+            put_group(tx, environment, application.id.0, &LaneGroup::of_application(application))?;
+        }
         Resource::Endpoint(endpoint) => {
             touch_group(tx, environment, endpoint.application)?;
             let (id, application, state) =
@@ -84,7 +90,7 @@ pub(super) fn write(tx: &Tx<'_>, environment: EnvironmentId, resource: &Resource
     Ok(None)
 }
 
-/// Opens the lane group of an application, or invalidates its cached endpoints.
+/// Opens the lane group of the hidden application, or invalidates its cached endpoints.
 pub(super) fn open_group(tx: &Tx<'_>, environment: EnvironmentId, application: ApplicationId) -> Result<(), Fault> {
     put_group(tx, environment, application.0, &LaneGroup::OPEN)
 }
@@ -98,6 +104,15 @@ pub(super) fn close_lanes(tx: &Tx<'_>, environment: EnvironmentId, endpoints: &[
         run(tx.conn, CloseLane { environment, id: *id })?;
     }
     Ok(())
+}
+
+/// Ends the holds of a rate limit that has changed. A rate of the environment is cached with the endpoints.
+pub(super) fn release_rates(tx: &Tx<'_>, environment: EnvironmentId, changed: &Columns) -> Result<(), Fault> {
+    if changed.kind == ResourceKind::EnvironmentPolicy {
+        run(tx.conn, TouchEnvironmentGroup { environment })?;
+    }
+    let RateHolds { low, high, application } = RateHolds::of(changed);
+    run(tx.conn, ReleaseLaneRate { environment, low, high, application }).map(drop)
 }
 
 pub(super) fn delete_schedule(tx: &Tx<'_>, environment: EnvironmentId, id: Id) -> Result<(), Fault> {

@@ -11,16 +11,17 @@ use std::sync::Arc;
 
 use everhook_core::api_key::ApiKeyHash;
 use everhook_core::application::{Application, EnvironmentPolicy};
+use everhook_core::chat::Chat;
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::endpoint_auth::EndpointAuth;
 use everhook_core::event_type::EventType;
 use everhook_core::failing::Failing;
 use everhook_core::filter::TypePattern;
 use everhook_core::filter::expression::Expression;
-use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, IntegrationId, ScheduleId};
+use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, IntegrationId, LaneId, ScheduleId};
 use everhook_core::integration::Integration;
 use everhook_core::name::{Metadata, Name};
-use everhook_core::policy::{RateLimit, Settings, Switch};
+use everhook_core::policy::{RateLimit, Settings, Switch, with_throttle_rate};
 use everhook_core::portal::{PortalLook, PortalSettings};
 use everhook_core::queue::{Queue, QueueState, Rate, Target, queue_id};
 use everhook_core::resource::{ResourceKind, environment_policy_id, event_type_id, portal_settings_id};
@@ -95,6 +96,8 @@ struct EndpointSpec {
     policy: Option<Settings>,
     #[serde(default)]
     failing: Option<FailingForm>,
+    #[serde(default, deserialize_with = "readable")]
+    chat: Option<Chat>,
     version: u16,
     keys: KeysForm,
 }
@@ -246,15 +249,62 @@ fn application(row: &ResourceRow) -> Result<Application, &'static str> {
     })
 }
 
-/// Returns the settings that the endpoints of an application inherit, from the application's `spec`.
-pub fn inherited(spec: &str) -> Option<Arc<Settings>> {
-    let ApplicationSpec { throttle_rate, policy } = text(spec, "spec").ok()?;
-    let (Some(count), false) = (throttle_rate, policy.as_ref().is_some_and(|policy| policy.rate.is_some())) else {
-        return policy.map(Arc::new);
-    };
-    // The application's throttle rate is the default of each of its endpoints.
-    let rate = Some(Switch::On(RateLimit { count: count.into(), seconds: 1 }));
-    Some(Arc::new(Settings { rate, ..policy.unwrap_or_default() }))
+/// Returns the settings that the endpoints of an application inherit, from the specs of the application and of the
+/// environment's policy. Leases need the rate of the environment as of their transaction; nodes know its other settings.
+pub fn inherited(application: Option<&str>, environment: Option<&str>) -> Option<Arc<Settings>> {
+    let own = application.and_then(|spec| {
+        let ApplicationSpec { throttle_rate, policy } = text(spec, "spec").ok()?;
+        with_throttle_rate(policy.map(Arc::new), throttle_rate)
+    });
+    match environment.and_then(rate_of) {
+        Some(rate) if own.as_ref().is_none_or(|own| own.rate.is_none()) => {
+            Some(Arc::new(Settings { rate: Some(rate), ..own.as_deref().cloned().unwrap_or_default() }))
+        }
+        _ => own,
+    }
+}
+
+/// The members of any `spec` that decide about a rate limit.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RateSpec {
+    #[serde(default)]
+    throttle_rate: Option<u16>,
+    #[serde(default, deserialize_with = "readable")]
+    policy: Option<Settings>,
+}
+
+fn rate_of(spec: &str) -> Option<Switch<RateLimit>> {
+    let RateSpec { throttle_rate, policy } = text(spec, "spec").ok()?;
+    with_throttle_rate(policy.map(Arc::new), throttle_rate)?.rate
+}
+
+/// Whether two versions of a resource's `spec` have different rate limits.
+pub fn changes_rate(old: Option<&str>, new: &str) -> bool {
+    old.and_then(rate_of) != rate_of(new)
+}
+
+/// The lanes whose holds end when the rate limit of a resource changes.
+pub struct RateHolds {
+    pub low: Id,
+    pub high: Id,
+    /// None for the lanes of all applications.
+    pub application: Option<Id>,
+}
+
+impl RateHolds {
+    pub fn of(changed: &Columns) -> RateHolds {
+        match changed.kind {
+            ResourceKind::Endpoint => RateHolds { low: changed.id, high: changed.id, application: None },
+            ResourceKind::Application => RateHolds { low: Id::MIN, high: Id::MAX, application: Some(changed.id) },
+            _ => RateHolds { low: Id::MIN, high: Id::MAX, application: None },
+        }
+    }
+
+    /// Whether a lane of an application is one of them.
+    pub fn has(&self, lane: LaneId, application: ApplicationId) -> bool {
+        (self.low..=self.high).contains(&lane.0) && self.application.is_none_or(|id| id == application.0)
+    }
 }
 
 fn of_environment_policy(policy: &EnvironmentPolicy) -> Columns {
@@ -306,6 +356,7 @@ fn of_endpoint(endpoint: &Endpoint) -> Columns {
         throttle_rate: endpoint.throttle_rate,
         policy: endpoint.policy.as_deref().cloned(),
         failing: endpoint.failing.map(FailingForm::new),
+        chat: endpoint.chat.as_deref().cloned(),
         version: endpoint.version,
         keys: KeysForm::new(&endpoint.keys),
     };
@@ -339,6 +390,7 @@ pub(crate) fn endpoint(row: &ResourceRow) -> Result<Endpoint, &'static str> {
         auth: spec.auth.map(Arc::new),
         throttle_rate: spec.throttle_rate,
         policy: spec.policy.map(Arc::new),
+        chat: spec.chat.map(Arc::new),
         inherited: None,
         failing: spec.failing.map(FailingForm::read),
         metadata,

@@ -11,13 +11,14 @@ use everhook_core::id::{
     ScheduleId, SessionId, TaskId, TokenKeyId,
 };
 use everhook_core::job::Priority;
-use everhook_core::lane::LaneState;
+use everhook_core::lane::{HoldKind, LaneState};
 use everhook_core::lifecycle::EndState;
 use everhook_core::name::Name;
 use everhook_core::once::Phase;
 use everhook_core::outcome::Class;
 use everhook_core::queue::{QueueState, Rate};
 use everhook_core::resource::ResourceKind;
+use everhook_core::right::KeyScope;
 use everhook_core::role::Role;
 use everhook_core::task::{TaskKind, TaskState, Trigger};
 use everhook_core::time::Timestamp;
@@ -201,7 +202,9 @@ coded!(
     GroupState,
     EndpointState,
     Intake,
+    KeyScope,
     LaneState,
+    HoldKind,
     QueueState,
     ResourceKind,
     Role,

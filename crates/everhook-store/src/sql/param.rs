@@ -17,6 +17,7 @@ use everhook_core::once::Phase;
 use everhook_core::outcome::Class;
 use everhook_core::queue::{QueueState, Rate};
 use everhook_core::resource::ResourceKind;
+use everhook_core::right::KeyScope;
 use everhook_core::role::Role;
 use everhook_core::task::{TaskKind, TaskState, Trigger};
 use everhook_core::time::{Timestamp, micros};
@@ -238,6 +239,7 @@ coded!(
     Having,
     Intake,
     JobState,
+    KeyScope,
     QueueState,
     ResourceKind,
     Role,

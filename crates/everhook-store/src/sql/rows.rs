@@ -1,15 +1,16 @@
 //! The rows of both SQL stores, each with its columns in the order in which statements return them.
 
 use bytes::Bytes;
-use everhook_core::api_key::{KeyRecord, KeyScope};
+use everhook_core::api_key::{KeyAccess, KeyRecord};
 use everhook_core::application::{Environment, EnvironmentPolicy};
 use everhook_core::background::replay::{AttemptEnding, Candidate};
 use everhook_core::batch::{Announcement, Batch, BatchCounts, Intake};
 use everhook_core::egress::EgressPause;
 use everhook_core::endpoint::Endpoint;
-use everhook_core::id::{ApplicationId, BatchId, EnvironmentId, Id, JobId, SessionId};
+use everhook_core::id::{ApplicationId, BatchId, EnvironmentId, Id, JobId, KeyId, SessionId};
 use everhook_core::job::report::{KeptResult, Progress};
 use everhook_core::job::{Job, Priority};
+use everhook_core::lane::HoldKind;
 use everhook_core::lifecycle::EndState;
 use everhook_core::message::Message;
 use everhook_core::name::{Metadata, Name};
@@ -17,6 +18,7 @@ use everhook_core::once::OnceSlot;
 use everhook_core::outcome::Class;
 use everhook_core::queue::Queue;
 use everhook_core::resource::ResourceKind;
+use everhook_core::right::{ExtraRights, Grants, KeyScope};
 use everhook_core::schedule::fire::ScheduleState;
 use everhook_core::task::{Task, TaskKey, TaskState};
 use everhook_core::time::Timestamp;
@@ -43,7 +45,44 @@ row! { EgressPause in "egress_pause" { since, reason } }
 
 row! { TokenKey in "token_key" { id, secret, created_at, superseded_at } }
 
-row! { KeyRecord in "api_key" { id, scope = environment, hint, created_at, revoked_at } }
+row! {
+    /// An API key, decoded by [`KeyRow::record`].
+    pub struct KeyRow in "api_key" {
+        id: KeyId,
+        name: String,
+        environment: Option<EnvironmentId>,
+        application: Option<ApplicationId>,
+        scope: KeyScope,
+        rights: i16,
+        hint: String,
+        created_at: Timestamp,
+        expires_at: Option<Timestamp>,
+        last_used_at: Option<Timestamp>,
+        revoked_at: Option<Timestamp>,
+    }
+}
+
+row! { KeyRecord from KeyRow else "scope": |row| Some(row.record()) }
+
+impl KeyRow {
+    fn record(self) -> KeyRecord {
+        // A binary from before scopes writes no scope. Its keys without an environment are admin keys.
+        let grants = match self.environment {
+            None => Grants::of(KeyScope::Admin),
+            Some(_) => Grants { scope: self.scope, extra: ExtraRights::from_db(self.rights) },
+        };
+        KeyRecord {
+            id: self.id,
+            name: self.name,
+            access: KeyAccess { environment: self.environment, application: self.application, grants },
+            hint: self.hint,
+            created_at: self.created_at,
+            expires_at: self.expires_at,
+            last_used_at: self.last_used_at,
+            revoked_at: self.revoked_at,
+        }
+    }
+}
 
 row! {
     /// A resource of any kind, decoded by [`Resource::read`](crate::resource::Resource::read).
@@ -136,14 +175,21 @@ row! { EndpointCounts in "attempt" { succeeded, failed, cancelled, pending, send
 
 /// A message and its endpoint, the time of the endpoint's deletion, the hold of its lane, the newest open task and the
 /// newest attempt.
-type DeliveryCells = (Message, Endpoint, Option<Timestamp>, Option<Timestamp>, Option<OpenTask>, Option<LastAttempt>);
+type DeliveryCells = (
+    Message,
+    Endpoint,
+    Option<Timestamp>,
+    (Option<Timestamp>, Option<HoldKind>),
+    Option<OpenTask>,
+    Option<LastAttempt>,
+);
 
 impl Read for DeliveryRecord {
     const WIDTH: usize = DeliveryCells::WIDTH;
 
     fn read<C: Cells>(cells: &mut C, column: &'static str) -> Result<Self, C::Fault> {
-        let (message, endpoint, deleted_at, hold_until, open, last) = DeliveryCells::read(cells, column)?;
-        let row = DeliveryRow { message, endpoint, deleted_at, hold_until, open, last };
+        let (message, endpoint, deleted_at, (hold_until, hold_kind), open, last) = DeliveryCells::read(cells, column)?;
+        let row = DeliveryRow { message, endpoint, deleted_at, hold_until, hold_kind, open, last };
         DeliveryRecord::new(row).ok_or_else(|| cells.corrupt("end_state"))
     }
 
@@ -297,15 +343,6 @@ impl Read for JobRecord {
 
     fn parts() -> Vec<Part> {
         JobRecordRow::parts()
-    }
-}
-
-impl Read for KeyScope {
-    const WIDTH: usize = 1;
-
-    fn read<C: Cells>(cells: &mut C, column: &'static str) -> Result<Self, C::Fault> {
-        let environment = Option::<EnvironmentId>::read(cells, column)?;
-        Ok(environment.map_or(KeyScope::Admin, KeyScope::Environment))
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use everhook_core::application::Application;
-use everhook_core::delivery::{DeliveryAction, DeliveryCommand, DeliveryKey, DeliveryState};
+use everhook_core::delivery::{DeliveryAction, DeliveryCommand, DeliveryKey, DeliveryState, OuterPauses};
 use everhook_core::endpoint::EndpointState;
 use everhook_core::id::{ApplicationId, EndpointId, MessageId};
 use everhook_core::lifecycle::NextRow;
@@ -25,12 +25,12 @@ use crate::conformance::fixture::{Fixture, HOUR, PLENTY, name, new_application, 
 const LATER: NextRow = NextRow::Pending { due_in: HOUR };
 const NOW: NextRow = NextRow::Pending { due_in: Duration::ZERO };
 
-fn all(fx: &Fixture) -> DeliveryFilter {
+pub(super) fn all(fx: &Fixture) -> DeliveryFilter {
     let slice = Slice { after: None, order: Order::Ascending, limit: PLENTY };
     DeliveryFilter::of(Some(fx.application), slice, PLENTY)
 }
 
-async fn list(fx: &Fixture, filter: DeliveryFilter) -> Piece<DeliveryRecord, DeliveryKey> {
+pub(super) async fn list(fx: &Fixture, filter: DeliveryFilter) -> Piece<DeliveryRecord, DeliveryKey> {
     fx.other.read(query::Deliveries { scope: Scope::of(fx.here), filter }).await.unwrap()
 }
 
@@ -55,6 +55,26 @@ async fn reason(fx: &Fixture, message: MessageId) -> (DeliveryState, &'static st
 async fn steer(fx: &Fixture, message: MessageId, command: DeliveryCommand) -> Vec<DeliveryAction> {
     let steer = Steer::Deliveries { message, endpoint: None, command };
     fx.other.steer(Scope::of(fx.here), steer).await.unwrap().answer.deliveries
+}
+
+pub(super) async fn a_pause_of_the_application_or_the_environment_is_a_reason(fx: &Fixture) {
+    let endpoint = fx.endpoint().await;
+    let message = fx.send().await;
+    let now = fx.store.now().await.unwrap();
+    let environment = OuterPauses { environment: true, ..OuterPauses::default() };
+    let application = OuterPauses { applications: [fx.application].into(), ..OuterPauses::default() };
+    for (pauses, reason) in [(environment, "environmentPaused"), (application, "applicationPaused")] {
+        let found = list(fx, DeliveryFilter { pauses: pauses.clone(), ..all(fx) }).await.rows.remove(0);
+        assert_eq!((found.state, found.reason(now).kind()), (DeliveryState::Held, reason));
+        assert_eq!(found.next_attempt(), None);
+        let held = DeliveryFilter { pauses: pauses.clone(), states: vec![DeliveryState::Held], ..all(fx) };
+        assert_eq!(keys(fx, held).await, [DeliveryKey { message, endpoint }]);
+        let pending = DeliveryFilter { pauses, states: vec![DeliveryState::Pending], ..all(fx) };
+        assert_eq!(keys(fx, pending).await, []);
+    }
+    let other = OuterPauses { applications: [ApplicationId(fx.id())].into(), ..OuterPauses::default() };
+    let found = list(fx, DeliveryFilter { pauses: other, ..all(fx) }).await.rows.remove(0);
+    assert_eq!(found.state, DeliveryState::Pending);
 }
 
 pub(super) async fn a_delivery_is_listed_with_its_reason(fx: &Fixture) {

@@ -431,6 +431,7 @@ pub fn new_endpoint(id: EndpointId, application: ApplicationId) -> Endpoint {
         inherited: None,
         auth: None,
         failing: None,
+        chat: None,
         filter: None,
         metadata: Default::default(),
         version: 1,

@@ -254,7 +254,7 @@ pub(super) async fn a_disabled_endpoint_keeps_its_deliveries_until_it_is_enabled
 }
 
 /// Changes an endpoint of this environment.
-async fn change(fx: &Fixture, id: EndpointId, change: impl FnOnce(&mut Endpoint)) {
+pub(super) async fn change(fx: &Fixture, id: EndpointId, change: impl FnOnce(&mut Endpoint)) {
     let find = query::FindEndpoint { scope: AppScope::of(fx.here, fx.application), locator: Locator::Id(id) };
     let mut endpoint = fx.store.read(find).await.unwrap().expect("it was created");
     change(&mut endpoint);
@@ -454,6 +454,16 @@ pub(super) async fn a_group_at_its_share_is_passed_over(fx: &Fixture) {
     let namesake = GroupId { environment: fx.there, ..group };
     let grant = fx.lease_with(LeaseAsk { full_groups: vec![namesake], ..planned(fx, session, &capacity) }).await;
     assert_eq!(grant.tasks.len(), 1, "the group of another environment");
+}
+
+pub(super) async fn a_paused_environment_is_passed_over(fx: &Fixture) {
+    fx.endpoint().await;
+    fx.send().await;
+    let (session, capacity) = (fx.session().await, FixedCapacity::of(PLENTY));
+    let grant = fx.lease_with(LeaseAsk { paused: vec![fx.here], ..planned(fx, session, &capacity) }).await;
+    assert_eq!((grant.tasks.len(), grant.next_ready, capacity.left()), (0, None, PLENTY));
+    let grant = fx.lease_with(LeaseAsk { paused: vec![fx.there], ..planned(fx, session, &capacity) }).await;
+    assert_eq!(grant.tasks.len(), 1, "another environment is paused");
 }
 
 pub(super) async fn a_lease_goes_on_behind_lanes_that_its_node_refused(fx: &Fixture) {

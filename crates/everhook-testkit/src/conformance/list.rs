@@ -78,6 +78,7 @@ macro_rules! conformance_lease {
             what_was_due_first_goes_first
             a_lease_takes_only_the_slots_that_its_node_gives
             a_group_at_its_share_is_passed_over
+            a_paused_environment_is_passed_over
             a_lease_goes_on_behind_lanes_that_its_node_refused
             a_lane_gives_no_more_than_it_has_room_for
             a_lane_without_room_is_not_looked_at
@@ -161,6 +162,7 @@ macro_rules! conformance_lease {
         }
         $crate::conformance_cases! { $backend, deliveries:
             a_delivery_is_listed_with_its_reason
+            a_pause_of_the_application_or_the_environment_is_a_reason
             an_endpoint_that_backs_off_is_the_reason_to_wait
             deliveries_are_found_by_their_filters
             deliveries_are_listed_piece_by_piece_both_ways
@@ -373,6 +375,10 @@ macro_rules! conformance_resources {
             a_delivery_has_the_policies_of_its_endpoint_and_application
             an_environment_has_one_policy
             an_environment_has_one_portal_look
+            a_rate_limit_holds_over_all_sessions
+            a_limited_delivery_waits_for_a_lease_and_says_why
+            a_rate_limit_of_any_level_applies_and_a_change_takes_effect_at_once
+            paused_applications_are_listed
         }
     };
 }

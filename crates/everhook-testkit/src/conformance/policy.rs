@@ -3,14 +3,20 @@
 use std::sync::Arc;
 
 use everhook_core::application::{Application, EnvironmentPolicy};
+use everhook_core::lifecycle::NextRow;
 use everhook_core::policy::{RateLimit, Settings, Switch};
 use everhook_core::portal::{PortalLook, PortalSettings};
 use everhook_core::scope::Scope;
 use everhook_store::catalog::{Locator, Replaced};
+use everhook_store::delivery::DeliveryFilter;
+use everhook_store::lease::Appended;
 use everhook_store::query;
+use everhook_store::resource::ResourceKey;
 use everhook_store::store::{Reads, Resources};
 
-use crate::conformance::fixture::Fixture;
+use crate::conformance::deliveries;
+use crate::conformance::fixture::{FixedCapacity, Fixture, HOUR, PLENTY, fast};
+use crate::conformance::lease::change;
 
 fn timeout(seconds: u64) -> Settings {
     Settings { timeout_seconds: Some(seconds), ..Settings::default() }
@@ -41,6 +47,26 @@ pub(super) async fn a_delivery_has_the_policies_of_its_endpoint_and_application(
     assert_eq!(policies().await.1, Some(Settings { rate, ..timeout(4) }), "the default of each endpoint");
     change_application(fx, |application| (application.policy, application.throttle_rate) = (None, None)).await;
     assert_eq!(policies().await, (Some(timeout(3)), None));
+}
+
+pub(super) async fn paused_applications_are_listed(fx: &Fixture) {
+    let listed = async || {
+        let all = fx.other.read(query::PausedGroups {}).await.unwrap();
+        all.into_iter().filter(|(environment, _)| [fx.here, fx.there].contains(environment)).collect::<Vec<_>>()
+    };
+    let paused = |paused| Some(Arc::new(Settings { paused: Some(paused), ..Settings::default() }));
+    assert_eq!(listed().await, []);
+    change_application(fx, |application| application.policy = paused(true)).await;
+    assert_eq!(listed().await, [(fx.here, fx.application.0)]);
+    // A change of an endpoint does not resume its application.
+    fx.endpoint().await;
+    assert_eq!(listed().await, [(fx.here, fx.application.0)]);
+    change_application(fx, |application| application.policy = paused(false)).await;
+    assert_eq!(listed().await, []);
+    change_application(fx, |application| application.policy = paused(true)).await;
+    let key = ResourceKey::Application(fx.application);
+    assert!(fx.store.delete_resource(Scope::of(fx.here), key).await.unwrap().answer.is_done());
+    assert_eq!(listed().await, []);
 }
 
 pub(super) async fn an_environment_has_one_policy(fx: &Fixture) {
@@ -81,4 +107,80 @@ pub(super) async fn an_environment_has_one_portal_look(fx: &Fixture) {
     let second = PortalSettings { look: PortalLook { name: Some("Kestrel".to_owned()), ..Default::default() }, ..made };
     assert!(matches!(fx.store.replace(Scope::of(fx.here), second.clone()).await.unwrap(), Replaced::Done(_)));
     assert_eq!(find(fx.here).await.map(|found| found.look), Some(second.look), "members that were left out are gone");
+}
+
+/// One delivery in each period of some hours.
+fn one_in_hours(hours: u32) -> Settings {
+    let rate = Some(Switch::On(RateLimit { count: 1, seconds: hours * 3600 }));
+    Settings { rate, ..Settings::default() }
+}
+
+fn policy(settings: Settings) -> Option<Arc<Settings>> {
+    Some(Arc::new(settings))
+}
+
+async fn change_environment(fx: &Fixture, settings: Settings) {
+    let found = fx.other.read(query::FindEnvironmentPolicy { scope: Scope::of(fx.here) }).await.unwrap();
+    let changed = EnvironmentPolicy { settings, ..found.unwrap_or_default() };
+    assert!(matches!(fx.other.replace(Scope::of(fx.here), changed).await.unwrap(), Replaced::Done(_)));
+}
+
+pub(super) async fn a_rate_limit_holds_over_all_sessions(fx: &Fixture) {
+    let endpoint = fx.endpoint().await;
+    change(fx, endpoint, |endpoint| endpoint.policy = policy(one_in_hours(2))).await;
+    let (one, two) = (fx.session().await, fx.session().await);
+    for _ in 0..3 {
+        fx.send().await;
+    }
+    let leased = fx.lease_one(one).await;
+    let grant = fx.lease_with(fx.ask(two)).await;
+    assert_eq!(grant.tasks.len(), 0);
+    let next = grant.next_ready.expect("the lane is ready with the next permit");
+    assert!(HOUR < next && next <= 2 * HOUR, "{next:?}");
+    // The permit is used, however the delivery ends.
+    fx.end(&leased.task, one, NextRow::Pending { due_in: std::time::Duration::ZERO }).await;
+    assert_eq!(fx.lease(one).await.len(), 0);
+}
+
+pub(super) async fn a_limited_delivery_waits_for_a_lease_and_says_why(fx: &Fixture) {
+    let (endpoint, free) = (fx.endpoint().await, fx.endpoint().await);
+    change(fx, endpoint, |endpoint| endpoint.throttle_rate = Some(1)).await;
+    let (session, capacity) = (fx.session().await, FixedCapacity::of(PLENTY));
+    let answer = fx.append_one(Some(fast(session, &capacity)), fx.message()).await;
+    let Appended::Accepted { leased, pending: 1, .. } = answer else { panic!("{answer:?}") };
+    assert_eq!(leased.iter().map(|(leased, _)| leased.task.lane).collect::<Vec<_>>(), [free.lane()]);
+    change(fx, endpoint, |endpoint| endpoint.policy = policy(one_in_hours(2))).await;
+    fx.lease_one(session).await;
+    let sent = fx.send().await;
+    let filter = DeliveryFilter { message: Some(sent), endpoint: Some(endpoint), ..deliveries::all(fx) };
+    let [found] = &deliveries::list(fx, filter).await.rows[..] else { panic!("one delivery") };
+    let now = fx.store.now().await.unwrap();
+    let reason = found.reason(now);
+    assert_eq!(reason.kind(), "rateLimit");
+    assert!(reason.until().is_some_and(|until| until.since(now) > HOUR), "{reason:?}");
+}
+
+pub(super) async fn a_rate_limit_of_any_level_applies_and_a_change_takes_effect_at_once(fx: &Fixture) {
+    let endpoint = fx.endpoint().await;
+    let session = fx.session().await;
+    let sent = async |count: usize| {
+        for _ in 0..count {
+            fx.send().await;
+        }
+    };
+    sent(12).await;
+    let leased = async || fx.lease(session).await.len();
+    change_environment(fx, one_in_hours(2)).await;
+    assert_eq!((leased().await, leased().await), (1, 0), "the environment's rate");
+    change_environment(fx, one_in_hours(3)).await;
+    assert_eq!((leased().await, leased().await), (1, 0), "the wait for the old rate is over");
+    change_application(fx, |application| application.policy = policy(one_in_hours(4))).await;
+    assert_eq!((leased().await, leased().await), (1, 0), "the application's rate");
+    change(fx, endpoint, |endpoint| endpoint.policy = policy(one_in_hours(5))).await;
+    assert_eq!((leased().await, leased().await), (1, 0), "the endpoint's rate");
+    change(fx, endpoint, |endpoint| endpoint.description = "new".to_owned()).await;
+    assert_eq!(leased().await, 0, "another change ends no wait");
+    let none = Settings { rate: Some(Switch::Off), ..Settings::default() };
+    change(fx, endpoint, |endpoint| endpoint.policy = policy(none)).await;
+    assert_eq!(leased().await, 8, "no limit");
 }

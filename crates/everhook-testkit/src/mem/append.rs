@@ -12,7 +12,6 @@ use everhook_core::scope::AppScope;
 use everhook_core::time::Timestamp;
 use everhook_store::append::{KeyHolder, PlannedTask, accepted, judge, kept_by_suppressed, plan, plan_polled};
 use everhook_store::cache::EndpointSet;
-use everhook_store::capacity::Slot;
 use everhook_store::dedup::DedupKey;
 use everhook_store::ids::Ids;
 use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
@@ -57,7 +56,11 @@ pub(super) fn append_one(
     tables.messages.insert((environment, message.application, message.id), Arc::clone(&message));
     let endpoints = endpoints_of(tables, environment, message.application);
     let group = GroupId { environment, id: message.application.0 };
-    let take_slot = |lane| take_slot(tables, fast?, GroupedLane { group, lane }, now);
+    let take_slot = |endpoint: &Endpoint| {
+        let lane = GroupedLane { group, lane: endpoint.id.lane() };
+        let row = tables.lanes.get(&(environment, lane.lane))?;
+        if row.is_free(now) { fast?.reserve(lane, endpoint) } else { None }
+    };
     let planned = plan(environment, &message, &endpoints, ids, now, addressing, take_slot);
     for task in &planned {
         write(tables, fast, task, now);
@@ -66,11 +69,6 @@ pub(super) fn append_one(
         poll::add(tables, (environment, endpoint), message.id, due_at);
     }
     accepted(message, planned)
-}
-
-fn take_slot(tables: &Tables, fast: &FastPath, lane: GroupedLane, now: Timestamp) -> Option<Slot> {
-    let row = tables.lanes.get(&(lane.group.environment, lane.lane))?;
-    if row.is_free(now) { Slot::reserve(&fast.slots, lane) } else { None }
 }
 
 fn write(tables: &mut Tables, fast: Option<&FastPath>, planned: &PlannedTask, now: Timestamp) {

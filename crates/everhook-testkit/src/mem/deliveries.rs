@@ -137,10 +137,11 @@ fn records(tables: &Tables, environment: EnvironmentId, message: &Message) -> Ve
     }
     let record = |(id, (open, last))| {
         let (endpoint, deleted) = tables.endpoint(environment, id)?;
-        let hold_until = tables.lanes.get(&(environment, id.lane())).map(|lane| lane.hold_until);
+        let lane = tables.lanes.get(&(environment, id.lane()));
+        let (hold_until, hold_kind) = (lane.map(|lane| lane.hold_until), lane.map(|lane| lane.hold_kind));
         let deleted_at = deleted.then_some(endpoint.updated_at);
         let (message, endpoint) = (message.clone(), endpoint.clone());
-        DeliveryRecord::new(DeliveryRow { message, endpoint, deleted_at, hold_until, open, last })
+        DeliveryRecord::new(DeliveryRow { message, endpoint, deleted_at, hold_until, hold_kind, open, last })
     };
     newest.into_iter().filter_map(record).collect()
 }

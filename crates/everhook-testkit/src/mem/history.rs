@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use everhook_core::delivery::{DeliveryTrace, EndpointPresence, state};
-use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, LaneId, MessageId, TaskId};
 use everhook_core::lifecycle::EndState;
 use everhook_core::message::Message;
@@ -35,7 +34,7 @@ impl MemStore {
         let lives = last_lives(&tables, environment, message.0);
         let shown = |(lane, life): (LaneId, Life)| {
             let (endpoint, deleted) = tables.endpoint(environment, EndpointId(lane.0))?;
-            let presence = presence(endpoint, deleted);
+            let presence = EndpointPresence::of(endpoint, deleted);
             let next_attempt = life.due_at.filter(|_| presence == EndpointPresence::Enabled);
             let endpoint = endpoint.clone();
             Some(Destination { endpoint, state: state(life.trace, presence), next_attempt })
@@ -146,14 +145,6 @@ fn last_lives(tables: &Tables, environment: EnvironmentId, subject: Id) -> BTree
         }
     }
     lives
-}
-
-fn presence(endpoint: &Endpoint, deleted: bool) -> EndpointPresence {
-    match endpoint.state {
-        _ if deleted => EndpointPresence::Deleted,
-        EndpointState::Enabled => EndpointPresence::Enabled,
-        EndpointState::Disabled | EndpointState::Gone => EndpointPresence::Disabled,
-    }
 }
 
 fn is_asked_for(redrive: &Redrive, subject: Id) -> bool {

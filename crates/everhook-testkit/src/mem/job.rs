@@ -8,6 +8,7 @@ use everhook_core::batch::{BadChange, BatchChange};
 use everhook_core::id::{AttemptId, EndpointId, EnvironmentId, Id, JobId, SessionId, TaskId};
 use everhook_core::job::report::Progress;
 use everhook_core::job::{Job, JobAction, JobState, LeaseLost, LeaseProof, OperatorCommand, check_lease_proof};
+use everhook_core::lane::HoldKind;
 use everhook_core::lifecycle::EndState;
 use everhook_core::outcome::Class;
 use everhook_core::task::{Task, TaskKey, TaskKind, TaskState, Trigger};
@@ -58,6 +59,7 @@ pub(super) fn enqueue(tables: &mut Tables, ids: &Ids, now: Timestamp, new: &NewJ
         state: LaneState::Open,
         next_due: Timestamp::NEVER,
         hold_until: Timestamp::default(),
+        hold_kind: HoldKind::default(),
         waiting: false,
     };
     tables.lanes.entry(lane).or_insert(fresh).touch(due_at);

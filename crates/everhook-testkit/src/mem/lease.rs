@@ -7,8 +7,9 @@ use std::time::Duration;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::fair::{GroupId, GroupedLane};
 use everhook_core::id::{EndpointId, EnvironmentId, Id, JobId, LaneId, MessageId};
-use everhook_core::lane::{Allowance, Feed, Given, LanePosition, Turn, Used, room, turn};
+use everhook_core::lane::{Allowance, Feed, Given, HoldKind, LanePosition, Turn, Used, room, turn};
 use everhook_core::limits::{LEASE_LANES_MAX, LEASE_SCAN_MAX};
+use everhook_core::policy::RateLimit;
 use everhook_core::queue::{QueueState, Target, queue_id};
 use everhook_core::task::{Task, TaskKind};
 use everhook_core::time::Timestamp;
@@ -39,6 +40,9 @@ pub(super) fn lease(tables: &mut Tables, now: Timestamp, ask: &LeaseAsk) -> Leas
         if lane_room == 0 {
             continue;
         }
+        let rate = rate_of(tables, lane);
+        let hold_until = tables.lanes.get(&lane).map_or(now, |row| row.hold_until);
+        let room = room.min(rate.map_or(usize::MAX, |rate| rate.permits(hold_until, now)));
         let asked = room.min(open.allowance.left()).min(limit - tasks.len());
         let due = due(tables, now, lane);
         let wanted: Vec<Task> = due.iter().copied().filter(|task| is_asked(tables, ask, task)).take(asked).collect();
@@ -48,9 +52,12 @@ pub(super) fn lease(tables: &mut Tables, now: Timestamp, ask: &LeaseAsk) -> Leas
         tasks.extend(wanted.into_iter().map(|task| hand_out(tables, now, ask, &open, task)));
         let first = first_due(tables, lane);
         let Some(row) = tables.lanes.get_mut(&lane) else { continue };
+        if let Some(rate) = rate.filter(|_| given.gave > 0) {
+            (row.hold_until, row.hold_kind) = (rate.hold(hold_until, now, given.gave), HoldKind::RateLimit);
+        }
         match turn(given) {
             Turn::Keep | Turn::Stay { .. } => {}
-            Turn::Back => (row.next_due, has_more) = (now, true),
+            Turn::Back => (row.next_due, has_more) = (now, has_more || row.hold_until <= now),
             Turn::Empty => (row.next_due, row.waiting) = (first, false),
             Turn::Delay => {
                 row.next_due = first.max(now);
@@ -162,6 +169,7 @@ fn ready_lanes(
         let open = feeds.get(&feed_of(tables, lane));
         open.is_some_and(|open| open.allowance.left() > 0 && open.lane_room(tables, ask, lane) > 0)
             && !ask.full_groups.contains(&grouped(lane, row).group)
+            && !ask.paused.contains(&lane.0)
     };
     let position =
         |(key, row): (&LaneKey, &LaneRow)| LanePosition { ready_at: row.ready_at(), environment: key.0, lane: key.1 };
@@ -190,6 +198,13 @@ fn due(tables: &Tables, now: Timestamp, lane: LaneKey) -> Vec<Task> {
 fn is_asked(tables: &Tables, ask: &LeaseAsk, task: &Task) -> bool {
     let job = tables.jobs.get(&(task.key.environment, JobId(task.key.subject)));
     ask.kinds.is_empty() || job.is_some_and(|row| ask.kinds.contains(&row.job.kind))
+}
+
+/// Returns the rate limit of a lane's endpoint.
+fn rate_of(tables: &Tables, (environment, lane): LaneKey) -> Option<RateLimit> {
+    let (endpoint, _) = tables.endpoint(environment, EndpointId(lane.0)).filter(|(_, deleted)| !deleted)?;
+    let inherited = resource::inherited(tables, environment, endpoint.application);
+    endpoint.clone().inheriting(inherited).rate()
 }
 
 fn first_due(tables: &Tables, lane: LaneKey) -> Timestamp {

@@ -294,6 +294,7 @@ impl Store for MemStore {
             },
             FindPortalSettings(q) => self.find_resource(q.scope.environment, &ResourcePlace::portal_settings()),
             EnvironmentPolicies(_) => self.list_environment_policies(),
+            PausedGroups(_) => self.list_paused_groups(),
             FindEgressPause(_) => self.lock().0.egress_pause.clone(),
             FindApplication(q) => {
                 self.find_resource(q.scope.environment, &ResourcePlace::application(&q.locator))

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use everhook_core::application::{Application, EnvironmentPolicy};
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::event_type::EventType;
-use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, ScheduleId};
+use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, LaneId, ScheduleId};
 use everhook_core::integration::Integration;
+use everhook_core::lane::HoldKind;
 use everhook_core::name::{Metadata, Name};
 use everhook_core::operational::{self as events, OPERATIONAL_APPLICATION, OperationalEvent};
 use everhook_core::policy::Settings;
 use everhook_core::portal::PortalSettings;
-use everhook_core::queue::{Queue, queue_id};
+use everhook_core::queue::{Queue, QueueState, queue_id};
 use everhook_core::resource::ResourceKind;
 use everhook_core::scope::AppScope;
 use everhook_core::time::Timestamp;
@@ -20,7 +21,7 @@ use everhook_store::dedup::DedupKey;
 use everhook_store::made::{Made, WithMade};
 use everhook_store::piece::Piece;
 use everhook_store::queue::LaneGroup;
-use everhook_store::resource::encoding::{self, Columns};
+use everhook_store::resource::encoding::{self, Columns, RateHolds, changes_rate};
 use everhook_store::resource::{
     ChangedResource, Deleted, NewResource, Parent, Record, Resource, ResourceKey, ResourcePlace,
 };
@@ -143,6 +144,12 @@ impl MemStore {
         let application: Application = find(&tables, environment, &place)?;
         let group = tables.groups.get(&(environment, application.id.0))?;
         Some(Found { id: application.id, version: Some(group.version) })
+    }
+
+    pub(super) fn list_paused_groups(&self) -> Vec<(EnvironmentId, Id)> {
+        let (tables, _) = self.lock();
+        let is_paused = |group: &LaneGroup| group.state == QueueState::Paused;
+        tables.groups.iter().filter(|(_, group)| is_paused(group)).map(|(key, _)| *key).collect()
     }
 
     pub(super) fn list_environment_policies(&self) -> Vec<(EnvironmentId, EnvironmentPolicy)> {
@@ -279,9 +286,23 @@ fn replace(
     if let Some(key) = key {
         keep_key(tables, environment, key, columns.id, now);
     }
+    let old = known.as_ref().map(|known| known.columns(environment).spec);
+    if changes_rate(old.as_deref(), &columns.spec) {
+        release_rates(tables, environment, &columns);
+    }
     let created_at = known.as_ref().map_or(now, created_at);
     let resource = stamped(changed.resource, created_at, now, columns.revision + 1);
     Replaced::Done(write(tables, environment, resource, now))
+}
+
+/// Ends the holds of a rate limit that has changed.
+fn release_rates(tables: &mut Tables, environment: EnvironmentId, changed: &Columns) {
+    let holds = RateHolds::of(changed);
+    let is_of = |lane: LaneId, row: &LaneRow| holds.has(lane, row.application);
+    let lanes = tables.lanes.iter_mut().filter(|((of, lane), row)| *of == environment && is_of(*lane, row));
+    for (_, row) in lanes.filter(|(_, row)| row.hold_kind == HoldKind::RateLimit) {
+        (row.hold_until, row.hold_kind) = (Timestamp::default(), HoldKind::BackOff);
+    }
 }
 
 /// Stores a resource and everything that depends on it.
@@ -292,7 +313,9 @@ pub(super) fn write(
     now: Timestamp,
 ) -> Resource {
     match &mut resource {
-        Resource::Application(application) => put_group(tables, environment, application.id.0, LaneGroup::OPEN, now),
+        Resource::Application(application) => {
+            put_group(tables, environment, application.id.0, LaneGroup::of_application(application), now);
+        }
         Resource::Endpoint(endpoint) => {
             touch_group(tables, environment, endpoint.application);
             put_lane(tables, environment, endpoint);
@@ -428,7 +451,7 @@ fn delete(tables: &mut Tables, environment: EnvironmentId, place: &ResourcePlace
 
 /// Returns an endpoint without the texts that deliveries do not need.
 pub(super) fn delivered(endpoint: Endpoint, inherited: Option<Arc<Settings>>) -> Endpoint {
-    Endpoint { description: String::new(), metadata: Metadata::default(), inherited, ..endpoint }
+    Endpoint { description: String::new(), metadata: Metadata::default(), ..endpoint }.inheriting(inherited)
 }
 
 /// Returns the settings that the endpoints of an application inherit.
@@ -438,11 +461,11 @@ pub(super) fn inherited(
     application: ApplicationId,
 ) -> Option<Arc<Settings>> {
     let place = ResourcePlace::application(&Locator::Id(application));
-    let application: Application = find(tables, environment, &place)?;
-    if application.throttle_rate.is_none() {
-        return application.policy;
-    }
-    encoding::inherited(&Resource::from(application).columns(environment).spec)
+    let application: Option<Application> = find(tables, environment, &place);
+    let outer: Option<EnvironmentPolicy> = find(tables, environment, &ResourcePlace::environment_policy());
+    let spec = |resource: Resource| resource.columns(environment).spec;
+    let (application, outer) = (application.map(|it| spec(it.into())), outer.map(|it| spec(it.into())));
+    encoding::inherited(application.as_deref(), outer.as_deref())
 }
 
 /// Closes a lane: the next leases return all its pending tasks, which are then cancelled.
@@ -476,6 +499,7 @@ fn put_lane(tables: &mut Tables, environment: EnvironmentId, endpoint: &Endpoint
         state,
         next_due: Timestamp::NEVER,
         hold_until: Timestamp::default(),
+        hold_kind: HoldKind::default(),
         waiting: false,
     };
     let lane = tables.lanes.entry((environment, endpoint.id.lane())).or_insert(new);

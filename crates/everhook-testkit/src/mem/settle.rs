@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use everhook_core::batch::{BatchChange, EndedJobs};
 use everhook_core::endpoint::EndpointState;
 use everhook_core::id::{BatchId, EndpointId, EnvironmentId};
+use everhook_core::lane::HoldKind;
 use everhook_core::lifecycle::NextRow;
 use everhook_core::operational::OperationalEvent;
 use everhook_core::task::TaskKind;
@@ -72,7 +73,9 @@ fn settle_one(tables: &mut Tables, now: Timestamp, settlement: &Settlement) -> S
         tables.attempts.insert((settlement.key, settlement.epoch), row);
     }
     if let (Some(hold), Some(lane)) = (settlement.hold_lane, tables.lane(environment, settlement.lane)) {
-        lane.hold_until = lane.hold_until.max(now.plus(hold));
+        if lane.hold_until < now.plus(hold) {
+            (lane.hold_until, lane.hold_kind) = (now.plus(hold), HoldKind::BackOff);
+        }
     }
     job::keep_result(tables, settlement);
     Settled::Done

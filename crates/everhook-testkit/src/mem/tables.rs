@@ -12,6 +12,7 @@ use everhook_core::id::{
 };
 use everhook_core::job::Job;
 use everhook_core::job::report::{KeptResult, Progress};
+use everhook_core::lane::HoldKind;
 pub use everhook_core::lane::LaneState;
 use everhook_core::message::Message;
 use everhook_core::name::Name;
@@ -115,6 +116,7 @@ pub struct LaneRow {
     pub next_due: Timestamp,
     /// The time before which no task may start.
     pub hold_until: Timestamp,
+    pub hold_kind: HoldKind,
     /// True if new tasks wait because there was no capacity for them.
     pub waiting: bool,
 }

@@ -57,7 +57,9 @@ impl Settings {
             public_url: self.public_url()?,
             embed_origins: self.origins("embed_origins")?,
             cors_origins: self.cors_origins()?,
+            chat_hosts: self.chat_hosts()?,
             connections_per_address: self.number("connections_per_address", 1..=CONNECTIONS_MAX)?,
+            auth_failures_per_minute: self.number("auth_failures_per_minute", 0..=1_000_000)? as u32,
             database_wait: self.seconds("database_wait_seconds", 0..=86_400)?,
             auto_migrate: self.switch("auto_migrate"),
             dispatch: DispatchConfig { slots, slots_per_lane, poll_interval },
@@ -152,6 +154,18 @@ impl Settings {
             Ok(origin.to_owned())
         };
         self.list(key).iter().filter_map(Value::as_str).map(check).collect()
+    }
+
+    fn chat_hosts(&self) -> anyhow::Result<Vec<String>> {
+        let check = |host: &str| {
+            let is_plain = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || "-.:[]".contains(char);
+            if host.trim_matches('.').is_empty() || !host.chars().all(is_plain) {
+                let source = self.source("chat_hosts");
+                bail!("invalid host {host:?} in `chat_hosts` ({source}): use a name such as chat.example.com");
+            }
+            Ok(host.to_owned())
+        };
+        self.list("chat_hosts").iter().filter_map(Value::as_str).map(check).collect()
     }
 
     fn store(&self) -> anyhow::Result<StoreConfig> {

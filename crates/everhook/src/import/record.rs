@@ -78,6 +78,7 @@ pub(super) fn endpoint(
         inherited: None,
         auth: None,
         failing: None,
+        chat: None,
         filter: None,
         metadata: json::<Metadata>("metadata", row.metadata.as_deref())?.unwrap_or_default(),
         version: u16::try_from(row.version).map_err(|_| format!("version {} is too large", row.version))?,
@@ -92,7 +93,8 @@ pub(super) fn endpoint(
 pub(super) fn endpoint_after(new: Endpoint, old: Option<&Endpoint>) -> Endpoint {
     let Some(old) = old else { return new };
     let (created_at, updated_at, revision) = (old.created_at, old.updated_at, old.revision);
-    Endpoint { policy: old.policy.clone(), filter: old.filter.clone(), created_at, updated_at, revision, ..new }
+    let (policy, filter, chat) = (old.policy.clone(), old.filter.clone(), old.chat.clone());
+    Endpoint { policy, filter, chat, created_at, updated_at, revision, ..new }
 }
 
 pub(super) fn event_type(row: SvixEventType) -> Result<EventType, String> {

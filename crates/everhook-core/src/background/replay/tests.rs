@@ -56,6 +56,7 @@ fn endpoint(types: Option<&str>) -> Endpoint {
         inherited: None,
         auth: None,
         failing: None,
+        chat: None,
         filter: None,
         metadata: Default::default(),
         version: 1,

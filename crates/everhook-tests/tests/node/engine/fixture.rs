@@ -50,6 +50,7 @@ pub(crate) fn config(node: &str) -> NodeConfig {
         wakeups: true,
         jobs: None,
         retention: Ages::default(),
+        public_url: None,
     }
 }
 
@@ -114,6 +115,7 @@ pub(crate) fn add_endpoint_with(store: &Faulty, url: &str, policy: Option<Settin
         inherited: None,
         auth: None,
         failing: None,
+        chat: None,
         filter: None,
         metadata: Default::default(),
         version: 1,

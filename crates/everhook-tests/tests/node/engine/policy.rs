@@ -5,11 +5,18 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use everhook_core::application::EnvironmentPolicy;
+use everhook_core::endpoint::Endpoint;
+use everhook_core::failing::Failing;
+use everhook_core::id::{ApplicationId, EndpointId, Id};
 use everhook_core::outcome::{Reply, SendFailure};
 use everhook_core::policy::Settings;
-use everhook_core::scope::Scope;
+use everhook_core::scope::{AppScope, Scope};
+use everhook_core::time::Timestamp;
 use everhook_engine::transport::Transport;
 use everhook_sender::Request;
+use everhook_store::catalog::Locator;
+use everhook_store::query;
+use everhook_store::resource::ChangedEndpoint;
 use everhook_testkit::mem::TaskPlace;
 
 use crate::engine::faulty::Faulty;
@@ -123,4 +130,22 @@ async fn a_legacy_signature_is_sent_beside_the_standard_one() {
     let value = seen.header("x-old-sig");
     assert!(value.starts_with(&stamp) && value.len() == stamp.len() + 64, "{value}");
     assert!(seen.header("webhook-signature").starts_with("v1,"));
+}
+
+#[tokio::test]
+async fn a_success_on_any_node_removes_the_mark_of_a_failing_endpoint() {
+    let (store, receiver) = (store(), answering(200));
+    add_endpoint_with(&store, &receiver.url(HOOK), None);
+    let engine = engine(&store, 1).await;
+    let scope = AppScope::of(ENVIRONMENT, ApplicationId(Id::MIN));
+    let find = query::FindEndpoint { scope, locator: Locator::Id(EndpointId(Id::MIN)) };
+    let found = engine.read(find.clone()).await.unwrap().unwrap();
+    // Another node has marked it.
+    let failing = Some(Failing { since: Timestamp::default(), warned_at: None, disabled_at: None });
+    let changed = ChangedEndpoint { endpoint: Endpoint { failing, ..found }, key: None };
+    engine.replace(Scope::of(ENVIRONMENT), changed).await.unwrap();
+    engine.accept(message("{}")).await.unwrap();
+    while engine.read(find.clone()).await.unwrap().unwrap().failing.is_some() {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
 }

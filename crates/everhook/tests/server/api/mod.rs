@@ -22,6 +22,7 @@ mod integration;
 mod isolation;
 mod job;
 mod jobs;
+mod key;
 mod live;
 mod message;
 mod message_batch;

@@ -45,6 +45,18 @@ async fn clients_that_do_not_know_policies_keep_them_and_null_removes_them() {
 }
 
 #[tokio::test]
+async fn applications_and_environments_can_be_paused_and_only_endpoints_can_hold_while_disabled() {
+    let world = world().await;
+    let paused = async || world.get(&format!("{ENDPOINT}/policy")).await.json()["paused"].clone();
+    let (on, hold) = (r#"{"policy": {"paused": true}}"#, r#"{"policy": {"whileDisabled": "hold"}}"#);
+    assert_eq!(world.put("/environment/policy", r#"{"paused": true}"#).await.status, 200);
+    assert_eq!(paused().await, json!({"value": true, "from": "environment", "forEventType": false}));
+    assert_eq!(world.patch("/app/acme", on).await.status, 200);
+    assert_eq!(paused().await, json!({"value": true, "from": "application", "forEventType": false}));
+    insta::assert_snapshot!(world.patch("/app/acme", hold).await, @r#"422 {"detail":[{"loc":["body","policy","whileDisabled"],"msg":"is a setting of endpoints: set it there","type":"value_error"}]}"#);
+}
+
+#[tokio::test]
 async fn bad_policies_are_refused_by_field() {
     let world = world().await;
     let refused = async |policy: &str| world.patch(ENDPOINT, &format!(r#"{{"policy": {policy}}}"#)).await;
@@ -58,6 +70,26 @@ async fn bad_policies_are_refused_by_field() {
     insta::assert_snapshot!(refused(r#"{"eventTypes": {"a": {"rate": 1}}}"#).await, @r#"422 {"detail":[{"loc":["body","policy","eventTypes","a","rate"],"msg":"is not a setting","type":"value_error"}]}"#);
     insta::assert_snapshot!(refused(r#"{"legacySignature": {"header": "webhook-id"}}"#).await, @r#"422 {"detail":[{"loc":["body","policy","legacySignature","header"],"msg":"must not be a header that every delivery has","type":"value_error"}]}"#);
     insta::assert_snapshot!(refused(r#"{"concurrency": 3}"#).await, @r#"422 {"detail":[{"loc":["body","policy","concurrency"],"msg":"is not supported by this version","type":"value_error"}]}"#);
+    insta::assert_snapshot!(refused(r#"{"rate": {"count": 0, "seconds": 1}}"#).await, @"");
+    insta::assert_snapshot!(refused(r#"{"rate": {"count": 1}}"#).await, @"");
+    insta::assert_snapshot!(refused(r#"{"rate": 5}"#).await, @"");
+    insta::assert_snapshot!(world.put("/environment/policy", r#"{"rate": {"count": 1, "seconds": 86401}}"#).await, @"");
     insta::assert_snapshot!(world.put("/environment/policy", r#"{"timeoutSeconds": 0}"#).await, @r#"422 {"detail":[{"loc":["body","timeoutSeconds"],"msg":"must be 1 to 120","type":"value_error"}]}"#);
     insta::assert_snapshot!(world.put("/environment/policy", "[]").await, @r#"422 {"detail":[{"loc":["body"],"msg":"invalid type: sequence, expected a JSON object at line 1 column 0","type":"value_error.jsondecode"}]}"#);
+}
+
+#[tokio::test]
+async fn a_throttle_rate_is_a_rate_of_its_level() {
+    let world = world().await;
+    let rate = async || world.get(&format!("{ENDPOINT}/policy")).await.json()["rate"].clone();
+    assert_eq!(rate().await, json!({ "value": null, "from": "server", "forEventType": false }));
+    assert_eq!(world.put("/environment/policy", r#"{"rate": {"count": 9, "seconds": 60}}"#).await.status, 200);
+    assert_eq!(rate().await["from"], "environment");
+    assert_eq!(world.patch("/app/acme", r#"{"throttleRate": 7}"#).await.status, 200);
+    let per_second = |count| json!({ "count": count, "seconds": 1 });
+    assert_eq!((rate().await["value"].clone(), rate().await["from"].clone()), (per_second(7), json!("application")));
+    assert_eq!(world.patch(ENDPOINT, r#"{"throttleRate": 5}"#).await.status, 200);
+    assert_eq!((rate().await["value"].clone(), rate().await["from"].clone()), (per_second(5), json!("endpoint")));
+    assert_eq!(world.patch(ENDPOINT, r#"{"policy": {"rate": "none"}}"#).await.status, 200);
+    assert_eq!(rate().await["value"], json!(null), "the policy outranks the older field");
 }

@@ -10,7 +10,7 @@ use axum::Router;
 use axum::body::Body;
 use bytes::Bytes;
 use everhook_api::ApiConfig;
-use everhook_core::api_key::{ApiKey, KEY_RANDOM_BYTES, KeyScope};
+use everhook_core::api_key::{ApiKey, KEY_RANDOM_BYTES, KeyAccess};
 use everhook_core::dispatch::DispatchConfig;
 use everhook_core::id::{AttemptId, DEFAULT_ORG, KeyId, OrgId, SessionId};
 use everhook_core::lifecycle::{EndState, NextRow};
@@ -62,6 +62,7 @@ pub(crate) struct Switches {
     pub(crate) schedules: bool,
     pub(crate) signature: SignatureKind,
     pub(crate) endpoints_max: usize,
+    pub(crate) auth_failures: u32,
     pub(crate) public_url: Option<&'static str>,
 }
 
@@ -72,6 +73,7 @@ impl Default for Switches {
             schedules: true,
             signature: SignatureKind::Hmac256,
             endpoints_max: ENDPOINTS_MAX,
+            auth_failures: 0,
             public_url: None,
         }
     }
@@ -149,6 +151,7 @@ async fn start(store: Arc<dyn Store>, ids: &Arc<Ids>, role: Role, jobs: bool) ->
         wakeups: false,
         jobs: Some(JobsConfig { enabled: jobs, schedules: false, ..JobsConfig::default() }),
         retention: Ages::default(),
+        public_url: None,
     };
     Node::start(store, None, Arc::clone(ids), Entropy::seeded(1), config).await.unwrap()
 }
@@ -188,6 +191,7 @@ impl World {
             tls: false,
             cors_origins: vec!["*".to_owned()],
             embed_origins: vec!["https://app.example.com".to_owned()],
+            chat_hosts: vec!["127.0.0.1".to_owned()],
             default_signature: switches.signature,
             egress,
             version: "1.2.3",
@@ -195,6 +199,7 @@ impl World {
             jobs: switches.jobs,
             schedules: switches.schedules,
             endpoints_max: switches.endpoints_max,
+            auth_failures_per_minute: switches.auth_failures,
             delivery_timeout: Duration::from_secs(15),
         };
         let router = everhook_api::router(Arc::clone(&node), config);
@@ -210,7 +215,7 @@ impl World {
         };
         world.key = world.create_key(1, DEFAULT_ORG, "default").await;
         world.other_key = world.create_key(2, OTHER_ORG, "other").await;
-        world.admin_key = world.keep_key(3, KeyScope::Admin).await;
+        world.admin_key = world.keep_key(3, KeyAccess::ADMIN).await;
         world
     }
 
@@ -235,13 +240,14 @@ impl World {
     async fn create_key(&self, seed: u8, org: &str, name: &str) -> String {
         let org: OrgId = org.parse().unwrap();
         let environment = self.store.ensure_environment(org, name.to_owned()).await.unwrap();
-        self.keep_key(seed, KeyScope::Environment(environment.id)).await
+        self.keep_key(seed, KeyAccess::operate(environment.id)).await
     }
 
-    async fn keep_key(&self, seed: u8, scope: KeyScope) -> String {
+    pub(crate) async fn keep_key(&self, seed: u8, access: KeyAccess) -> String {
         let key = ApiKey::generate([seed; KEY_RANDOM_BYTES]);
         let id = KeyId(self.node.new_id());
-        self.store.create_key(NewKey { id, hash: key.hash(), hint: key.hint(), scope }).await.unwrap();
+        let (hash, hint, name) = (key.hash(), key.hint(), format!("test {seed}"));
+        self.store.create_key(NewKey { id, hash, hint, name, access, expires_at: None }).await.unwrap();
         key.expose().to_owned()
     }
 

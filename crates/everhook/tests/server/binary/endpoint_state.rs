@@ -158,6 +158,10 @@ fn the_open_deliveries_of_a_deleted_endpoint_end_as_canceled(backend: Arc<Backen
     assert_eq!(receiver.count(), 2);
     let path = application.path(&format!("/endpoint/{}", endpoint.id));
     application.client.get(&path).expect(404);
+    for delivery in application.client.list(&application.path("/delivery")) {
+        assert_eq!((&delivery["state"], &delivery["nextAttempt"]), (&json!("cancelled"), &Value::Null));
+        assert_eq!(delivery["reason"]["kind"], "endpointDeleted");
+    }
 }
 
 fn the_open_deliveries_of_a_deleted_application_never_arrive(backend: Arc<Backend>) {

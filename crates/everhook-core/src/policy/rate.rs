@@ -1,0 +1,167 @@
+//! The pace of a rate limit: how many deliveries of a lane may start now, over all replicas.
+//!
+//! Pure. Permits are the slots of a timetable, one per interval. The hold of the lane says which slots are given away, so
+//! that every node that locks the lane goes on where the last one stopped. Called by the leases of the stores.
+
+use std::time::Duration;
+
+use crate::policy::RateLimit;
+use crate::time::{Timestamp, micros};
+
+/// Unused slots of this time may be used at once. Together with [`PERMIT_LIFE`] it bounds the excess over ten seconds.
+const UNUSED_MAX: Duration = Duration::from_millis(250);
+/// A busy lane is leased from at this interval. A fast rate gives several permits each time.
+const STRIDE: Duration = Duration::from_millis(100);
+/// A delivery that could not start within this time after its lease goes back to its lane. Permits that nodes save up
+/// would otherwise be used together.
+pub const PERMIT_LIFE: Duration = Duration::from_millis(700);
+
+const SECOND: i64 = 1_000_000;
+
+impl RateLimit {
+    /// Returns how many deliveries may start now in a lane that holds until `hold_until`.
+    pub fn permits(self, hold_until: Timestamp, now: Timestamp) -> usize {
+        let unused = i128::from(now.as_micros()) - i128::from(self.first_slot(hold_until, now));
+        if unused < 0 {
+            return 0;
+        }
+        let slots = unused * i128::from(self.count.max(1)) / self.period() + 1;
+        usize::try_from(slots).unwrap_or(usize::MAX)
+    }
+
+    /// Returns the hold of the lane after `spent` deliveries have started.
+    pub fn hold(self, hold_until: Timestamp, now: Timestamp, spent: usize) -> Timestamp {
+        let booked = i128::from(self.first_slot(hold_until, now)) + self.span(spent);
+        Timestamp::from_micros(i64::try_from(booked).unwrap_or(i64::MAX).saturating_add(self.lead()))
+    }
+
+    /// The first slot that is free.
+    fn first_slot(self, hold_until: Timestamp, now: Timestamp) -> i64 {
+        let booked = hold_until.as_micros().saturating_sub(self.lead());
+        booked.max(now.as_micros().saturating_sub(micros(UNUSED_MAX)))
+    }
+
+    /// The time for which a lane is held beyond its next free slot, so that several slots are free then.
+    fn lead(self) -> i64 {
+        let interval = i64::try_from(self.span(1)).unwrap_or(i64::MAX);
+        micros(STRIDE).saturating_sub(interval).max(0)
+    }
+
+    /// The time that `slots` take, rounded up.
+    fn span(self, slots: usize) -> i128 {
+        let slots = i128::try_from(slots).unwrap_or(i128::MAX / i128::from(i64::MAX));
+        let count = i128::from(self.count.max(1));
+        (slots * self.period() + count - 1) / count
+    }
+
+    fn period(self) -> i128 {
+        i128::from(self.seconds.max(1)) * i128::from(SECOND)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(millis: i64) -> Timestamp {
+        Timestamp::from_millis(1_750_000_000_000 + millis)
+    }
+
+    fn per_second(count: u32) -> RateLimit {
+        RateLimit { count, seconds: 1 }
+    }
+
+    /// Starts as many as allowed.
+    fn spend(rate: RateLimit, hold: &mut Timestamp, now: Timestamp) -> usize {
+        let permits = rate.permits(*hold, now);
+        if permits > 0 {
+            *hold = rate.hold(*hold, now, permits);
+        }
+        permits
+    }
+
+    #[test]
+    fn a_slow_rate_gives_one_at_a_time() {
+        let (rate, mut hold) = (RateLimit { count: 1, seconds: 60 }, Timestamp::default());
+        assert_eq!(spend(rate, &mut hold, at(0)), 1);
+        assert_eq!(rate.permits(hold, at(59_000)), 0);
+        assert_eq!(spend(rate, &mut hold, at(60_000)), 1);
+    }
+
+    #[test]
+    fn a_fast_rate_gives_several_at_each_stride() {
+        let (rate, mut hold) = (per_second(100), Timestamp::default());
+        assert_eq!(spend(rate, &mut hold, at(0)), 26, "a quarter of a second that was not used, and the slot of now");
+        assert_eq!(hold, at(100));
+        assert_eq!(spend(rate, &mut hold, at(100)), 10);
+        assert_eq!(hold, at(200));
+    }
+
+    #[test]
+    fn a_lane_below_its_rate_is_not_held() {
+        let (rate, mut hold) = (per_second(100), Timestamp::default());
+        for n in 0..100 {
+            let now = at(n * 20);
+            assert!(rate.permits(hold, now) > 0);
+            hold = rate.hold(hold, now, 1);
+            assert!(hold < at(n * 20 + 20));
+        }
+    }
+
+    #[test]
+    fn a_rest_of_the_lane_is_no_debt() {
+        let rate = per_second(10);
+        assert_eq!(rate.permits(at(60_000), at(59_000)), 0);
+        assert_eq!(rate.permits(at(60_000), at(60_000)), 1);
+    }
+
+    proptest! {
+        /// The leases of any number of nodes meet at the lane, so one sequence of leases stands for all of them.
+        #[test]
+        fn no_span_of_ten_seconds_exceeds_the_rate_by_more_than_a_tenth(
+            count in 1_u32..500, seconds in 1_u32..4, steps in prop::collection::vec((0_i64..400, 1_usize..60), 1..400),
+        ) {
+            let rate = RateLimit { count, seconds };
+            let (mut hold, mut time, mut starts) = (Timestamp::default(), 0, Vec::new());
+            for (step, wanted) in steps {
+                time += step;
+                let permits = rate.permits(hold, at(time)).min(wanted);
+                if permits > 0 {
+                    hold = rate.hold(hold, at(time), permits);
+                    starts.push((time, permits));
+                }
+            }
+            // Each delivery starts at some time within the life of its permit.
+            let life = i64::try_from(PERMIT_LIFE.as_millis()).unwrap();
+            let allowed = (f64::from(count) / f64::from(seconds) * 11.0).ceil().max(11.0);
+            for (from, _) in &starts {
+                let within = starts.iter().filter(|(at, _)| (*from..*from + 10_000 + life).contains(at));
+                let started = within.map(|(_, permits)| permits).sum::<usize>();
+                prop_assert!(f64::from(u32::try_from(started).unwrap()) <= allowed, "{started} of {allowed}");
+            }
+        }
+
+        #[test]
+        fn a_lane_with_enough_to_do_uses_nine_tenths_of_its_rate(count in 1_u32..2_000, late in 0_i64..100) {
+            let (rate, mut hold, mut started) = (per_second(count), Timestamp::default(), 0);
+            let mut now = at(0);
+            while now < at(20_000) {
+                started += spend(rate, &mut hold, now);
+                now = hold.max(now).plus(Duration::from_millis(u64::try_from(late).unwrap()));
+            }
+            prop_assert!(started * 10 >= usize::try_from(count).unwrap() * 20 * 9 - 10, "{started}");
+        }
+
+        #[test]
+        fn a_lane_is_never_held_beyond_its_next_slot(count in 1_u32..=100_000, seconds in 1_u32..=86_400, spent in 1_usize..1_000) {
+            let rate = RateLimit { count, seconds };
+            let permits = rate.permits(Timestamp::default(), at(0));
+            let hold = rate.hold(Timestamp::default(), at(0), permits.min(spent));
+            let interval = Duration::from_secs(u64::from(seconds)).div_f64(f64::from(count)) + Duration::from_micros(1);
+            prop_assert!(hold <= at(0).plus(interval.max(STRIDE)), "{hold:?}");
+            prop_assert!(rate.permits(hold, hold) > 0);
+        }
+    }
+}
