@@ -72,6 +72,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/app/{app_id}/chat/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Preview the text of a chat endpoint for a message. Nothing is sent. */
+        post: operations["v1.chat.preview"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/app/{app_id}/chat/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Post a message to a chat room once, and explain the answer. Nothing is stored, and nothing is retried. */
+        post: operations["v1.chat.test"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/app/{app_id}/delivery": {
         parameters: {
             query?: never;
@@ -161,6 +195,25 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/app/{app_id}/endpoint/{endpoint_id}/basic-auth": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the user name of an endpoint's Basic authentication. */
+        get: operations["v1.endpoint.get-basic-auth"];
+        /** Send a user name and a password with every delivery to an endpoint (HTTP Basic). */
+        put: operations["v1.endpoint.update-basic-auth"];
+        post?: never;
+        /** Remove the Basic authentication of an endpoint. */
+        delete: operations["v1.endpoint.delete-basic-auth"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/app/{app_id}/endpoint/{endpoint_id}/bulk-replay": {
         parameters: {
             query?: never;
@@ -172,6 +225,24 @@ export interface paths {
         put?: never;
         /** Send messages again that were attempted at the endpoint, successful ones too. */
         post: operations["v1.endpoint.bulk-replay"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/app/{app_id}/endpoint/{endpoint_id}/ca": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the authorities that the certificate of an endpoint's receiver must come from. */
+        get: operations["v1.endpoint.get-ca"];
+        /** Set the authorities that the certificate of an endpoint's receiver must come from. */
+        put: operations["v1.endpoint.update-ca"];
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -223,6 +294,81 @@ export interface paths {
         };
         /** List the messages that went or go to an endpoint with their states, newest first. */
         get: operations["v1.message-attempt.list-attempted-messages"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/app/{app_id}/endpoint/{endpoint_id}/mtls": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Tell that an endpoint has a client certificate. */
+        get: operations["v1.endpoint.get-mtls-config"];
+        /** Present a client certificate to the receiver of an endpoint (mutual TLS). */
+        put: operations["v1.endpoint.update-mtls-config"];
+        post?: never;
+        /** Remove the client certificate of an endpoint. */
+        delete: operations["v1.endpoint.delete-mtls-config"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/app/{app_id}/endpoint/{endpoint_id}/mtls-config": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Tell whether an endpoint has a client certificate. */
+        get: operations["v1.endpoint.get-mtls-state"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/app/{app_id}/endpoint/{endpoint_id}/oauth": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the OAuth 2.0 client of an endpoint. */
+        get: operations["v1.endpoint.get-oauth-config"];
+        /**
+         * Send an OAuth 2.0 access token with every delivery to an endpoint.
+         * @description The server gets tokens with the grant `client_credentials`, and keeps a token until shortly before it expires.
+         */
+        put: operations["v1.endpoint.update-oauth-config"];
+        post?: never;
+        /** Remove the OAuth 2.0 client of an endpoint. */
+        delete: operations["v1.endpoint.delete-oauth-config"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/app/{app_id}/endpoint/{endpoint_id}/oauth-config": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Tell whether an endpoint has an OAuth 2.0 client. */
+        get: operations["v1.endpoint.get-oauth-state"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2732,6 +2878,295 @@ export interface components {
              */
             until?: string | null;
         };
+        /** @description A labelled value of a chat message. */
+        ChatField: {
+            /**
+             * @description A name for people.
+             * @example nightly
+             */
+            name: string;
+            /**
+             * @description The value in force.
+             * @example text
+             */
+            value: string;
+        };
+        /** @description The text of a chat endpoint. */
+        ChatIn: {
+            /**
+             * @description Templates of single event types. A missing member is taken from `template`.
+             * @example {
+             *       "key": {
+             *         "description": "Invoices for the bookkeeping",
+             *         "fields": [
+             *           {
+             *             "name": "nightly",
+             *             "value": "text"
+             *           }
+             *         ],
+             *         "level": "text",
+             *         "link": "text",
+             *         "mentions": [
+             *           "text"
+             *         ],
+             *         "title": "Pipeline {{ payload.name }} failed"
+             *       }
+             *     }
+             */
+            eventTypes?: {
+                [key: string]: components["schemas"]["ChatTemplate"];
+            } | null;
+            /**
+             * @description The language of default titles: `en` or `zh`.
+             * @example text
+             */
+            language?: string | null;
+            /**
+             * @description The secret of a signed webhook, for `dingtalk`, `feishu` and `lark`. Never shown. Absent: an existing endpoint
+             *     keeps it. Null: removes it.
+             * @example text
+             */
+            secret?: string | null;
+            /**
+             * @description The text of all event types without a template of their own.
+             * @example {
+             *       "description": "Invoices for the bookkeeping",
+             *       "fields": [
+             *         {
+             *           "name": "nightly",
+             *           "value": "text"
+             *         }
+             *       ],
+             *       "level": "text",
+             *       "link": "text",
+             *       "mentions": [
+             *         "text"
+             *       ],
+             *       "title": "Pipeline {{ payload.name }} failed"
+             *     }
+             */
+            template?: components["schemas"]["ChatTemplate"] | null;
+        };
+        /** @description The text of a chat endpoint, without its secret. */
+        ChatOut: {
+            /**
+             * @description Templates of single event types.
+             * @example {
+             *       "key": {
+             *         "description": "Invoices for the bookkeeping",
+             *         "fields": [
+             *           {
+             *             "name": "nightly",
+             *             "value": "text"
+             *           }
+             *         ],
+             *         "level": "text",
+             *         "link": "text",
+             *         "mentions": [
+             *           "text"
+             *         ],
+             *         "title": "Pipeline {{ payload.name }} failed"
+             *       }
+             *     }
+             */
+            eventTypes: {
+                [key: string]: components["schemas"]["ChatTemplate"];
+            };
+            /**
+             * @description The language of default titles.
+             * @example text
+             */
+            language: string;
+            /**
+             * @description The text of all event types without a template of their own.
+             * @example {
+             *       "description": "Invoices for the bookkeeping",
+             *       "fields": [
+             *         {
+             *           "name": "nightly",
+             *           "value": "text"
+             *         }
+             *       ],
+             *       "level": "text",
+             *       "link": "text",
+             *       "mentions": [
+             *         "text"
+             *       ],
+             *       "title": "Pipeline {{ payload.name }} failed"
+             *     }
+             */
+            template: components["schemas"]["ChatTemplate"];
+        };
+        /** @description The request for a message, as the platform would get it. */
+        ChatPreviewOut: {
+            /**
+             * @description The body of the request.
+             * @example {}
+             */
+            body: Record<string, unknown>;
+            /**
+             * @description Why the default text replaces the template. Null: the template works.
+             * @example text
+             */
+            templateError?: string | null;
+        };
+        /**
+         * @description The parts of a message. Each text is a template (a subset of Jinja), in which `payload`, `eventType`, `eventId`,
+         *     `channels`, `tags`, `messageId`, `applicationId`, `createdAt`, `publicUrl`, `level` and `title` are known. Values are
+         *     escaped for the platform.
+         */
+        ChatTemplate: {
+            /**
+             * @description May contain the markup of the platform. Default: the payload's `message`.
+             * @example Invoices for the bookkeeping
+             */
+            description?: string | null;
+            /**
+             * @description Labelled values. Default: the members of the payload.
+             * @example [
+             *       {
+             *         "name": "nightly",
+             *         "value": "text"
+             *       }
+             *     ]
+             */
+            fields?: components["schemas"]["ChatField"][] | null;
+            /**
+             * @description Renders to `info`, `success`, `warning` or `error`. Default: by the payload's `level`, or the event type.
+             * @example text
+             */
+            level?: string | null;
+            /**
+             * @description Renders to an absolute URL. Default: the message in the dashboard, if the server has a public URL.
+             * @example text
+             */
+            link?: string | null;
+            /**
+             * @description Ids of people to mention, in the form of the platform, or `all`.
+             * @example [
+             *       "text"
+             *     ]
+             */
+            mentions?: string[] | null;
+            /**
+             * @description Default: the payload's `title`, or the event type.
+             * @example Pipeline {{ payload.name }} failed
+             */
+            title?: string | null;
+        };
+        /** @description The answer of a platform to a test post. */
+        ChatTestOut: {
+            /**
+             * @description The body of the request.
+             * @example {}
+             */
+            body: Record<string, unknown>;
+            /**
+             * @description `success`, `status`, `throttled`, `gone`, or the class of a failed request.
+             * @example success
+             */
+            class: string;
+            /**
+             * @description One sentence about the answer.
+             * @example slack has posted the message
+             */
+            explanation: string;
+            /**
+             * @description Whether the platform has posted the message.
+             * @example true
+             */
+            posted: boolean;
+            /**
+             * @description The body of the reply.
+             * @example text
+             */
+            response: string;
+            /**
+             * Format: int32
+             * @description The HTTP status; 0 if there was no reply.
+             * @example 1
+             */
+            responseStatusCode: number;
+            /**
+             * @description Why the default text replaces the template. Null: the template works.
+             * @example text
+             */
+            templateError?: string | null;
+        };
+        /** @description A chat endpoint and a message to try: both stored, or described here. */
+        ChatTryIn: {
+            /**
+             * @description The text. Default: that of the stored endpoint, or the default text.
+             * @example {
+             *       "eventTypes": {
+             *         "key": {
+             *           "description": "Invoices for the bookkeeping",
+             *           "fields": [
+             *             {
+             *               "name": "nightly",
+             *               "value": "text"
+             *             }
+             *           ],
+             *           "level": "text",
+             *           "link": "text",
+             *           "mentions": [
+             *             "text"
+             *           ],
+             *           "title": "Pipeline {{ payload.name }} failed"
+             *         }
+             *       },
+             *       "language": "text",
+             *       "secret": "text",
+             *       "template": {
+             *         "description": "Invoices for the bookkeeping",
+             *         "fields": [
+             *           {
+             *             "name": "nightly",
+             *             "value": "text"
+             *           }
+             *         ],
+             *         "level": "text",
+             *         "link": "text",
+             *         "mentions": [
+             *           "text"
+             *         ],
+             *         "title": "Pipeline {{ payload.name }} failed"
+             *       }
+             *     }
+             */
+            chat?: components["schemas"]["ChatIn"] | null;
+            /**
+             * @description The id or uid of a stored chat endpoint.
+             * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
+             */
+            endpointId?: string | null;
+            /**
+             * @description The event type of a sample message, in the place of `msgId`.
+             * @example invoice.paid
+             */
+            eventType?: string | null;
+            /**
+             * @description The platform, in the place of `endpointId`.
+             * @example email.send
+             */
+            kind?: string | null;
+            /**
+             * @description The id or event id of an accepted message.
+             * @example msg_1srOrx2ZWZBpBUvZwXKQmoEYga2
+             */
+            msgId?: string | null;
+            /**
+             * @description The payload of a sample message.
+             * @example {}
+             */
+            payload?: Record<string, unknown> | null;
+            /**
+             * Format: uri
+             * @description The URL of the webhook, in the place of `endpointId`. A preview needs none.
+             * @example https://example.com/webhooks
+             */
+            url?: string | null;
+        };
         /** @description The report of a worker that a job succeeded. */
         CompleteIn: {
             /**
@@ -2893,6 +3328,12 @@ export interface components {
          */
         DeliveryPolicy: {
             /**
+             * @description Seconds of failures alone after which the endpoint is disabled, 5 to 7776000, or `"none"` for never. Default: five
+             *     days.
+             * @example {}
+             */
+            disableAfterSeconds?: unknown;
+            /**
              * @description Settings for single event types. They outrank the other settings of this policy.
              * @example {
              *       "key": {
@@ -2903,6 +3344,12 @@ export interface components {
             eventTypes?: {
                 [key: string]: components["schemas"]["DeliveryTypePolicy"];
             } | null;
+            /**
+             * @description Whether the bodies of replies are stored, up to 16 KiB. Default: true. They are not if endpoint, application or
+             *     environment says false.
+             * @example true
+             */
+            keepReplies?: boolean | null;
             /**
              * @description An additional signature header for receivers that migrate, or `"none"`.
              * @example {}
@@ -3124,6 +3571,16 @@ export interface components {
              */
             backoff: components["schemas"]["EffectiveSetting"];
             /**
+             * @description Seconds of failures alone after which the endpoint is disabled, 5 to 7776000, or `"none"` for never. Default: five
+             *     days.
+             * @example {
+             *       "forEventType": true,
+             *       "from": "application",
+             *       "value": {}
+             *     }
+             */
+            disableAfterSeconds: components["schemas"]["EffectiveSetting"];
+            /**
              * @description The event type of the request.
              * @example invoice.paid
              */
@@ -3147,6 +3604,16 @@ export interface components {
              *     }
              */
             jitterPercent: components["schemas"]["EffectiveSetting"];
+            /**
+             * @description Whether the bodies of replies are stored, up to 16 KiB. Default: true. They are not if endpoint, application or
+             *     environment says false.
+             * @example {
+             *       "forEventType": true,
+             *       "from": "application",
+             *       "value": {}
+             *     }
+             */
+            keepReplies: components["schemas"]["EffectiveSetting"];
             /**
              * @description An additional signature header for receivers that migrate, or `"none"`.
              * @example {
@@ -3247,6 +3714,42 @@ export interface components {
              */
             success: number;
         };
+        /** @description A user name and a password. */
+        EndpointBasicAuthIn: {
+            /** @example text */
+            password: string;
+            /**
+             * @description The user name. It has no colon.
+             * @example text
+             */
+            username: string;
+        };
+        /** @description The user name. The password is never returned. */
+        EndpointBasicAuthOut: {
+            /**
+             * @description The user name. It has no colon.
+             * @example text
+             */
+            username: string;
+        };
+        /** @description The authorities of the receiver's certificate. */
+        EndpointCaIn: {
+            /**
+             * @description Certificates in PEM. The receiver's certificate must come from one of them. Null: from an authority that the
+             *     server's system trusts.
+             * @example text
+             */
+            cert?: string | null;
+        };
+        /** @description The authorities of the receiver's certificate. */
+        EndpointCaOut: {
+            /**
+             * @description Certificates in PEM. The receiver's certificate must come from one of them. Null: from an authority that the
+             *     server's system trusts.
+             * @example text
+             */
+            cert?: string | null;
+        };
         /** @description The members that every representation of an endpoint has. */
         EndpointCommonOut: {
             /**
@@ -3295,6 +3798,11 @@ export interface components {
              */
             id: string;
             /**
+             * @description The platform of a chat endpoint.
+             * @example email.send
+             */
+            kind?: string | null;
+            /**
              * Format: int32
              * @deprecated
              * @description The older name of `throttleRate`.
@@ -3319,7 +3827,7 @@ export interface components {
              */
             updatedAt: string;
             /**
-             * @description The URL that deliveries are sent to. The URL `poll:` makes a polled endpoint: readers fetch its messages.
+             * @description The URL; of a chat endpoint only its host, because the rest is a credential.
              * @example https://example.com/webhooks
              */
             url: string;
@@ -3354,7 +3862,7 @@ export interface components {
                 [key: string]: string;
             };
             /**
-             * @description Names of headers whose values are not returned.
+             * @description Names of headers whose values are not returned: all except some that are known to be harmless.
              * @example [
              *       "text"
              *     ]
@@ -3382,7 +3890,7 @@ export interface components {
         };
         /**
          * @description An endpoint to create, or the new content of an existing endpoint. An existing endpoint keeps its headers,
-         *     its policy and its filter if they are absent. Its secret cannot be changed here: use the route that rotates it.
+         *     its policy, its filter, its kind and its chat text if they are absent. Its secret cannot be changed here: use the route that rotates it.
          */
         EndpointIn: {
             /**
@@ -3392,6 +3900,46 @@ export interface components {
              *     ]
              */
             channels?: string[] | null;
+            /**
+             * @description The text of a chat endpoint. Absent: an existing endpoint keeps it. Null: the default text.
+             * @example {
+             *       "eventTypes": {
+             *         "key": {
+             *           "description": "Invoices for the bookkeeping",
+             *           "fields": [
+             *             {
+             *               "name": "nightly",
+             *               "value": "text"
+             *             }
+             *           ],
+             *           "level": "text",
+             *           "link": "text",
+             *           "mentions": [
+             *             "text"
+             *           ],
+             *           "title": "Pipeline {{ payload.name }} failed"
+             *         }
+             *       },
+             *       "language": "text",
+             *       "secret": "text",
+             *       "template": {
+             *         "description": "Invoices for the bookkeeping",
+             *         "fields": [
+             *           {
+             *             "name": "nightly",
+             *             "value": "text"
+             *           }
+             *         ],
+             *         "level": "text",
+             *         "link": "text",
+             *         "mentions": [
+             *           "text"
+             *         ],
+             *         "title": "Pipeline {{ payload.name }} failed"
+             *       }
+             *     }
+             */
+            chat?: components["schemas"]["ChatIn"] | null;
             /**
              * @description A description for display.
              * @example Invoices for the bookkeeping
@@ -3434,6 +3982,13 @@ export interface components {
             headers?: {
                 [key: string]: string;
             } | null;
+            /**
+             * @description `http`, or the chat platform that gets a readable message: `slack`, `discord`, `teams`, `google-chat`, `feishu`,
+             *     `lark`, `dingtalk` or `wecom`. The URL of a chat endpoint is a credential and is never shown again. Absent: an
+             *     existing endpoint keeps its kind, and a new one is `http`.
+             * @example email.send
+             */
+            kind?: string | null;
             /**
              * @description Your own data. Everhook does not interpret it.
              * @example {
@@ -3513,8 +4068,170 @@ export interface components {
              */
             statusText: string;
         };
+        /** @description A client certificate. */
+        EndpointMtlsConfigIn: {
+            /**
+             * @description The certificate with its chain, and the private key without a password, in PEM.
+             * @example text
+             */
+            identity: string;
+        };
+        /** @description Nothing: the certificate and its key are never returned. */
+        EndpointMtlsConfigOut: Record<string, unknown>;
+        /** @description Whether the endpoint has a client certificate. */
+        EndpointMtlsStateOut: {
+            /** @example {} */
+            config?: components["schemas"]["EndpointMtlsConfigOut"] | null;
+            /** @example true */
+            enabled: boolean;
+        };
+        /** @description An OAuth 2.0 client. */
+        EndpointOauthConfigIn: {
+            /**
+             * @description `clientSecretBasic` or `clientSecretPost`. `clientSecretJwt` is not supported.
+             * @example clientSecretBasic
+             */
+            authMethod: string;
+            /** @example text */
+            clientId: string;
+            /** @example text */
+            clientSecret?: string | null;
+            /**
+             * @description More headers of the token request.
+             * @example {
+             *       "key": "text"
+             *     }
+             */
+            extraHeaders?: {
+                [key: string]: string;
+            } | null;
+            /**
+             * @description More parameters of the token request.
+             * @example {
+             *       "key": "text"
+             *     }
+             */
+            extraParams?: {
+                [key: string]: string;
+            } | null;
+            /**
+             * @description `clientCredentials`. `refreshToken` is not supported.
+             * @example clientCredentials
+             */
+            grantType: string;
+            /**
+             * @description Not supported.
+             * @example {}
+             */
+            jwtParams?: Record<string, unknown> | null;
+            /**
+             * @description Not supported.
+             * @example text
+             */
+            refreshToken?: string | null;
+            /**
+             * @example [
+             *       "text"
+             *     ]
+             */
+            scopes?: string[] | null;
+            /**
+             * Format: uri
+             * @description The URL that issues tokens. The egress rules apply to it.
+             * @example https://issuer.example.com/token
+             */
+            tokenUrl: string;
+        };
+        /** @description An OAuth 2.0 client without its secrets. */
+        EndpointOauthConfigOut: {
+            /**
+             * @description `clientSecretBasic` or `clientSecretPost`. `clientSecretJwt` is not supported.
+             * @example text
+             */
+            authMethod: string;
+            /** @example text */
+            clientId: string;
+            /**
+             * @description `clientCredentials`. `refreshToken` is not supported.
+             * @example text
+             */
+            grantType: string;
+            /**
+             * @example [
+             *       "text"
+             *     ]
+             */
+            scopes: string[];
+            /**
+             * @description The URL that issues tokens. The egress rules apply to it.
+             * @example text
+             */
+            tokenUrl: string;
+        };
+        /** @description Whether the endpoint has an OAuth 2.0 client, and which. */
+        EndpointOauthStateOut: {
+            /**
+             * @example {
+             *       "authMethod": "text",
+             *       "clientId": "text",
+             *       "grantType": "text",
+             *       "scopes": [
+             *         "text"
+             *       ],
+             *       "tokenUrl": "text"
+             *     }
+             */
+            config?: components["schemas"]["EndpointOauthConfigOut"] | null;
+            /** @example true */
+            enabled: boolean;
+        };
         /** @description An endpoint. Separate routes return its secret and its headers. */
         EndpointOut: components["schemas"]["EndpointCommonOut"] & {
+            /**
+             * @description The text of a chat endpoint.
+             * @example {
+             *       "eventTypes": {
+             *         "key": {
+             *           "description": "Invoices for the bookkeeping",
+             *           "fields": [
+             *             {
+             *               "name": "nightly",
+             *               "value": "text"
+             *             }
+             *           ],
+             *           "level": "text",
+             *           "link": "text",
+             *           "mentions": [
+             *             "text"
+             *           ],
+             *           "title": "Pipeline {{ payload.name }} failed"
+             *         }
+             *       },
+             *       "language": "text",
+             *       "template": {
+             *         "description": "Invoices for the bookkeeping",
+             *         "fields": [
+             *           {
+             *             "name": "nightly",
+             *             "value": "text"
+             *           }
+             *         ],
+             *         "level": "text",
+             *         "link": "text",
+             *         "mentions": [
+             *           "text"
+             *         ],
+             *         "title": "Pipeline {{ payload.name }} failed"
+             *       }
+             *     }
+             */
+            chat?: components["schemas"]["ChatOut"] | null;
+            /**
+             * Format: date-time
+             * @description The first failure, if all attempts have failed for some time. See `disableAfterSeconds` in the policy.
+             * @example 2026-01-31T12:00:00.000000Z
+             */
+            failingSince?: string | null;
             /**
              * @description The expression that messages for the endpoint satisfy.
              * @example text
@@ -3554,6 +4271,46 @@ export interface components {
              */
             channels?: string[] | null;
             /**
+             * @description The text of a chat endpoint. Absent: an existing endpoint keeps it. Null: the default text.
+             * @example {
+             *       "eventTypes": {
+             *         "key": {
+             *           "description": "Invoices for the bookkeeping",
+             *           "fields": [
+             *             {
+             *               "name": "nightly",
+             *               "value": "text"
+             *             }
+             *           ],
+             *           "level": "text",
+             *           "link": "text",
+             *           "mentions": [
+             *             "text"
+             *           ],
+             *           "title": "Pipeline {{ payload.name }} failed"
+             *         }
+             *       },
+             *       "language": "text",
+             *       "secret": "text",
+             *       "template": {
+             *         "description": "Invoices for the bookkeeping",
+             *         "fields": [
+             *           {
+             *             "name": "nightly",
+             *             "value": "text"
+             *           }
+             *         ],
+             *         "level": "text",
+             *         "link": "text",
+             *         "mentions": [
+             *           "text"
+             *         ],
+             *         "title": "Pipeline {{ payload.name }} failed"
+             *       }
+             *     }
+             */
+            chat?: components["schemas"]["ChatIn"] | null;
+            /**
              * @description A description for display.
              * @example Invoices for the bookkeeping
              */
@@ -3586,6 +4343,13 @@ export interface components {
              *     ]
              */
             filterTypes?: string[] | null;
+            /**
+             * @description `http`, or the chat platform that gets a readable message: `slack`, `discord`, `teams`, `google-chat`, `feishu`,
+             *     `lark`, `dingtalk` or `wecom`. The URL of a chat endpoint is a credential and is never shown again. Absent: an
+             *     existing endpoint keeps its kind, and a new one is `http`.
+             * @example email.send
+             */
+            kind?: string | null;
             /**
              * @description Your own data. Everhook does not interpret it.
              * @example {
@@ -4146,7 +4910,7 @@ export interface components {
              */
             class: string;
             /**
-             * @description The endpoint. It may have been deleted in the meantime.
+             * @description The id or uid of a stored chat endpoint.
              * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
              */
             endpointId: string;
@@ -4192,7 +4956,7 @@ export interface components {
              */
             count: number;
             /**
-             * @description The endpoint. It may have been deleted in the meantime.
+             * @description The id or uid of a stored chat endpoint.
              * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
              */
             endpointId: string;
@@ -5696,6 +6460,46 @@ export interface components {
          */
         OperationalWebhookEndpointIn: {
             /**
+             * @description The text of a chat endpoint. Absent: an existing endpoint keeps it. Null: the default text.
+             * @example {
+             *       "eventTypes": {
+             *         "key": {
+             *           "description": "Invoices for the bookkeeping",
+             *           "fields": [
+             *             {
+             *               "name": "nightly",
+             *               "value": "text"
+             *             }
+             *           ],
+             *           "level": "text",
+             *           "link": "text",
+             *           "mentions": [
+             *             "text"
+             *           ],
+             *           "title": "Pipeline {{ payload.name }} failed"
+             *         }
+             *       },
+             *       "language": "text",
+             *       "secret": "text",
+             *       "template": {
+             *         "description": "Invoices for the bookkeeping",
+             *         "fields": [
+             *           {
+             *             "name": "nightly",
+             *             "value": "text"
+             *           }
+             *         ],
+             *         "level": "text",
+             *         "link": "text",
+             *         "mentions": [
+             *           "text"
+             *         ],
+             *         "title": "Pipeline {{ payload.name }} failed"
+             *       }
+             *     }
+             */
+            chat?: components["schemas"]["ChatIn"] | null;
+            /**
              * @description A text for people.
              * @example Invoices for the bookkeeping
              */
@@ -5729,6 +6533,12 @@ export interface components {
             headers?: {
                 [key: string]: string;
             } | null;
+            /**
+             * @description `http`, or the chat platform that gets a readable message, such as `slack`. The URL of a chat endpoint is a
+             *     credential and is never shown again. Absent: an existing endpoint keeps its kind.
+             * @example email.send
+             */
+            kind?: string | null;
             /**
              * @description The user's own data, which Everhook never interprets.
              * @example {
@@ -5771,6 +6581,45 @@ export interface components {
         /** @description An operational endpoint. Other routes show its secret and headers. */
         OperationalWebhookEndpointOut: {
             /**
+             * @description The text of a chat endpoint.
+             * @example {
+             *       "eventTypes": {
+             *         "key": {
+             *           "description": "Invoices for the bookkeeping",
+             *           "fields": [
+             *             {
+             *               "name": "nightly",
+             *               "value": "text"
+             *             }
+             *           ],
+             *           "level": "text",
+             *           "link": "text",
+             *           "mentions": [
+             *             "text"
+             *           ],
+             *           "title": "Pipeline {{ payload.name }} failed"
+             *         }
+             *       },
+             *       "language": "text",
+             *       "template": {
+             *         "description": "Invoices for the bookkeeping",
+             *         "fields": [
+             *           {
+             *             "name": "nightly",
+             *             "value": "text"
+             *           }
+             *         ],
+             *         "level": "text",
+             *         "link": "text",
+             *         "mentions": [
+             *           "text"
+             *         ],
+             *         "title": "Pipeline {{ payload.name }} failed"
+             *       }
+             *     }
+             */
+            chat?: components["schemas"]["ChatOut"] | null;
+            /**
              * Format: date-time
              * @description Time of creation.
              * @example 2026-01-31T12:00:00.000000Z
@@ -5807,6 +6656,11 @@ export interface components {
              */
             id: string;
             /**
+             * @description The platform of a chat endpoint.
+             * @example email.send
+             */
+            kind?: string | null;
+            /**
              * @description The user's own data.
              * @example {
              *       "key": "text"
@@ -5840,7 +6694,7 @@ export interface components {
              */
             updatedAt: string;
             /**
-             * @description The URL that receives the events.
+             * @description The URL that receives the events; of a chat endpoint only its host, because the rest is a credential.
              * @example https://example.com/webhooks
              */
             url: string;
@@ -6380,14 +7234,45 @@ export interface components {
              *         "channels": [
              *           "audit"
              *         ],
+             *         "chat": {
+             *           "eventTypes": {
+             *             "key": {
+             *               "description": "Invoices for the bookkeeping",
+             *               "fields": [
+             *                 {}
+             *               ],
+             *               "level": "text",
+             *               "link": "text",
+             *               "mentions": [
+             *                 "text"
+             *               ],
+             *               "title": "Pipeline {{ payload.name }} failed"
+             *             }
+             *           },
+             *           "language": "text",
+             *           "template": {
+             *             "description": "Invoices for the bookkeeping",
+             *             "fields": [
+             *               {}
+             *             ],
+             *             "level": "text",
+             *             "link": "text",
+             *             "mentions": [
+             *               "text"
+             *             ],
+             *             "title": "Pipeline {{ payload.name }} failed"
+             *           }
+             *         },
              *         "createdAt": "2026-01-31T12:00:00.000000Z",
              *         "description": "Invoices for the bookkeeping",
              *         "disabled": true,
              *         "eventTypes": [
              *           "invoice.paid"
              *         ],
+             *         "failingSince": "2026-01-31T12:00:00.000000Z",
              *         "filter": "text",
              *         "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+             *         "kind": "email.send",
              *         "metadata": {
              *           "key": "text"
              *         },
@@ -6702,6 +7587,7 @@ export interface components {
              *         ],
              *         "held": true,
              *         "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+             *         "kind": "email.send",
              *         "nextAttempt": "2026-01-31T12:00:00.000000Z",
              *         "status": 1,
              *         "statusText": "text",
@@ -6823,6 +7709,38 @@ export interface components {
              * @description The items, in the order of the list.
              * @example [
              *       {
+             *         "chat": {
+             *           "eventTypes": {
+             *             "key": {
+             *               "description": "Invoices for the bookkeeping",
+             *               "fields": [
+             *                 {}
+             *               ],
+             *               "level": "text",
+             *               "link": "text",
+             *               "mentions": [
+             *                 "text"
+             *               ],
+             *               "title": "Pipeline {{ payload.name }} failed"
+             *             }
+             *           },
+             *           "language": "text",
+             *           "template": {
+             *             "description": "Invoices for the bookkeeping",
+             *             "fields": [
+             *               {
+             *                 "name": "nightly",
+             *                 "value": "text"
+             *               }
+             *             ],
+             *             "level": "text",
+             *             "link": "text",
+             *             "mentions": [
+             *               "text"
+             *             ],
+             *             "title": "Pipeline {{ payload.name }} failed"
+             *           }
+             *         },
              *         "createdAt": "2026-01-31T12:00:00.000000Z",
              *         "description": "Invoices for the bookkeeping",
              *         "disabled": true,
@@ -6830,6 +7748,7 @@ export interface components {
              *           "invoice.paid"
              *         ],
              *         "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+             *         "kind": "email.send",
              *         "metadata": {
              *           "key": "text"
              *         },
@@ -6870,14 +7789,34 @@ export interface components {
              *         "channels": [
              *           "audit"
              *         ],
+             *         "chat": {
+             *           "eventTypes": {
+             *             "key": {}
+             *           },
+             *           "language": "text",
+             *           "template": {
+             *             "description": "Invoices for the bookkeeping",
+             *             "fields": [
+             *               {}
+             *             ],
+             *             "level": "text",
+             *             "link": "text",
+             *             "mentions": [
+             *               "text"
+             *             ],
+             *             "title": "Pipeline {{ payload.name }} failed"
+             *           }
+             *         },
              *         "createdAt": "2026-01-31T12:00:00.000000Z",
              *         "description": "Invoices for the bookkeeping",
              *         "disabled": true,
              *         "eventTypes": [
              *           "invoice.paid"
              *         ],
+             *         "failingSince": "2026-01-31T12:00:00.000000Z",
              *         "filter": "text",
              *         "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+             *         "kind": "email.send",
              *         "metadata": {
              *           "key": "text"
              *         },
@@ -7120,7 +8059,8 @@ export interface components {
              */
             appUid?: string | null;
             /**
-             * @description Why the endpoint gets no deliveries: `user` disabled it, or the `receiver` answered 410. Null if it is enabled.
+             * @description Why the endpoint gets no deliveries: `user` disabled it, the `receiver` answered 410, or all attempts were
+             *     `failures` for too long. Null if it is enabled.
              * @example text
              */
             reason?: string | null;
@@ -9410,6 +10350,123 @@ export interface operations {
             507: components["responses"]["Failure507"];
         };
     };
+    "v1.chat.preview": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description A repeated request with the same key has no further effect and gets the same response, for 12 hours.
+                 * @example 0b1a7f2c-1d9e-4c55-9d5f-6f2f3f1f9a10
+                 */
+                "idempotency-key"?: string;
+            };
+            path: {
+                /**
+                 * @description The application's id or uid.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                app_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example {} */
+                "application/json": components["schemas"]["ChatTryIn"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "body": {},
+                     *       "templateError": "text"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ChatPreviewOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.chat.test": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description A repeated request with the same key has no further effect and gets the same response, for 12 hours.
+                 * @example 0b1a7f2c-1d9e-4c55-9d5f-6f2f3f1f9a10
+                 */
+                "idempotency-key"?: string;
+            };
+            path: {
+                /**
+                 * @description The application's id or uid.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                app_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example {} */
+                "application/json": components["schemas"]["ChatTryIn"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "body": {},
+                     *       "class": "success",
+                     *       "explanation": "slack has posted the message",
+                     *       "posted": true,
+                     *       "response": "text",
+                     *       "responseStatusCode": 1,
+                     *       "templateError": "text"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ChatTestOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
     "v1.delivery.list": {
         parameters: {
             query?: {
@@ -9648,14 +10705,45 @@ export interface operations {
                      *           "channels": [
                      *             "audit"
                      *           ],
+                     *           "chat": {
+                     *             "eventTypes": {
+                     *               "key": {
+                     *                 "description": "Invoices for the bookkeeping",
+                     *                 "fields": [
+                     *                   {}
+                     *                 ],
+                     *                 "level": "text",
+                     *                 "link": "text",
+                     *                 "mentions": [
+                     *                   "text"
+                     *                 ],
+                     *                 "title": "Pipeline {{ payload.name }} failed"
+                     *               }
+                     *             },
+                     *             "language": "text",
+                     *             "template": {
+                     *               "description": "Invoices for the bookkeeping",
+                     *               "fields": [
+                     *                 {}
+                     *               ],
+                     *               "level": "text",
+                     *               "link": "text",
+                     *               "mentions": [
+                     *                 "text"
+                     *               ],
+                     *               "title": "Pipeline {{ payload.name }} failed"
+                     *             }
+                     *           },
                      *           "createdAt": "2026-01-31T12:00:00.000000Z",
                      *           "description": "Invoices for the bookkeeping",
                      *           "disabled": true,
                      *           "eventTypes": [
                      *             "invoice.paid"
                      *           ],
+                     *           "failingSince": "2026-01-31T12:00:00.000000Z",
                      *           "filter": "text",
                      *           "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *           "kind": "email.send",
                      *           "metadata": {
                      *             "key": "text"
                      *           },
@@ -9740,14 +10828,51 @@ export interface operations {
                      *       "channels": [
                      *         "audit"
                      *       ],
+                     *       "chat": {
+                     *         "eventTypes": {
+                     *           "key": {
+                     *             "description": "Invoices for the bookkeeping",
+                     *             "fields": [
+                     *               {
+                     *                 "name": "nightly",
+                     *                 "value": "text"
+                     *               }
+                     *             ],
+                     *             "level": "text",
+                     *             "link": "text",
+                     *             "mentions": [
+                     *               "text"
+                     *             ],
+                     *             "title": "Pipeline {{ payload.name }} failed"
+                     *           }
+                     *         },
+                     *         "language": "text",
+                     *         "template": {
+                     *           "description": "Invoices for the bookkeeping",
+                     *           "fields": [
+                     *             {
+                     *               "name": "nightly",
+                     *               "value": "text"
+                     *             }
+                     *           ],
+                     *           "level": "text",
+                     *           "link": "text",
+                     *           "mentions": [
+                     *             "text"
+                     *           ],
+                     *           "title": "Pipeline {{ payload.name }} failed"
+                     *         }
+                     *       },
                      *       "createdAt": "2026-01-31T12:00:00.000000Z",
                      *       "description": "Invoices for the bookkeeping",
                      *       "disabled": true,
                      *       "eventTypes": [
                      *         "invoice.paid"
                      *       ],
+                     *       "failingSince": "2026-01-31T12:00:00.000000Z",
                      *       "filter": "text",
                      *       "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *       "kind": "email.send",
                      *       "metadata": {
                      *         "key": "text"
                      *       },
@@ -9817,14 +10942,51 @@ export interface operations {
                      *       "channels": [
                      *         "audit"
                      *       ],
+                     *       "chat": {
+                     *         "eventTypes": {
+                     *           "key": {
+                     *             "description": "Invoices for the bookkeeping",
+                     *             "fields": [
+                     *               {
+                     *                 "name": "nightly",
+                     *                 "value": "text"
+                     *               }
+                     *             ],
+                     *             "level": "text",
+                     *             "link": "text",
+                     *             "mentions": [
+                     *               "text"
+                     *             ],
+                     *             "title": "Pipeline {{ payload.name }} failed"
+                     *           }
+                     *         },
+                     *         "language": "text",
+                     *         "template": {
+                     *           "description": "Invoices for the bookkeeping",
+                     *           "fields": [
+                     *             {
+                     *               "name": "nightly",
+                     *               "value": "text"
+                     *             }
+                     *           ],
+                     *           "level": "text",
+                     *           "link": "text",
+                     *           "mentions": [
+                     *             "text"
+                     *           ],
+                     *           "title": "Pipeline {{ payload.name }} failed"
+                     *         }
+                     *       },
                      *       "createdAt": "2026-01-31T12:00:00.000000Z",
                      *       "description": "Invoices for the bookkeeping",
                      *       "disabled": true,
                      *       "eventTypes": [
                      *         "invoice.paid"
                      *       ],
+                     *       "failingSince": "2026-01-31T12:00:00.000000Z",
                      *       "filter": "text",
                      *       "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *       "kind": "email.send",
                      *       "metadata": {
                      *         "key": "text"
                      *       },
@@ -9903,14 +11065,51 @@ export interface operations {
                      *       "channels": [
                      *         "audit"
                      *       ],
+                     *       "chat": {
+                     *         "eventTypes": {
+                     *           "key": {
+                     *             "description": "Invoices for the bookkeeping",
+                     *             "fields": [
+                     *               {
+                     *                 "name": "nightly",
+                     *                 "value": "text"
+                     *               }
+                     *             ],
+                     *             "level": "text",
+                     *             "link": "text",
+                     *             "mentions": [
+                     *               "text"
+                     *             ],
+                     *             "title": "Pipeline {{ payload.name }} failed"
+                     *           }
+                     *         },
+                     *         "language": "text",
+                     *         "template": {
+                     *           "description": "Invoices for the bookkeeping",
+                     *           "fields": [
+                     *             {
+                     *               "name": "nightly",
+                     *               "value": "text"
+                     *             }
+                     *           ],
+                     *           "level": "text",
+                     *           "link": "text",
+                     *           "mentions": [
+                     *             "text"
+                     *           ],
+                     *           "title": "Pipeline {{ payload.name }} failed"
+                     *         }
+                     *       },
                      *       "createdAt": "2026-01-31T12:00:00.000000Z",
                      *       "description": "Invoices for the bookkeeping",
                      *       "disabled": true,
                      *       "eventTypes": [
                      *         "invoice.paid"
                      *       ],
+                     *       "failingSince": "2026-01-31T12:00:00.000000Z",
                      *       "filter": "text",
                      *       "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *       "kind": "email.send",
                      *       "metadata": {
                      *         "key": "text"
                      *       },
@@ -9945,14 +11144,51 @@ export interface operations {
                      *       "channels": [
                      *         "audit"
                      *       ],
+                     *       "chat": {
+                     *         "eventTypes": {
+                     *           "key": {
+                     *             "description": "Invoices for the bookkeeping",
+                     *             "fields": [
+                     *               {
+                     *                 "name": "nightly",
+                     *                 "value": "text"
+                     *               }
+                     *             ],
+                     *             "level": "text",
+                     *             "link": "text",
+                     *             "mentions": [
+                     *               "text"
+                     *             ],
+                     *             "title": "Pipeline {{ payload.name }} failed"
+                     *           }
+                     *         },
+                     *         "language": "text",
+                     *         "template": {
+                     *           "description": "Invoices for the bookkeeping",
+                     *           "fields": [
+                     *             {
+                     *               "name": "nightly",
+                     *               "value": "text"
+                     *             }
+                     *           ],
+                     *           "level": "text",
+                     *           "link": "text",
+                     *           "mentions": [
+                     *             "text"
+                     *           ],
+                     *           "title": "Pipeline {{ payload.name }} failed"
+                     *         }
+                     *       },
                      *       "createdAt": "2026-01-31T12:00:00.000000Z",
                      *       "description": "Invoices for the bookkeeping",
                      *       "disabled": true,
                      *       "eventTypes": [
                      *         "invoice.paid"
                      *       ],
+                     *       "failingSince": "2026-01-31T12:00:00.000000Z",
                      *       "filter": "text",
                      *       "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *       "kind": "email.send",
                      *       "metadata": {
                      *         "key": "text"
                      *       },
@@ -10075,14 +11311,51 @@ export interface operations {
                      *       "channels": [
                      *         "audit"
                      *       ],
+                     *       "chat": {
+                     *         "eventTypes": {
+                     *           "key": {
+                     *             "description": "Invoices for the bookkeeping",
+                     *             "fields": [
+                     *               {
+                     *                 "name": "nightly",
+                     *                 "value": "text"
+                     *               }
+                     *             ],
+                     *             "level": "text",
+                     *             "link": "text",
+                     *             "mentions": [
+                     *               "text"
+                     *             ],
+                     *             "title": "Pipeline {{ payload.name }} failed"
+                     *           }
+                     *         },
+                     *         "language": "text",
+                     *         "template": {
+                     *           "description": "Invoices for the bookkeeping",
+                     *           "fields": [
+                     *             {
+                     *               "name": "nightly",
+                     *               "value": "text"
+                     *             }
+                     *           ],
+                     *           "level": "text",
+                     *           "link": "text",
+                     *           "mentions": [
+                     *             "text"
+                     *           ],
+                     *           "title": "Pipeline {{ payload.name }} failed"
+                     *         }
+                     *       },
                      *       "createdAt": "2026-01-31T12:00:00.000000Z",
                      *       "description": "Invoices for the bookkeeping",
                      *       "disabled": true,
                      *       "eventTypes": [
                      *         "invoice.paid"
                      *       ],
+                     *       "failingSince": "2026-01-31T12:00:00.000000Z",
                      *       "filter": "text",
                      *       "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *       "kind": "email.send",
                      *       "metadata": {
                      *         "key": "text"
                      *       },
@@ -10184,6 +11457,149 @@ export interface operations {
             507: components["responses"]["Failure507"];
         };
     };
+    "v1.endpoint.get-basic-auth": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The application's id or uid.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                app_id: string;
+                /**
+                 * @description The endpoint's id or uid.
+                 * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                endpoint_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "username": "text"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["EndpointBasicAuthOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.endpoint.update-basic-auth": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The application's id or uid.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                app_id: string;
+                /**
+                 * @description The endpoint's id or uid.
+                 * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                endpoint_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "password": "text",
+                 *       "username": "text"
+                 *     }
+                 */
+                "application/json": components["schemas"]["EndpointBasicAuthIn"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.endpoint.delete-basic-auth": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The application's id or uid.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                app_id: string;
+                /**
+                 * @description The endpoint's id or uid.
+                 * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                endpoint_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
     "v1.endpoint.bulk-replay": {
         parameters: {
             query?: never;
@@ -10235,6 +11651,102 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["StartedTaskOut"];
                 };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.endpoint.get-ca": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The application's id or uid.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                app_id: string;
+                /**
+                 * @description The endpoint's id or uid.
+                 * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                endpoint_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "cert": "text"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["EndpointCaOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.endpoint.update-ca": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The application's id or uid.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                app_id: string;
+                /**
+                 * @description The endpoint's id or uid.
+                 * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                endpoint_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example {} */
+                "application/json": components["schemas"]["EndpointCaIn"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["Failure400"];
             401: components["responses"]["Failure401"];
@@ -10612,6 +12124,403 @@ export interface operations {
             507: components["responses"]["Failure507"];
         };
     };
+    "v1.endpoint.get-mtls-config": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The application's id or uid.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                app_id: string;
+                /**
+                 * @description The endpoint's id or uid.
+                 * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                endpoint_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /** @example {} */
+                    "application/json": components["schemas"]["EndpointMtlsConfigOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.endpoint.update-mtls-config": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The application's id or uid.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                app_id: string;
+                /**
+                 * @description The endpoint's id or uid.
+                 * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                endpoint_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "identity": "text"
+                 *     }
+                 */
+                "application/json": components["schemas"]["EndpointMtlsConfigIn"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.endpoint.delete-mtls-config": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The application's id or uid.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                app_id: string;
+                /**
+                 * @description The endpoint's id or uid.
+                 * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                endpoint_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.endpoint.get-mtls-state": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The application's id or uid.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                app_id: string;
+                /**
+                 * @description The endpoint's id or uid.
+                 * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                endpoint_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "config": {},
+                     *       "enabled": true
+                     *     }
+                     */
+                    "application/json": components["schemas"]["EndpointMtlsStateOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.endpoint.get-oauth-config": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The application's id or uid.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                app_id: string;
+                /**
+                 * @description The endpoint's id or uid.
+                 * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                endpoint_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "authMethod": "text",
+                     *       "clientId": "text",
+                     *       "grantType": "text",
+                     *       "scopes": [
+                     *         "text"
+                     *       ],
+                     *       "tokenUrl": "text"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["EndpointOauthConfigOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.endpoint.update-oauth-config": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The application's id or uid.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                app_id: string;
+                /**
+                 * @description The endpoint's id or uid.
+                 * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                endpoint_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "authMethod": "clientSecretBasic",
+                 *       "clientId": "text",
+                 *       "grantType": "clientCredentials",
+                 *       "tokenUrl": "https://issuer.example.com/token"
+                 *     }
+                 */
+                "application/json": components["schemas"]["EndpointOauthConfigIn"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.endpoint.delete-oauth-config": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The application's id or uid.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                app_id: string;
+                /**
+                 * @description The endpoint's id or uid.
+                 * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                endpoint_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.endpoint.get-oauth-state": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The application's id or uid.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                app_id: string;
+                /**
+                 * @description The endpoint's id or uid.
+                 * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                endpoint_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "config": {
+                     *         "authMethod": "text",
+                     *         "clientId": "text",
+                     *         "grantType": "text",
+                     *         "scopes": [
+                     *           "text"
+                     *         ],
+                     *         "tokenUrl": "text"
+                     *       },
+                     *       "enabled": true
+                     *     }
+                     */
+                    "application/json": components["schemas"]["EndpointOauthStateOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
     "v1.policy.get-effective": {
         parameters: {
             query?: {
@@ -10651,6 +12560,11 @@ export interface operations {
                      *         "from": "application",
                      *         "value": {}
                      *       },
+                     *       "disableAfterSeconds": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
                      *       "eventType": "invoice.paid",
                      *       "finalStatuses": {
                      *         "forEventType": true,
@@ -10658,6 +12572,11 @@ export interface operations {
                      *         "value": {}
                      *       },
                      *       "jitterPercent": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
+                     *       "keepReplies": {
                      *         "forEventType": true,
                      *         "from": "application",
                      *         "value": {}
@@ -12592,6 +14511,7 @@ export interface operations {
                      *           ],
                      *           "held": true,
                      *           "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *           "kind": "email.send",
                      *           "nextAttempt": "2026-01-31T12:00:00.000000Z",
                      *           "status": 1,
                      *           "statusText": "text",
@@ -14910,14 +16830,34 @@ export interface operations {
                      *           "channels": [
                      *             "audit"
                      *           ],
+                     *           "chat": {
+                     *             "eventTypes": {
+                     *               "key": {}
+                     *             },
+                     *             "language": "text",
+                     *             "template": {
+                     *               "description": "Invoices for the bookkeeping",
+                     *               "fields": [
+                     *                 {}
+                     *               ],
+                     *               "level": "text",
+                     *               "link": "text",
+                     *               "mentions": [
+                     *                 "text"
+                     *               ],
+                     *               "title": "Pipeline {{ payload.name }} failed"
+                     *             }
+                     *           },
                      *           "createdAt": "2026-01-31T12:00:00.000000Z",
                      *           "description": "Invoices for the bookkeeping",
                      *           "disabled": true,
                      *           "eventTypes": [
                      *             "invoice.paid"
                      *           ],
+                     *           "failingSince": "2026-01-31T12:00:00.000000Z",
                      *           "filter": "text",
                      *           "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *           "kind": "email.send",
                      *           "metadata": {
                      *             "key": "text"
                      *           },
@@ -17540,6 +19480,38 @@ export interface operations {
                      * @example {
                      *       "data": [
                      *         {
+                     *           "chat": {
+                     *             "eventTypes": {
+                     *               "key": {
+                     *                 "description": "Invoices for the bookkeeping",
+                     *                 "fields": [
+                     *                   {}
+                     *                 ],
+                     *                 "level": "text",
+                     *                 "link": "text",
+                     *                 "mentions": [
+                     *                   "text"
+                     *                 ],
+                     *                 "title": "Pipeline {{ payload.name }} failed"
+                     *               }
+                     *             },
+                     *             "language": "text",
+                     *             "template": {
+                     *               "description": "Invoices for the bookkeeping",
+                     *               "fields": [
+                     *                 {
+                     *                   "name": "nightly",
+                     *                   "value": "text"
+                     *                 }
+                     *               ],
+                     *               "level": "text",
+                     *               "link": "text",
+                     *               "mentions": [
+                     *                 "text"
+                     *               ],
+                     *               "title": "Pipeline {{ payload.name }} failed"
+                     *             }
+                     *           },
                      *           "createdAt": "2026-01-31T12:00:00.000000Z",
                      *           "description": "Invoices for the bookkeeping",
                      *           "disabled": true,
@@ -17547,6 +19519,7 @@ export interface operations {
                      *             "invoice.paid"
                      *           ],
                      *           "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *           "kind": "email.send",
                      *           "metadata": {
                      *             "key": "text"
                      *           },
@@ -17611,6 +19584,41 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "chat": {
+                     *         "eventTypes": {
+                     *           "key": {
+                     *             "description": "Invoices for the bookkeeping",
+                     *             "fields": [
+                     *               {
+                     *                 "name": "nightly",
+                     *                 "value": "text"
+                     *               }
+                     *             ],
+                     *             "level": "text",
+                     *             "link": "text",
+                     *             "mentions": [
+                     *               "text"
+                     *             ],
+                     *             "title": "Pipeline {{ payload.name }} failed"
+                     *           }
+                     *         },
+                     *         "language": "text",
+                     *         "template": {
+                     *           "description": "Invoices for the bookkeeping",
+                     *           "fields": [
+                     *             {
+                     *               "name": "nightly",
+                     *               "value": "text"
+                     *             }
+                     *           ],
+                     *           "level": "text",
+                     *           "link": "text",
+                     *           "mentions": [
+                     *             "text"
+                     *           ],
+                     *           "title": "Pipeline {{ payload.name }} failed"
+                     *         }
+                     *       },
                      *       "createdAt": "2026-01-31T12:00:00.000000Z",
                      *       "description": "Invoices for the bookkeeping",
                      *       "disabled": true,
@@ -17618,6 +19626,7 @@ export interface operations {
                      *         "invoice.paid"
                      *       ],
                      *       "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *       "kind": "email.send",
                      *       "metadata": {
                      *         "key": "text"
                      *       },
@@ -17668,6 +19677,41 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "chat": {
+                     *         "eventTypes": {
+                     *           "key": {
+                     *             "description": "Invoices for the bookkeeping",
+                     *             "fields": [
+                     *               {
+                     *                 "name": "nightly",
+                     *                 "value": "text"
+                     *               }
+                     *             ],
+                     *             "level": "text",
+                     *             "link": "text",
+                     *             "mentions": [
+                     *               "text"
+                     *             ],
+                     *             "title": "Pipeline {{ payload.name }} failed"
+                     *           }
+                     *         },
+                     *         "language": "text",
+                     *         "template": {
+                     *           "description": "Invoices for the bookkeeping",
+                     *           "fields": [
+                     *             {
+                     *               "name": "nightly",
+                     *               "value": "text"
+                     *             }
+                     *           ],
+                     *           "level": "text",
+                     *           "link": "text",
+                     *           "mentions": [
+                     *             "text"
+                     *           ],
+                     *           "title": "Pipeline {{ payload.name }} failed"
+                     *         }
+                     *       },
                      *       "createdAt": "2026-01-31T12:00:00.000000Z",
                      *       "description": "Invoices for the bookkeeping",
                      *       "disabled": true,
@@ -17675,6 +19719,7 @@ export interface operations {
                      *         "invoice.paid"
                      *       ],
                      *       "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *       "kind": "email.send",
                      *       "metadata": {
                      *         "key": "text"
                      *       },
@@ -17734,6 +19779,41 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "chat": {
+                     *         "eventTypes": {
+                     *           "key": {
+                     *             "description": "Invoices for the bookkeeping",
+                     *             "fields": [
+                     *               {
+                     *                 "name": "nightly",
+                     *                 "value": "text"
+                     *               }
+                     *             ],
+                     *             "level": "text",
+                     *             "link": "text",
+                     *             "mentions": [
+                     *               "text"
+                     *             ],
+                     *             "title": "Pipeline {{ payload.name }} failed"
+                     *           }
+                     *         },
+                     *         "language": "text",
+                     *         "template": {
+                     *           "description": "Invoices for the bookkeeping",
+                     *           "fields": [
+                     *             {
+                     *               "name": "nightly",
+                     *               "value": "text"
+                     *             }
+                     *           ],
+                     *           "level": "text",
+                     *           "link": "text",
+                     *           "mentions": [
+                     *             "text"
+                     *           ],
+                     *           "title": "Pipeline {{ payload.name }} failed"
+                     *         }
+                     *       },
                      *       "createdAt": "2026-01-31T12:00:00.000000Z",
                      *       "description": "Invoices for the bookkeeping",
                      *       "disabled": true,
@@ -17741,6 +19821,7 @@ export interface operations {
                      *         "invoice.paid"
                      *       ],
                      *       "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *       "kind": "email.send",
                      *       "metadata": {
                      *         "key": "text"
                      *       },
@@ -17761,6 +19842,41 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "chat": {
+                     *         "eventTypes": {
+                     *           "key": {
+                     *             "description": "Invoices for the bookkeeping",
+                     *             "fields": [
+                     *               {
+                     *                 "name": "nightly",
+                     *                 "value": "text"
+                     *               }
+                     *             ],
+                     *             "level": "text",
+                     *             "link": "text",
+                     *             "mentions": [
+                     *               "text"
+                     *             ],
+                     *             "title": "Pipeline {{ payload.name }} failed"
+                     *           }
+                     *         },
+                     *         "language": "text",
+                     *         "template": {
+                     *           "description": "Invoices for the bookkeeping",
+                     *           "fields": [
+                     *             {
+                     *               "name": "nightly",
+                     *               "value": "text"
+                     *             }
+                     *           ],
+                     *           "level": "text",
+                     *           "link": "text",
+                     *           "mentions": [
+                     *             "text"
+                     *           ],
+                     *           "title": "Pipeline {{ payload.name }} failed"
+                     *         }
+                     *       },
                      *       "createdAt": "2026-01-31T12:00:00.000000Z",
                      *       "description": "Invoices for the bookkeeping",
                      *       "disabled": true,
@@ -17768,6 +19884,7 @@ export interface operations {
                      *         "invoice.paid"
                      *       ],
                      *       "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *       "kind": "email.send",
                      *       "metadata": {
                      *         "key": "text"
                      *       },

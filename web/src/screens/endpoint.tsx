@@ -5,7 +5,7 @@ import { useNavigate, useParams } from '@tanstack/react-router';
 import { Ellipsis, Pause, Play, Power, Send, Trash2 } from 'lucide-react';
 import { useState } from 'react';
 import { api, ok } from '../api/client';
-import { endpointAttemptsQuery, endpointQuery, useAppName, useChange, usePoll } from '../api/queries';
+import { appQuery, endpointAttemptsQuery, endpointQuery, useAppName, useChange, usePoll } from '../api/queries';
 import type { Endpoint } from '../api/types';
 import { offers } from '../capabilities';
 import { endpointState } from '../lib/state';
@@ -26,6 +26,7 @@ import { Health } from './endpoint/health';
 import { EndpointDeliveries } from './endpoint/deliveries';
 import { Policy } from './endpoint/policy';
 import { Recover } from './endpoint/recover';
+import { PausedAbove } from './parts/pause';
 import { Secret } from './endpoint/secret';
 import { EndpointSettings } from './endpoint/settings';
 import { Test } from './endpoint/test';
@@ -52,6 +53,7 @@ export default function EndpointScreen() {
   const { app = '', ep = '', tab = 'health' } = useParams({ strict: false });
   const [url] = useUrl();
   const query = useQuery({ ...endpointQuery(app, ep), refetchInterval: usePoll(10_000) });
+  const application = useQuery({ ...appQuery(app), staleTime: 5000 });
   const endpoint = query.data;
   const title = endpoint ? urlParts(endpoint.url).host : shortId(ep);
   const range = isRange(url.range) ? url.range : '1h';
@@ -80,6 +82,7 @@ export default function EndpointScreen() {
                   Open deliveries wait until it is enabled. Messages that are accepted meanwhile are not delivered to it; “Replay missing” sends them later.
                 </Callout>
               )}
+              <PausedAbove app={application.data} />
               {!endpoint.disabled && endpoint.policy?.paused && (
                 <Callout look="paused" title="This endpoint is paused. Nothing is sent to it.">
                   New messages are accepted, and their deliveries wait. Resuming sends them in order.
