@@ -1724,6 +1724,45 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/key": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the API keys of the environment. With an admin key, list the keys of all environments. */
+        get: operations["v1.key.list"];
+        put?: never;
+        /**
+         * Create an API key, and return its text, which is not shown again.
+         * @description With an admin key, the header `everhook-environment` names the environment of the new key.
+         */
+        post: operations["v1.key.create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/key/{key_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get an API key, without its text. */
+        get: operations["v1.key.get"];
+        put?: never;
+        post?: never;
+        /** Revoke an API key for ever. Every replica rejects it within 5 seconds. */
+        delete: operations["v1.key.revoke"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/lookup/{id}": {
         parameters: {
             query?: never;
@@ -2427,7 +2466,7 @@ export interface components {
             rateLimit?: number | null;
             /**
              * Format: int32
-             * @description Messages per second. The value is stored and returned, but does not limit deliveries yet.
+             * @description Deliveries per second of each of its endpoints, over all replicas. A `rate` in a policy outranks it.
              * @example 1
              */
             throttleRate?: number | null;
@@ -2487,7 +2526,7 @@ export interface components {
             rateLimit?: number | null;
             /**
              * Format: int32
-             * @description Messages per second. The value does not limit deliveries yet.
+             * @description Deliveries per second of each of its endpoints.
              * @example 1
              */
             throttleRate?: number | null;
@@ -2543,7 +2582,7 @@ export interface components {
             rateLimit?: number | null;
             /**
              * Format: int32
-             * @description Messages per second. The value is stored and returned, but does not limit deliveries yet.
+             * @description Deliveries per second of each of its endpoints, over all replicas. A `rate` in a policy outranks it.
              * @example 1
              */
             throttleRate?: number | null;
@@ -3356,10 +3395,17 @@ export interface components {
              */
             legacySignature?: unknown;
             /**
-             * @description Only for endpoints: whether new messages are accepted and their deliveries wait, until this is false or absent.
+             * @description Whether new messages are accepted and their deliveries wait, until this is false or absent. A pause of endpoint,
+             *     application or environment applies.
              * @example true
              */
             paused?: boolean | null;
+            /**
+             * @description Deliveries that may start in a period, for each endpoint and over all replicas: `{"count": 10, "seconds": 1}`, or
+             *     `"none"`. `throttleRate` is the same as a count per second.
+             * @example {}
+             */
+            rate?: unknown;
             /**
              * @description When a failed delivery is tried again.
              * @example {
@@ -3633,7 +3679,8 @@ export interface components {
              */
             maxAttempts: components["schemas"]["EffectiveSetting"];
             /**
-             * @description Only for endpoints: whether new messages are accepted and their deliveries wait, until this is false or absent.
+             * @description Whether new messages are accepted and their deliveries wait, until this is false or absent. A pause of endpoint,
+             *     application or environment applies.
              * @example {
              *       "forEventType": true,
              *       "from": "application",
@@ -3641,6 +3688,16 @@ export interface components {
              *     }
              */
             paused: components["schemas"]["EffectiveSetting"];
+            /**
+             * @description Deliveries that may start in a period, for each endpoint and over all replicas: `{"count": 10, "seconds": 1}`, or
+             *     `"none"`. `throttleRate` is the same as a count per second.
+             * @example {
+             *       "forEventType": true,
+             *       "from": "application",
+             *       "value": {}
+             *     }
+             */
+            rate: components["schemas"]["EffectiveSetting"];
             /**
              * @description The number of retries that are allowed for now, for example 0 during an incident. The lowest number of endpoint,
              *     application and environment applies. Deliveries beyond it die at their next failure.
@@ -3811,7 +3868,7 @@ export interface components {
             rateLimit?: number | null;
             /**
              * Format: int32
-             * @description Deliveries per second. The value does not limit deliveries yet.
+             * @description Deliveries per second.
              * @example 1
              */
             throttleRate?: number | null;
@@ -4026,7 +4083,7 @@ export interface components {
             secret?: string | null;
             /**
              * Format: int32
-             * @description Deliveries per second. The value is stored and returned, but does not limit deliveries yet.
+             * @description Deliveries per second, over all replicas. A `rate` in the policy outranks it.
              * @example 1
              */
             throttleRate?: number | null;
@@ -4382,7 +4439,7 @@ export interface components {
             rateLimit?: number | null;
             /**
              * Format: int32
-             * @description Deliveries per second. The value is stored and returned, but does not limit deliveries yet.
+             * @description Deliveries per second, over all replicas. A `rate` in the policy outranks it.
              * @example 1
              */
             throttleRate?: number | null;
@@ -5694,6 +5751,131 @@ export interface components {
              */
             redriven: number;
         };
+        /** @description A key to create. */
+        KeyIn: {
+            /**
+             * @description Restricts the key to the routes of one application, by its id or uid.
+             * @example text
+             */
+            applicationId?: string | null;
+            /**
+             * Format: date-time
+             * @description The time at which the key ends. Without it, the key works until it is revoked.
+             * @example 2026-01-31T12:00:00.000000Z
+             */
+            expiresAt?: string | null;
+            /**
+             * @description A name for people, which the audit log shows.
+             * @example billing service
+             */
+            name: string;
+            /**
+             * @description Rights beyond the scope: `reveal-secret` and `change-url`. By default, the scopes `admin` and `operate` have both,
+             *     and `write` and `read` have none.
+             * @example [
+             *       "text"
+             *     ]
+             */
+            rights?: string[] | null;
+            /**
+             * @description `read`, `write`, `operate` (everything in the environment) or `admin` (everything in all environments).
+             * @example write
+             */
+            scope: string;
+        };
+        /** @description All keys that the caller may manage, oldest first, even ended ones. */
+        KeyListOut: {
+            /**
+             * @description The items, in the order of the list.
+             * @example [
+             *       {
+             *         "applicationId": "text",
+             *         "createdAt": "2026-01-31T12:00:00.000000Z",
+             *         "environment": "default",
+             *         "expiresAt": "2026-01-31T12:00:00.000000Z",
+             *         "hint": "text",
+             *         "id": "job_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+             *         "lastUsedAt": "2026-01-31T12:00:00.000000Z",
+             *         "name": "nightly",
+             *         "revokedAt": "2026-01-31T12:00:00.000000Z",
+             *         "rights": [
+             *           "text"
+             *         ],
+             *         "scope": "text",
+             *         "state": "text"
+             *       }
+             *     ]
+             */
+            data: components["schemas"]["KeyOut"][];
+        };
+        /** @description A key, without its text. */
+        KeyOut: {
+            /**
+             * @description The only application whose routes the key may use.
+             * @example text
+             */
+            applicationId?: string | null;
+            /**
+             * Format: date-time
+             * @description Time of creation.
+             * @example 2026-01-31T12:00:00.000000Z
+             */
+            createdAt: string;
+            /**
+             * @description The name of the environment; absent for an admin key.
+             * @example default
+             */
+            environment?: string | null;
+            /**
+             * Format: date-time
+             * @description The time at which the key ends. Without it, the key works until it is revoked.
+             * @example 2026-01-31T12:00:00.000000Z
+             */
+            expiresAt?: string | null;
+            /**
+             * @description The first and last characters of the key.
+             * @example text
+             */
+            hint: string;
+            /**
+             * @description The id, unique in the environment.
+             * @example job_1srOrx2ZWZBpBUvZwXKQmoEYga2
+             */
+            id: string;
+            /**
+             * Format: date-time
+             * @description The time of the last use, to about a minute.
+             * @example 2026-01-31T12:00:00.000000Z
+             */
+            lastUsedAt?: string | null;
+            /**
+             * @description The name; empty for a key from before keys had names.
+             * @example nightly
+             */
+            name: string;
+            /**
+             * Format: date-time
+             * @example 2026-01-31T12:00:00.000000Z
+             */
+            revokedAt?: string | null;
+            /**
+             * @description All rights of the key. Each operation of the OpenAPI document names the right that it needs, as `x-right`.
+             * @example [
+             *       "text"
+             *     ]
+             */
+            rights: string[];
+            /**
+             * @description `admin`, `operate`, `write` or `read`.
+             * @example text
+             */
+            scope: string;
+            /**
+             * @description `active`, `expired` or `revoked`.
+             * @example text
+             */
+            state: string;
+        };
         /** @description The last attempt of a delivery. */
         LastAttemptOut: {
             /**
@@ -6063,7 +6245,7 @@ export interface components {
         /** @description An endpoint with the state of a message's delivery to it. */
         MessageEndpointOut: components["schemas"]["EndpointCommonOut"] & {
             /**
-             * @description Whether the delivery waits because the endpoint is disabled.
+             * @description Whether the delivery waits because the endpoint is disabled, or it, its application or the environment is paused.
              * @example true
              */
             held: boolean;
@@ -6276,6 +6458,14 @@ export interface components {
              * @example true
              */
             active: boolean;
+        };
+        /** @description A new key with its text. */
+        NewKeyOut: components["schemas"]["KeyOut"] & {
+            /**
+             * @description The key, to be sent as `Authorization: Bearer <key>`. It is not shown again.
+             * @example run-42
+             */
+            key: string;
         };
         /** @description All open sessions, and the sessions that were closed within the last hour. Oldest first. */
         NodeListOut: {
@@ -8462,9 +8652,11 @@ export interface components {
             detail?: string | null;
             /**
              * @description The reason. While pending: `scheduled` (waits for `deliverAt`), `retry`, `backOff` (the endpoint asked for a pause
-             *     or timed out), `queued` (due, waits for its turn) or `cancelRequested`. While held: `endpointDisabled` or
-             *     `endpointPaused`. While sending: `sending` or `cancelRequested`. Once dead: `exhausted` (no attempts left), `gone` (the receiver answered
-             *     410) or `crashed`. At the end: `delivered`, `cancelled` or `endpointDeleted`. Later versions may add reasons.
+             *     or timed out), `rateLimit` (the rate limit of the endpoint is used up), `queued` (due, waits for its turn) or
+             *     `cancelRequested`. While held: `endpointDisabled`, `endpointPaused`, `applicationPaused` or `environmentPaused`.
+             *     While sending: `sending` or `cancelRequested`. Once dead: `exhausted` (no attempts left), `gone` (the receiver
+             *     answered 410) or `crashed`. At the end: `delivered`, `cancelled` or `endpointDeleted`. Later versions may add
+             *     reasons.
              * @example retry
              */
             kind: string;
@@ -9502,6 +9694,21 @@ export interface components {
                 "application/json": components["schemas"]["HTTPValidationError"];
             };
         };
+        /** @description Too many requests or failures: retry after the time of the header Retry-After. */
+        Failure429: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "code": "not_found",
+                 *       "detail": "application \"acme\" not found"
+                 *     }
+                 */
+                "application/json": components["schemas"]["HttpErrorOut"];
+            };
+        };
         /** @description The request line and headers are too long. */
         Failure431: {
             headers: {
@@ -9645,6 +9852,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -9754,6 +9962,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -9816,6 +10025,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -9919,6 +10129,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -9956,6 +10167,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -10029,6 +10241,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -10184,6 +10397,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -10344,6 +10558,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -10400,6 +10615,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -10461,6 +10677,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -10586,6 +10803,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -10655,6 +10873,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -10781,6 +11000,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -10905,6 +11125,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -11019,6 +11240,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -11221,6 +11443,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -11263,6 +11486,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -11388,6 +11612,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -11451,6 +11676,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -11500,6 +11726,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -11552,6 +11779,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -11594,6 +11822,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -11661,6 +11890,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -11710,6 +11940,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -11757,6 +11988,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -11824,6 +12056,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -11878,6 +12111,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -11931,6 +12165,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -11984,6 +12219,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -12118,6 +12354,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -12163,6 +12400,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -12214,6 +12452,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -12256,6 +12495,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -12306,6 +12546,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -12361,6 +12602,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -12415,6 +12657,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -12457,6 +12700,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -12515,6 +12759,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -12596,6 +12841,11 @@ export interface operations {
                      *         "from": "application",
                      *         "value": {}
                      *       },
+                     *       "rate": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
                      *       "retryBudget": {
                      *         "forEventType": true,
                      *         "from": "application",
@@ -12625,6 +12875,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -12692,6 +12943,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -12783,6 +13035,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -12850,6 +13103,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -12899,6 +13153,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -12959,6 +13214,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -13045,6 +13301,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -13110,6 +13367,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -13183,6 +13441,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -13248,6 +13507,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -13303,6 +13563,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -13367,6 +13628,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -13409,6 +13671,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -13464,6 +13727,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -13585,6 +13849,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -13709,6 +13974,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -13791,6 +14057,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -13848,6 +14115,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -13901,6 +14169,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -13960,6 +14229,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -14037,6 +14307,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -14197,6 +14468,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -14308,6 +14580,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -14355,6 +14628,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -14411,6 +14685,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -14453,6 +14728,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -14539,6 +14815,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -14614,6 +14891,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -14774,6 +15052,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -14855,6 +15134,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -14936,6 +15216,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -15031,6 +15312,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -15087,6 +15369,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -15168,6 +15451,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -15243,6 +15527,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -15300,6 +15585,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -15342,6 +15628,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -15445,6 +15732,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -15538,6 +15826,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -15607,6 +15896,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -15693,6 +15983,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -15748,6 +16039,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -15834,6 +16126,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -15871,6 +16164,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -15946,6 +16240,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -15994,6 +16289,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -16048,6 +16344,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -16126,6 +16423,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -16198,6 +16496,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -16259,6 +16558,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -16441,6 +16741,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -16519,6 +16820,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -16586,6 +16888,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -16664,6 +16967,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -16783,6 +17087,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -16897,6 +17202,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -16962,6 +17268,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -17004,6 +17311,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -17049,6 +17357,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -17099,6 +17408,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -17181,6 +17491,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -17246,6 +17557,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -17312,6 +17624,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -17367,6 +17680,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -17456,6 +17770,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -17499,6 +17814,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -17563,6 +17879,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -17630,6 +17947,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -17685,6 +18003,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -17755,6 +18074,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -17840,6 +18160,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -17910,6 +18231,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -17980,6 +18302,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -18213,6 +18536,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -18389,6 +18713,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -18475,6 +18800,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -18535,6 +18861,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -18633,6 +18960,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -18670,6 +18998,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -18777,6 +19106,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -18881,6 +19211,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -18942,6 +19273,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -19003,6 +19335,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -19065,6 +19398,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -19169,6 +19503,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -19231,6 +19566,222 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.key.list": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "applicationId": "text",
+                     *           "createdAt": "2026-01-31T12:00:00.000000Z",
+                     *           "environment": "default",
+                     *           "expiresAt": "2026-01-31T12:00:00.000000Z",
+                     *           "hint": "text",
+                     *           "id": "job_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *           "lastUsedAt": "2026-01-31T12:00:00.000000Z",
+                     *           "name": "nightly",
+                     *           "revokedAt": "2026-01-31T12:00:00.000000Z",
+                     *           "rights": [
+                     *             "text"
+                     *           ],
+                     *           "scope": "text",
+                     *           "state": "text"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["KeyListOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.key.create": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "billing service",
+                 *       "scope": "write"
+                 *     }
+                 */
+                "application/json": components["schemas"]["KeyIn"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "applicationId": "text",
+                     *       "createdAt": "2026-01-31T12:00:00.000000Z",
+                     *       "environment": "default",
+                     *       "expiresAt": "2026-01-31T12:00:00.000000Z",
+                     *       "hint": "text",
+                     *       "id": "job_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *       "key": "run-42",
+                     *       "lastUsedAt": "2026-01-31T12:00:00.000000Z",
+                     *       "name": "nightly",
+                     *       "revokedAt": "2026-01-31T12:00:00.000000Z",
+                     *       "rights": [
+                     *         "text"
+                     *       ],
+                     *       "scope": "text",
+                     *       "state": "text"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["NewKeyOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.key.get": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the key.
+                 * @example text
+                 */
+                key_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "applicationId": "text",
+                     *       "createdAt": "2026-01-31T12:00:00.000000Z",
+                     *       "environment": "default",
+                     *       "expiresAt": "2026-01-31T12:00:00.000000Z",
+                     *       "hint": "text",
+                     *       "id": "job_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *       "lastUsedAt": "2026-01-31T12:00:00.000000Z",
+                     *       "name": "nightly",
+                     *       "revokedAt": "2026-01-31T12:00:00.000000Z",
+                     *       "rights": [
+                     *         "text"
+                     *       ],
+                     *       "scope": "text",
+                     *       "state": "text"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["KeyOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.key.revoke": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the key.
+                 * @example text
+                 */
+                key_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The key is revoked. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -19278,6 +19829,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -19388,6 +19940,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -19439,6 +19992,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -19546,6 +20100,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -19648,6 +20203,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -19741,6 +20297,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -19906,6 +20463,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -19943,6 +20501,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -19992,6 +20551,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -20040,6 +20600,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -20084,6 +20645,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -20139,6 +20701,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -20186,6 +20749,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -20265,6 +20829,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -20316,6 +20881,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -20358,6 +20924,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -20409,6 +20976,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -20465,6 +21033,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -20592,6 +21161,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -20632,6 +21202,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -20677,6 +21248,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -20760,6 +21332,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -20821,6 +21394,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -20858,6 +21432,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -20928,6 +21503,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -20995,6 +21571,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -21062,6 +21639,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -21106,6 +21684,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -21232,6 +21811,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -21341,6 +21921,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -21445,6 +22026,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -21482,6 +22064,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -21591,6 +22174,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -21701,6 +22285,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -21811,6 +22396,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -21865,6 +22451,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -21925,6 +22512,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -21966,6 +22554,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -22020,6 +22609,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -22088,6 +22678,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -22125,6 +22716,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -22194,6 +22786,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -22281,6 +22874,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
