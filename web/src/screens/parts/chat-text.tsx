@@ -72,7 +72,8 @@ export function ChatTry({ app, target, chat, mayTest }: { app: string; target: T
         </Callout>
       )}
       {body !== undefined && (
-        <div className="payload">
+        // The end of a long dialog is out of sight.
+        <div className="payload" ref={(element) => element?.scrollIntoView({ block: 'nearest' })}>
           <JsonTree value={body} />
         </div>
       )}
