@@ -151,11 +151,14 @@ async fn by_text(api: &Api, token: &str) -> Result<Caller, ApiError> {
     by_token(api, api.tokens.verify(&api.node, token, api.now()).await?).await
 }
 
-/// Authenticates a request of the dashboard that reads.
-pub(crate) async fn by_session(api: &Api, headers: &HeaderMap) -> Result<Caller, ApiError> {
-    let session = session::of_request(api, &Method::GET, headers).await?;
+/// Authenticates a request of the dashboard that belongs to no application.
+pub(crate) async fn by_session(api: &Api, method: &Method, headers: &HeaderMap) -> Result<Caller, ApiError> {
+    let session = session::of_request(api, method, headers).await?;
     let session = session.ok_or_else(|| ApiError::unauthenticated(MISSING))?;
     let key = find_key(api, session.key).await?.ok_or_else(|| ApiError::unauthenticated("Invalid token"))?;
+    if key.access.application.is_some() {
+        return Err(ApiError::of_one_application());
+    }
     by_key(api, &key, headers).await
 }
 

@@ -18,7 +18,7 @@ use bytes::Bytes;
 use everhook_engine::activity::ActivityWatch;
 use futures_util::stream;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
 use tokio::time::sleep;
 
 use crate::auth;
@@ -74,8 +74,8 @@ enum LiveState {
     Ended,
 }
 
-async fn stream(State(api): State<Arc<Api>>, headers: HeaderMap) -> Result<Response, ApiError> {
-    let caller = auth::by_session(&api, &headers).await?;
+async fn stream(State(api): State<Arc<Api>>, method: Method, headers: HeaderMap) -> Result<Response, ApiError> {
+    let caller = auth::by_session(&api, &method, &headers).await?;
     let Some(place) = api.live.take() else {
         let detail = "This node has too many live pages: they refresh by polling.";
         return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_streams", detail));
@@ -126,6 +126,6 @@ impl Live {
     /// again.
     async fn is_allowed(&mut self) -> bool {
         self.checked = self.api.node.elapsed();
-        auth::by_session(&self.api, &self.headers).await.is_ok()
+        auth::by_session(&self.api, &Method::GET, &self.headers).await.is_ok()
     }
 }

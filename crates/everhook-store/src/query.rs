@@ -160,10 +160,10 @@ queries! {
     lookup FindEnvironmentPolicy { scope: Scope } -> Option<EnvironmentPolicy>;
     /// The delivery policies of all environments that have one.
     lookup EnvironmentPolicies {} -> Vec<(EnvironmentId, EnvironmentPolicy)>;
-    /// The look of the portals of an environment; none until it is set.
-    lookup FindPortalSettings { scope: Scope } -> Option<PortalSettings>;
     /// Lists the paused applications and queues of all environments, by the ids of their lane groups.
     lookup PausedGroups {} -> Vec<(EnvironmentId, Id)>;
+    /// The look of the portals of an environment; none until it is set.
+    lookup FindPortalSettings { scope: Scope } -> Option<PortalSettings>;
     /// Every API key, even a revoked one, oldest first.
     lookup Keys {} -> Vec<KeyRecord>;
     /// An API key; none if it is unknown or revoked. The caller checks its expiry.

@@ -374,11 +374,11 @@ macro_rules! conformance_resources {
         $crate::conformance_cases! { $backend, policy:
             a_delivery_has_the_policies_of_its_endpoint_and_application
             an_environment_has_one_policy
-            an_environment_has_one_portal_look
             a_rate_limit_holds_over_all_sessions
             a_limited_delivery_waits_for_a_lease_and_says_why
             a_rate_limit_of_any_level_applies_and_a_change_takes_effect_at_once
             paused_applications_are_listed
+            an_environment_has_one_portal_look
         }
     };
 }

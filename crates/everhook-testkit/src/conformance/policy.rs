@@ -92,23 +92,6 @@ pub(super) async fn an_environment_has_one_policy(fx: &Fixture) {
     assert_eq!(listed().await, [(fx.here, timeout(6))]);
 }
 
-pub(super) async fn an_environment_has_one_portal_look(fx: &Fixture) {
-    let find =
-        async |environment| fx.other.read(query::FindPortalSettings { scope: Scope::of(environment) }).await.unwrap();
-    assert_eq!(find(fx.here).await, None);
-    let look = PortalLook { name: Some("Osprey".to_owned()), accent: Some("#123456".to_owned()), ..Default::default() };
-    let first = PortalSettings { look: look.clone(), ..PortalSettings::default() };
-    let Replaced::Done(made) = fx.store.replace(Scope::of(fx.here), first.clone()).await.unwrap() else {
-        panic!("it exists by default")
-    };
-    assert_eq!((&made.look, made.revision), (&look, 1));
-    assert_eq!(fx.other.replace(Scope::of(fx.here), first).await.unwrap(), Replaced::Stale);
-    assert_eq!((find(fx.here).await.as_ref(), find(fx.there).await), (Some(&made), None));
-    let second = PortalSettings { look: PortalLook { name: Some("Kestrel".to_owned()), ..Default::default() }, ..made };
-    assert!(matches!(fx.store.replace(Scope::of(fx.here), second.clone()).await.unwrap(), Replaced::Done(_)));
-    assert_eq!(find(fx.here).await.map(|found| found.look), Some(second.look), "members that were left out are gone");
-}
-
 /// One delivery in each period of some hours.
 fn one_in_hours(hours: u32) -> Settings {
     let rate = Some(Switch::On(RateLimit { count: 1, seconds: hours * 3600 }));
@@ -183,4 +166,21 @@ pub(super) async fn a_rate_limit_of_any_level_applies_and_a_change_takes_effect_
     let none = Settings { rate: Some(Switch::Off), ..Settings::default() };
     change(fx, endpoint, |endpoint| endpoint.policy = policy(none)).await;
     assert_eq!(leased().await, 8, "no limit");
+}
+
+pub(super) async fn an_environment_has_one_portal_look(fx: &Fixture) {
+    let find =
+        async |environment| fx.other.read(query::FindPortalSettings { scope: Scope::of(environment) }).await.unwrap();
+    assert_eq!(find(fx.here).await, None);
+    let look = PortalLook { name: Some("Osprey".to_owned()), accent: Some("#123456".to_owned()), ..Default::default() };
+    let first = PortalSettings { look: look.clone(), ..PortalSettings::default() };
+    let Replaced::Done(made) = fx.store.replace(Scope::of(fx.here), first.clone()).await.unwrap() else {
+        panic!("it exists by default")
+    };
+    assert_eq!((&made.look, made.revision), (&look, 1));
+    assert_eq!(fx.other.replace(Scope::of(fx.here), first).await.unwrap(), Replaced::Stale);
+    assert_eq!((find(fx.here).await.as_ref(), find(fx.there).await), (Some(&made), None));
+    let second = PortalSettings { look: PortalLook { name: Some("Kestrel".to_owned()), ..Default::default() }, ..made };
+    assert!(matches!(fx.store.replace(Scope::of(fx.here), second.clone()).await.unwrap(), Replaced::Done(_)));
+    assert_eq!(find(fx.here).await.map(|found| found.look), Some(second.look), "members that were left out are gone");
 }
