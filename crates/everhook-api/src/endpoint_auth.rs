@@ -35,6 +35,7 @@ const OWN_PARAMS: [&str; 4] = ["client_id", "client_secret", "grant_type", "scop
 pub(crate) struct EndpointBasicAuthIn {
     /// The user name. It has no colon.
     username: String,
+    /// The password. It is never returned.
     password: String,
 }
 
@@ -54,11 +55,14 @@ pub(crate) struct EndpointOauthConfigIn {
     /// `clientSecretBasic` or `clientSecretPost`. `clientSecretJwt` is not supported.
     #[schema(example = "clientSecretBasic")]
     auth_method: String,
+    /// The id of the client at the issuer.
     client_id: String,
+    /// The secret of the client. It is required, and never returned.
     client_secret: Option<String>,
     /// The URL that issues tokens. The egress rules apply to it.
     #[schema(format = "uri", example = "https://issuer.example.com/token")]
     token_url: String,
+    /// The scopes to request.
     #[schema(max_items = 32)]
     scopes: Option<Vec<String>>,
     /// More parameters of the token request.
@@ -80,15 +84,19 @@ pub(crate) struct EndpointOauthConfigOut {
     grant_type: &'static str,
     #[schema(value_type = String)]
     auth_method: OauthMethod,
+    /// The id of the client at the issuer.
     client_id: String,
     token_url: String,
+    /// The requested scopes.
     scopes: Vec<String>,
 }
 
 /// Whether the endpoint has an OAuth 2.0 client, and which.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct EndpointOauthStateOut {
+    /// Whether deliveries carry tokens.
     enabled: bool,
+    /// The client without its secrets.
     #[serde(skip_serializing_if = "Option::is_none")]
     config: Option<EndpointOauthConfigOut>,
 }
@@ -107,7 +115,9 @@ pub(crate) struct EndpointMtlsConfigOut {}
 /// Whether the endpoint has a client certificate.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct EndpointMtlsStateOut {
+    /// Whether the certificate is presented.
     enabled: bool,
+    /// An empty object if the endpoint has a certificate.
     #[serde(skip_serializing_if = "Option::is_none")]
     config: Option<EndpointMtlsConfigOut>,
 }
