@@ -11,7 +11,8 @@ use axum::extract::State;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::endpoint_auth::{BasicAuth, EndpointAuth, OauthClient, OauthMethod};
 use everhook_core::limits::{
-    AUTH_PEM_BYTES_MAX, AUTH_TEXT_BYTES_MAX, OAUTH_PARAMS_MAX, OAUTH_SCOPE_BYTES_MAX, OAUTH_SCOPES_MAX,
+    AUTH_PEM_BYTES_MAX, AUTH_TEXT_BYTES_MAX, HEADER_NAME_BYTES_MAX, OAUTH_PARAMS_MAX, OAUTH_SCOPE_BYTES_MAX,
+    OAUTH_SCOPES_MAX,
 };
 use everhook_core::violation::{self, Violation};
 use everhook_store::catalog::Locator;
@@ -485,8 +486,11 @@ fn extra_params(params: BTreeMap<String, String>) -> Result<BTreeMap<String, Str
         if OWN_PARAMS.contains(&name.as_str()) {
             return refuse("has a field of its own".to_owned());
         }
-        if name.is_empty() || name.len() + value.len() > AUTH_TEXT_BYTES_MAX {
-            return refuse(format!("must have a name, and at most {AUTH_TEXT_BYTES_MAX} bytes with its value"));
+        if name.is_empty() || name.len() > HEADER_NAME_BYTES_MAX {
+            return refuse(format!("must have a name of 1 to {HEADER_NAME_BYTES_MAX} bytes"));
+        }
+        if value.len() > AUTH_TEXT_BYTES_MAX {
+            return refuse(format!("must have at most {AUTH_TEXT_BYTES_MAX} bytes"));
         }
     }
     Ok(params)
