@@ -8,6 +8,7 @@ import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { extname, join, normalize } from 'node:path';
+import { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { overview } from './overview.mjs';
 
@@ -32,6 +33,7 @@ createServer((request, response) => {
 async function handle(request, response) {
   const url = new URL(request.url, 'http://gateway');
   if (url.pathname === '/auth/session') return key ? session(request, response) : forward(request, response, url);
+  if (url.pathname === '/auth/stream') return key ? response.writeHead(404).end() : stream(request, response);
   if (url.pathname.startsWith('/api/')) return forward(request, response, url);
   return file(response, url.pathname);
 }
@@ -85,6 +87,12 @@ async function forward(request, response, url) {
   if (answer.headers.get('set-cookie')) out['set-cookie'] = answer.headers.get('set-cookie');
   response.writeHead(answer.status, out);
   response.end(Buffer.from(await answer.arrayBuffer()));
+}
+
+async function stream(request, response) {
+  const answer = await fetch(`${upstream}/auth/stream`, { headers: { cookie: request.headers.cookie ?? '' } });
+  response.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? 'text/plain' });
+  Readable.fromWeb(answer.body).on('error', () => response.end()).pipe(response);
 }
 
 async function file(response, path) {

@@ -48,7 +48,8 @@ async function markup_of_customers_and_receivers_stays_text({ page, receiver, si
   const app = await call('POST', '/app', { name });
   const path = `/attack-${Date.now()}`;
   receiver.answer(path, { status: 500, headers: { 'content-type': 'text/html', 'x-attack': corpus[1] }, body: all });
-  const endpoint = await call('POST', `/app/${app.id}/endpoint`, { url: receiver.url(`${path}?q=%22%3E%3Cscript%3Ewindow.__xss%3D1%3C/script%3E`), description: all.slice(0, 500) });
+  const endpoint = await call('POST', `/app/${app.id}/endpoint`, { url: receiver.url(`${path}?q=%22%3E%3Cscript%3Ewindow.__xss%3D1%3C/script%3E`), description: all.slice(0, 500), filter: `eventType == "attack.sent" || eventType == ${JSON.stringify(corpus[0])}` });
+  await call('PUT', '/portal-settings', { name: corpus[1].slice(0, 64), backUrl: 'https://example.com/"><script>window.__xss=1</script>' });
   const payload = Object.fromEntries(corpus.map((text, index) => [`${text} ${index}`, { [text]: [text, all] }]));
   const message = await call('POST', `/app/${app.id}/msg`, { eventType: 'attack.sent', payload });
   const queue = await attempt(problems, 'queue', async () => (await call('POST', '/job', { queue: 'attack', kind: 'attack.run', name: corpus[1], payload, tags: ['attack'] })) && 'attack');
@@ -61,8 +62,8 @@ async function markup_of_customers_and_receivers_stays_text({ page, receiver, si
   await signIn();
   const object = `/apps/${app.id}/messages/${message.id}`;
   const pages = [
-    '/overview', `/messages?app=${app.id}`, `/messages?app=${app.id}&open=${message.id}`, object, `${object}?view=raw`, `${object}/endpoints/${endpoint.id}`,
-    `/endpoints?app=${app.id}`, ...['health', 'deliveries', 'settings', 'secret', 'test'].map((tab) => `/apps/${app.id}/endpoints/${endpoint.id}/${tab}`),
+    '/overview', '/messages', '/endpoints', '/settings', `/messages?open=${app.id}/${message.id}`, `/messages?app=${app.id}`, `/messages?app=${app.id}&open=${message.id}`, object, `${object}?view=raw`, `${object}/endpoints/${endpoint.id}`,
+    `/endpoints?app=${app.id}`, ...['health', 'deliveries', 'policy', 'settings', 'secret', 'test'].map((tab) => `/apps/${app.id}/endpoints/${endpoint.id}/${tab}`),
     '/dead', '/apps', `/apps/${app.id}`, '/event-types', '/jobs', job ? `/jobs/${job.id}` : '/jobs', `/jobs?open=${job?.id ?? ''}`, '/queues', `/queues/${queue ?? ''}`,
     // Values of the address bar are attacker-controlled, too.
     `/messages?app=${encodeURIComponent(corpus[1])}&tag=${encodeURIComponent(corpus[0])}`, `/jobs?error=${encodeURIComponent(corpus[2])}`, `/queues/${encodeURIComponent(corpus[1])}`, `/sign-in?next=javascript:window.__xss=1`,
@@ -86,6 +87,7 @@ async function markup_of_customers_and_receivers_stays_text({ page, receiver, si
   await page.getByRole('button', { name: 'attack.sent' }).first().click();
   await page.getByRole('dialog').getByText('<script>window.__xss=1</script>').first().waitFor();
   await clean(page, 'portal log');
+  await call('PUT', '/portal-settings', {});
   await call('DELETE', `/worker/${worker.id}`);
   await call('DELETE', `/app/${app.id}`);
 }

@@ -12,6 +12,7 @@ import accessibility from './accessibility.mjs';
 import attacks from './attacks.mjs';
 import jobs from './jobs.mjs';
 import journey from './journey.mjs';
+import operate from './operate.mjs';
 import portal from './portal.mjs';
 import speed from './speed.mjs';
 
@@ -19,7 +20,7 @@ const out = process.env.EVERHOOK_SHOTS ?? fileURLToPath(new URL('./out', import.
 mkdirSync(out, { recursive: true });
 const wanted = process.argv[2] ?? '';
 // The journey is first: it needs an empty environment for the first start.
-const tests = [journey, jobs, portal, attacks, accessibility, speed].flat().filter((test) => test.name.includes(wanted));
+const tests = [journey, jobs, operate, portal, attacks, accessibility, speed].flat().filter((test) => test.name.includes(wanted));
 
 const browser = await launch();
 const receiver = await startReceiver();

@@ -41,15 +41,12 @@ export const offers = {
   messagesOfAllApps: has('GET', '/message'),
   endpointsOfAllApps: has('GET', '/endpoint'),
   policy: has('GET', '/app/{app_id}/endpoint/{endpoint_id}/policy'),
-  policyChange: has('PATCH', '/app/{app_id}/endpoint/{endpoint_id}/policy'),
   filterTest: has('POST', '/app/{app_id}/endpoint/{endpoint_id}/filter/test'),
   endpointSeries: has('GET', '/app/{app_id}/endpoint/{endpoint_id}/series'),
-  endpointPause: has('POST', '/app/{app_id}/endpoint/{endpoint_id}/pause'),
   failureGroups: has('GET', '/failure-group'),
   lookup: has('GET', '/lookup/{id}'),
   config: has('GET', '/config'),
   portalSettings: has('GET', '/portal-settings'),
-  stream: has('GET', '/events/stream'),
 } as const;
 
 /** The first screen after signing in. */

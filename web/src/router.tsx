@@ -1,7 +1,7 @@
 // Routes. Each screen is its own chunk; search parameters are texts that screens read by name.
 
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, Navigate, Outlet, redirect } from '@tanstack/react-router';
-import { home } from './capabilities';
+import { home, screens } from './capabilities';
 import { NotFound } from './screens/not-found';
 import { loadSession } from './session';
 import { Shell } from './shell/shell';
@@ -78,7 +78,7 @@ const pages = [
   screen('/alerts', () => import('./screens/alerts')),
   screen('/bulk', () => import('./screens/bulk')),
   screen('/nodes', () => import('./screens/nodes')),
-  screen('/keys', () => import('./screens/missing')),
+  screen('/keys', () => (screens.keys ? import('./screens/keys') : import('./screens/missing'))),
   screen('/audit', () => import('./screens/missing')),
   screen('/settings', () => import('./screens/settings')),
 ] as const;

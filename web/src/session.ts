@@ -2,6 +2,7 @@
 
 import { useSyncExternalStore } from 'react';
 import { ApiFailure, onSignedOut, raw, setCredentials } from './api/client';
+import { operations } from './api/operations';
 import type { Session } from './api/types';
 
 type State = { status: 'unknown' } | { status: 'out' } | { status: 'in'; session: Session };
@@ -77,8 +78,15 @@ export function useSession(): Session | null {
   return now.status === 'in' ? now.session : null;
 }
 
-/** Whether the session may change anything. A button that would fail is not shown. */
-export function useMayChange(): boolean {
+/** Whether the key of a session may call an operation. A server without rights has keys that only read, and others. */
+export function mayCall(session: Pick<Session, 'role' | 'rights'>, operation: string): boolean {
+  const right = operations.get(operation) ?? '';
+  if (session.rights && right) return session.rights.includes(right);
+  return session.role !== 'read' || operation.startsWith('GET ');
+}
+
+/** Whether the session may call an operation, such as `POST /api/v1/app`. A button that would fail is not shown. */
+export function useMay(operation: string): boolean {
   const session = useSession();
-  return session !== null && session.role !== 'read';
+  return session !== null && mayCall(session, operation);
 }

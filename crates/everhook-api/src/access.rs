@@ -71,6 +71,7 @@ const NEEDS: &[(&str, &str, Capability)] = &[
     ("GET", "/api/v1/app/{app_id}/poller/{sink_id}", ViewBase),
     ("GET", "/api/v1/app/{app_id}/poller/{sink_id}/consumer/{consumer_id}", ViewBase),
     ("POST", "/api/v1/app/{app_id}/poller/{sink_id}/consumer/{consumer_id}/seek", CreateAttempts),
+    ("GET", "/api/v1/portal-settings", ViewBase),
     ("GET", "/api/v1/event-type", ViewBase),
     ("GET", "/api/v1/event-type/{event_type_name}", ViewBase),
 ];

@@ -21,7 +21,7 @@ use everhook_store::error::StoreError;
 use everhook_store::query;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use tracing::debug;
 
 use crate::access;
@@ -149,6 +149,17 @@ async fn by_text(api: &Api, token: &str) -> Result<Caller, ApiError> {
         return by_integration(api, &key).await;
     }
     by_token(api, api.tokens.verify(&api.node, token, api.now()).await?).await
+}
+
+/// Authenticates a request of the dashboard that belongs to no application.
+pub(crate) async fn by_session(api: &Api, method: &Method, headers: &HeaderMap) -> Result<Caller, ApiError> {
+    let session = session::of_request(api, method, headers).await?;
+    let session = session.ok_or_else(|| ApiError::unauthenticated(MISSING))?;
+    let key = find_key(api, session.key).await?.ok_or_else(|| ApiError::unauthenticated("Invalid token"))?;
+    if key.access.application.is_some() {
+        return Err(ApiError::of_one_application());
+    }
+    by_key(api, &key, headers).await
 }
 
 const MISSING: &str = "Send an API key as `Authorization: Bearer <key>`.";

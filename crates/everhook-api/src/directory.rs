@@ -10,16 +10,19 @@ use everhook_core::id::{
     ApplicationId, BackgroundTaskId, BatchId, EndpointId, EnvironmentId, JobId, MessageId, SERVER_ENVIRONMENT,
 };
 use everhook_core::name::Name;
-use everhook_core::scope::Scope;
+use everhook_core::scope::{AppScope, Scope};
+use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Locator, Order};
-use everhook_store::directory::PlacedEndpoint;
+use everhook_store::directory::{PlacedEndpoint, PlacedMessage};
 use everhook_store::query;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::background_task::is_task_of;
+use crate::delivery;
 use crate::endpoint::EndpointOut;
 use crate::error::ApiError;
+use crate::message::{DeliveryTallyOut, FilterParams, TallyParams};
 use crate::page::{Cursor, OrderParams, Page, PageParams};
 use crate::query::Query;
 use crate::routes::Routes;
@@ -48,6 +51,38 @@ pub(crate) struct PlacedEndpointOut {
     reason: Option<&'static str>,
 }
 
+/// A message with its application, without its payload.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PlacedMessageOut {
+    #[schema(value_type = String, example = "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2")]
+    id: MessageId,
+    #[schema(value_type = String)]
+    app_id: ApplicationId,
+    /// The name of the application.
+    app_name: String,
+    /// The uid of the application.
+    #[schema(value_type = Option<String>)]
+    app_uid: Option<Name>,
+    #[schema(value_type = String)]
+    event_type: Name,
+    #[schema(value_type = Option<String>)]
+    event_id: Option<Name>,
+    #[schema(value_type = Vec<String>)]
+    channels: Vec<Name>,
+    #[schema(value_type = Vec<String>)]
+    tags: Vec<Name>,
+    #[schema(value_type = String, format = DateTime)]
+    timestamp: Timestamp,
+    /// The time of delivery, if the request set one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    deliver_at: Option<Timestamp>,
+    /// The deliveries of the message, by state; only with `with_deliveries`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deliveries: Option<DeliveryTallyOut>,
+}
+
 /// The object that has an id.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -72,7 +107,10 @@ pub(crate) struct LookupPath {
 }
 
 pub(crate) fn routes() -> Routes {
-    Routes::default().add(list_endpoints, __path_list_endpoints).add(lookup, __path_lookup)
+    Routes::default()
+        .add(list_endpoints, __path_list_endpoints)
+        .add(list_messages, __path_list_messages)
+        .add(lookup, __path_lookup)
 }
 
 /// List the endpoints of all applications, ordered by application and id.
@@ -89,6 +127,30 @@ async fn list_endpoints(
     let cursor: Cursor<EndpointKey> = Cursor::new(&page, order.or(Order::Descending))?;
     let rows = api.read(query::AllEndpoints { scope: Scope::of(environment), slice: cursor.slice() }).await?;
     Ok(Json(cursor.page(rows, PlacedEndpoint::key, PlacedEndpointOut::from)))
+}
+
+/// List the messages of all applications, newest first, without payloads.
+///
+/// The list contains the messages of the 10000 newest applications.
+#[utoipa::path(
+    get, path = "/api/v1/message", operation_id = "v1.overview.list-messages", tag = "Overview",
+    params(PageParams, FilterParams, TallyParams), responses((status = 200, body = Page<PlacedMessageOut>))
+)]
+async fn list_messages(
+    State(api): State<Arc<Api>>,
+    InEnvironment { environment }: InEnvironment,
+    Query(page): Query<PageParams>,
+    Query(filter): Query<FilterParams>,
+    Query(wanted): Query<TallyParams>,
+) -> Result<Json<Page<PlacedMessageOut>>, ApiError> {
+    let cursor = filter.cursor(&page)?;
+    let filter = filter.of_messages(cursor.slice());
+    let piece = api.read(query::AllMessages { scope: Scope::of(environment), filter }).await?;
+    let mut page = cursor.page_of(piece, |row| row.message.id, PlacedMessageOut::from);
+    for row in page.data.iter_mut().filter(|_| wanted.is_wanted()) {
+        row.deliveries = Some(delivery::tally(&api, AppScope::of(environment, row.app_id), row.id).await?.into());
+    }
+    Ok(Json(page))
 }
 
 /// Find the object that has an id, and the path that returns it.
@@ -141,6 +203,24 @@ async fn find(api: &Api, environment: EnvironmentId, text: &str) -> Result<Optio
             .map(|_| out("backgroundTask", None, format!("background-task/{id}"))));
     }
     Ok(None)
+}
+
+impl From<PlacedMessage> for PlacedMessageOut {
+    fn from(PlacedMessage { application, message }: PlacedMessage) -> PlacedMessageOut {
+        PlacedMessageOut {
+            id: message.id,
+            app_id: application.id,
+            app_name: application.name,
+            app_uid: application.uid,
+            event_type: message.event_type,
+            event_id: message.event_id,
+            channels: message.channels,
+            tags: message.tags,
+            timestamp: message.created_at,
+            deliver_at: message.rest.deliver_at,
+            deliveries: None,
+        }
+    }
 }
 
 impl From<PlacedEndpoint> for PlacedEndpointOut {

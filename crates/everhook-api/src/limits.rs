@@ -126,3 +126,12 @@ pub(crate) const ANSWER_POLL: Duration = Duration::from_millis(100);
 pub(crate) const OVERVIEW_ENDPOINTS_MAX: usize = 10;
 /// Queues that an overview shows.
 pub(crate) const OVERVIEW_QUEUES_MAX: usize = 20;
+
+/// Open streams of live updates on one node.
+pub(crate) const LIVE_STREAMS_MAX: usize = 200;
+/// The shortest time between two hints of a stream.
+pub(crate) const LIVE_PAUSE: Duration = Duration::from_millis(300);
+/// The interval at which a stream looks whether the node stops.
+pub(crate) const LIVE_TICK: Duration = Duration::from_secs(1);
+/// The interval at which a stream checks its session and key.
+pub(crate) const LIVE_CHECK: Duration = Duration::from_secs(5);

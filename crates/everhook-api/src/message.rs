@@ -23,7 +23,7 @@ use everhook_core::name::Name;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
 use everhook_core::violation::{Violation, at};
-use everhook_store::catalog::{Locator, Order};
+use everhook_store::catalog::{Locator, Order, Slice};
 use everhook_store::dedup::DedupKey;
 use everhook_store::history::{Expunge, MessageFilter};
 use everhook_store::lease::Appended;
@@ -300,22 +300,14 @@ async fn list(
     Query(page): Query<PageParams>,
     Query(filter): Query<FilterParams>,
     Query(content): Query<ContentParams>,
-    Query(TallyParams { with_deliveries }): Query<TallyParams>,
+    Query(wanted): Query<TallyParams>,
 ) -> Result<Response, ApiError> {
     let cursor = filter.cursor(&page)?;
-    let filter = MessageFilter {
-        slice: cursor.slice(),
-        before: filter.before,
-        after: filter.after,
-        channel: filter.channel,
-        tag: filter.tag,
-        event_types: filter.event_types,
-        scan: SCAN_ROWS_MAX,
-    };
+    let filter = filter.of_messages(cursor.slice());
     let scope = AppScope::of(environment, application.id);
     let Piece { rows, next } = api.read(query::Messages { scope, filter }).await?;
     let mut tallies = BTreeMap::new();
-    for row in rows.iter().filter(|_| with_deliveries == Some(true)) {
+    for row in rows.iter().filter(|_| wanted.is_wanted()) {
         tallies.insert(row.id, delivery::tally(&api, scope, row.id).await?);
     }
     let piece = Piece { rows: rows.iter().collect::<Vec<&Message>>(), next };
@@ -589,7 +581,18 @@ impl ContentParams {
     }
 }
 
+impl TallyParams {
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.with_deliveries == Some(true)
+    }
+}
+
 impl FilterParams {
+    pub(crate) fn of_messages(self, slice: Slice<MessageId>) -> MessageFilter {
+        let FilterParams { channel, tag, before, after, event_types } = self;
+        MessageFilter { slice, before, after, channel, tag, event_types, scan: SCAN_ROWS_MAX }
+    }
+
     /// Lists newest first. A request with only `after` gets the page next to that time.
     pub(crate) fn cursor<K: std::str::FromStr + Clone>(&self, page: &PageParams) -> Result<Cursor<K>, ApiError> {
         let cursor = Cursor::new(page, Order::Descending)?;

@@ -28,8 +28,9 @@ use crate::{
     application, attempt, background_task, batch, bounds, chat, cors, dashboard, delivery, delivery_steer, destination,
     directory, document, endpoint, endpoint_auth, endpoint_headers, endpoint_message, endpoint_replay, endpoint_secret,
     endpoint_stats, environment, event_type, event_type_import, example, failure_group, filter, health, integration,
-    job, job_end, key, message, message_batch, message_content, node, once, operational_webhook, outbox, overview,
-    policy, poller, portal, precheck, queue, redrive, schedule, session, statistics, token_end, viewer, worker,
+    job, job_end, key, live, message, message_batch, message_content, node, once, operational_webhook, outbox,
+    overview, policy, poller, portal, portal_settings, precheck, queue, redrive, schedule, session, statistics,
+    token_end, viewer, worker,
 };
 
 /// Returns all routes of the API and the documentation. A worker node serves only health checks and metrics.
@@ -52,6 +53,7 @@ pub fn router(node: Arc<Node>, config: ApiConfig) -> Router {
         .route("/metrics", get(health::metrics))
         .merge(viewer::routes())
         .merge(session::routes())
+        .merge(live::routes())
         .route("/api/v1/openapi.json", get(async || ([(CONTENT_TYPE, "application/json")], document)))
         .fallback(dashboard::fallback.layer(CompressionLayer::new()))
         .method_not_allowed_fallback(method_not_allowed)
@@ -92,6 +94,7 @@ pub(crate) fn all() -> Routes {
         .merge(background_task::routes())
         .merge(statistics::routes())
         .merge(portal::routes())
+        .merge(portal_settings::routes())
         .merge(token_end::routes())
         .merge(integration::routes())
         .merge(key::routes())

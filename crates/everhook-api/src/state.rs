@@ -19,6 +19,7 @@ use crate::auth::failures::Failures;
 use crate::auth::key_uses::KeyUses;
 use crate::auth::recent::Recent;
 use crate::auth::token::Tokens;
+use crate::live::LiveStreams;
 use crate::outbox::NamedOutbox;
 use crate::strict::KnownByRoute;
 
@@ -75,6 +76,7 @@ pub(crate) struct Api {
     pub(crate) tokens: Tokens,
     pub(crate) environments: Environments,
     pub(crate) uids: Uids,
+    pub(crate) live: LiveStreams,
     pub(crate) outboxes: Vec<NamedOutbox>,
     pub(crate) own_routes: KnownByRoute,
     pub(crate) has_jobs: bool,
@@ -101,6 +103,7 @@ impl Api {
             tokens: Tokens::new(config.jwt_secret),
             environments: Environments::default(),
             uids: Uids::default(),
+            live: LiveStreams::default(),
             outboxes: config.outboxes,
             own_routes,
             has_jobs: config.jobs,

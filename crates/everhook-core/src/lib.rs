@@ -37,6 +37,7 @@ pub mod operational;
 pub mod outcome;
 pub mod policy;
 pub mod poll;
+pub mod portal;
 pub mod queue;
 pub mod relay;
 pub mod resource;

@@ -199,6 +199,10 @@ pub const TRAFFIC_ROWS_MAX: usize = 20_000;
 pub const TRAFFIC_ROWS_WRITTEN_MAX: usize = 500;
 /// Applications among which a message is looked up by its id alone, newest first.
 pub const LOOKUP_APPLICATIONS_MAX: usize = 10_000;
+/// Messages of all applications that one statement compares with a filter.
+pub const PLACED_MESSAGES_MAX: usize = 250;
+/// Statements that one page of the messages of all applications runs.
+pub const PLACED_WINDOWS_MAX: usize = 8;
 /// Endpoints whose failure groups one page lists.
 pub const FAILURE_ENDPOINTS_MAX: usize = 50;
 /// Dead deliveries of an endpoint that a list of failure groups counts, newest first.

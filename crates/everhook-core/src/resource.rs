@@ -14,6 +14,8 @@ pub enum ResourceKind {
     Integration,
     /// The delivery policy of the environment, at most one.
     EnvironmentPolicy,
+    /// The look of the portals of the environment, at most one.
+    PortalSettings,
 }
 
 stored_as!(ResourceKind {
@@ -24,17 +26,18 @@ stored_as!(ResourceKind {
     Schedule = 4,
     Integration = 5,
     EnvironmentPolicy = 6,
+    PortalSettings = 10,
 });
 
 impl ResourceKind {
     /// Whether the id follows from the name, so that resources of the same name are one resource.
     pub const fn is_named(self) -> bool {
-        matches!(self, ResourceKind::EventType | ResourceKind::Queue | ResourceKind::EnvironmentPolicy)
+        matches!(self, ResourceKind::EventType) || self.exists_by_default()
     }
 
     /// Whether the resource exists before its first change, with defaults and revision 0.
     pub const fn exists_by_default(self) -> bool {
-        matches!(self, ResourceKind::Queue | ResourceKind::EnvironmentPolicy)
+        matches!(self, ResourceKind::Queue | ResourceKind::EnvironmentPolicy | ResourceKind::PortalSettings)
     }
 
     /// Whether a deleted resource keeps its row. Old messages show deleted endpoints, and a repeated request returns
@@ -52,4 +55,9 @@ pub fn event_type_id(name: &Name) -> Id {
 /// The id of the delivery policy of an environment, the same in every environment.
 pub fn environment_policy_id() -> Id {
     Id::derived(&[b"environment policy"])
+}
+
+/// The id of the portal settings of an environment, the same in every environment.
+pub fn portal_settings_id() -> Id {
+    Id::derived(&[b"portal settings"])
 }

@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use crate::task::stored_as;
 
-/// What an operation needs.
+/// The permission that an operation needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Right {
     /// Read everything except secrets.

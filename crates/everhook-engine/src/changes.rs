@@ -111,6 +111,7 @@ impl Node {
         key: Option<DedupKey>,
     ) -> Result<Created<R::Record>, StoreError> {
         let created = self.counted(self.store.create_resource(scope, new.into(), key).await?);
+        self.changed(scope);
         Ok(created.map(of_kind))
     }
 
@@ -122,11 +123,14 @@ impl Node {
             Resource::Endpoint(endpoint) => (false, endpoint.lane_state() == LaneState::Open),
             // A new rate limit may let deliveries go.
             Resource::Application(_) | Resource::EnvironmentPolicy(_) => (false, true),
-            Resource::EventType(_) | Resource::Schedule(_) | Resource::Integration(_) => (false, false),
+            Resource::EventType(_) | Resource::Schedule(_) | Resource::Integration(_) | Resource::PortalSettings(_) => {
+                (false, false)
+            }
         };
         let is_policy = matches!(changed.resource, Resource::EnvironmentPolicy(_) | Resource::Application(_));
         let replaced = self.counted(self.store.replace_resource(scope, changed).await?).map(of_kind);
         let is_done = matches!(replaced, Replaced::Done(_));
+        self.changed(scope);
         if is_done && is_queue {
             self.queue_changed();
         }
@@ -143,6 +147,7 @@ impl Node {
     pub async fn delete(&self, scope: Scope, key: ResourceKey) -> Result<Deleted, StoreError> {
         let is_queue = matches!(key, ResourceKey::Queue(_));
         let deleted = self.counted(self.store.delete_resource(scope, key).await?);
+        self.changed(scope);
         if is_queue {
             self.queue_changed();
         }
@@ -185,6 +190,7 @@ impl Node {
 impl Node {
     pub async fn resend(&self, scope: Scope, resend: Resend) -> Result<Resent, StoreError> {
         let resent = self.store.resend(scope, resend).await?;
+        self.changed(scope);
         if matches!(resent, Resent::Pending) {
             self.wakeups.hint_deliveries();
         }
@@ -194,6 +200,7 @@ impl Node {
     /// Changes tasks as an operator asks, in one transaction.
     pub async fn steer(&self, scope: Scope, steer: Steer) -> Result<Steered, StoreError> {
         let steered = self.counted(self.store.steer(scope, steer).await?);
+        self.changed(scope);
         let is_due = |action: &DeliveryAction| matches!(action, DeliveryAction::RunNow | DeliveryAction::Redrive);
         if steered.redriven > 0 || steered.deliveries.iter().any(is_due) {
             self.wakeups.hint_deliveries();
@@ -242,6 +249,7 @@ impl Node {
     pub async fn resolve_batch(&self, scope: Scope, id: BatchId, resolve: Resolve) -> Result<Resolved, StoreError> {
         let retries = resolve.how == Resolution::Retried;
         let resolved = self.counted(self.store.resolve_batch(scope, id, resolve).await?);
+        self.changed(scope);
         if retries && matches!(resolved, Resolved::Done(_)) {
             self.wakeups.hint_jobs();
         }
@@ -252,7 +260,13 @@ impl Node {
     pub async fn run_schedule(&self, scope: Scope, name: Name) -> Result<Option<Run>, StoreError> {
         let run = self.store.run_schedule(scope, name).await?;
         self.traffic.accepted(std::iter::repeat_n(scope.environment, run.made.messages));
+        self.changed(scope);
         Ok(self.counted(run))
+    }
+
+    /// Tells the pages that show this environment.
+    fn changed(&self, scope: Scope) {
+        self.activity.changed(std::iter::once(scope.environment));
     }
 
     /// Counts the messages and jobs that a write created, and wakes the dispatchers that lease them.
@@ -273,7 +287,9 @@ impl Node {
         by: LeaseProof,
         progress: Progress,
     ) -> Result<Result<(), LeaseLost>, StoreError> {
-        self.store.report_progress(scope, job, by, progress).await
+        let reported = self.store.report_progress(scope, job, by, progress).await?;
+        self.changed(scope);
+        Ok(reported)
     }
 }
 

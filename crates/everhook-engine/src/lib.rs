@@ -5,6 +5,7 @@
 //! no SQL and makes no decision about a task. A [`node::Node`] is the shared context: each component owns its state and
 //! refers to the node for the rest.
 
+pub mod activity;
 pub mod background;
 mod changes;
 pub mod clock;

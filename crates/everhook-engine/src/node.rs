@@ -31,6 +31,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{error, info, warn};
 
+use crate::activity::{Activity, ActivityWatch};
 use crate::background::{self, BackgroundWorker};
 use crate::clock::Clock;
 use crate::config::{JobsConfig, NodeConfig};
@@ -85,6 +86,7 @@ pub struct Node {
     pub(crate) metrics: Metrics,
     pub(crate) counts: EndedCounts,
     pub(crate) traffic: TrafficCounts,
+    pub(crate) activity: Activity,
     pub(crate) wakeups: Wakeups,
     pub(crate) deliveries: Arc<NodeCapacity<Delivery>>,
     pub(crate) jobs: Arc<NodeCapacity<Work>>,
@@ -182,6 +184,7 @@ impl Node {
             metrics: Metrics::new(clock.clone()),
             counts: EndedCounts::default(),
             traffic: TrafficCounts::default(),
+            activity: Activity::default(),
             wakeups: Wakeups::new(deliveries.clone(), jobs.clone(), clock.clone(), hints),
             deliveries,
             jobs,
@@ -388,6 +391,11 @@ impl Node {
     /// The traffic of an environment on this node that is not yet written to the store.
     pub fn fresh_traffic(&self, environment: EnvironmentId) -> Traffic {
         self.traffic.fresh(environment)
+    }
+
+    /// Watches an environment for changes on this node.
+    pub fn watch(&self, environment: EnvironmentId) -> ActivityWatch {
+        self.activity.watch(environment)
     }
 
     /// The node's metrics in the text format of Prometheus.

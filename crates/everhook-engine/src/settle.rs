@@ -249,6 +249,7 @@ async fn write(node: &Node, batch: &mut Vec<FinishedAttempt>) {
     let begun = node.metrics.begin();
     let Some(settled) = write_until_answered(node, &settlements, batch).await else { return };
     node.metrics.settled(settlements.len(), begun);
+    node.activity.changed(batch.iter().map(|ended| ended.task.key.environment));
     node.traffic.attempted(batch.iter().zip(&decided).zip(&settled).filter_map(attempt_of_delivery));
     let mut jobs = false;
     for (((ended, settlement), decision), settled) in batch.drain(..).zip(&*settlements).zip(&decided).zip(settled) {

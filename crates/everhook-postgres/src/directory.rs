@@ -4,8 +4,11 @@ use everhook_core::application::Application;
 use everhook_core::endpoint::{Endpoint, EndpointKey};
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, MessageId};
 use everhook_core::limits::LOOKUP_APPLICATIONS_MAX;
+use everhook_core::message::Message;
 use everhook_store::catalog::{Order, Slice};
-use everhook_store::directory::{EndpointRange, PlacedEndpoint};
+use everhook_store::directory::{EndpointRange, PlacedEndpoint, PlacedMessage, PlacedSearch, Window};
+use everhook_store::history::MessageFilter;
+use everhook_store::piece::Piece;
 use everhook_store::sql::rows::ResourceRow;
 use everhook_store::statement;
 
@@ -20,6 +23,10 @@ statement! {
         environment: EnvironmentId, above_parent: &'a [u8], above: &'a [u8], below_parent: &'a [u8], below: &'a [u8],
         limit: usize, order: Order,
     } -> Vec<(Endpoint, ResourceRow)>;
+    ListMessagePlaced<'a> = "list_message_placed" {
+        environment: EnvironmentId, above: &'a [u8], below: &'a [u8], applications_max: usize, limit: usize,
+        order: Order,
+    } -> Vec<(Message, ResourceRow)>;
     FindMessageApplication = "find_message_application" {
         environment: EnvironmentId, message: MessageId, applications_max: usize,
     } -> Option<ApplicationId>;
@@ -56,8 +63,29 @@ impl PostgresStore {
         let applications_max = LOOKUP_APPLICATIONS_MAX;
         self.database.read(FindMessageApplication { environment, message, applications_max }).await
     }
+
+    pub(crate) async fn list_all_messages_once(
+        &self,
+        environment: EnvironmentId,
+        filter: &MessageFilter,
+    ) -> Result<Piece<PlacedMessage, MessageId>, Fault> {
+        let mut search = PlacedSearch::new(filter);
+        loop {
+            let Window { range, order, limit } = search.window();
+            let (above, below, applications_max) = (&*range.above, &*range.below, LOOKUP_APPLICATIONS_MAX);
+            let list = ListMessagePlaced { environment, above, below, applications_max, limit, order };
+            let rows = self.database.read(list).await?.into_iter().map(placed_message).collect::<Result<_, _>>()?;
+            if let Some(piece) = search.take(rows) {
+                return Ok(piece);
+            }
+        }
+    }
 }
 
 fn placed((endpoint, application): (Endpoint, ResourceRow)) -> Result<PlacedEndpoint, Fault> {
     Ok(PlacedEndpoint { application: record::<Application>(&application, None)?, endpoint })
+}
+
+fn placed_message((message, application): (Message, ResourceRow)) -> Result<PlacedMessage, Fault> {
+    Ok(PlacedMessage { application: record::<Application>(&application, None)?, message })
 }

@@ -32,6 +32,9 @@ impl PostgresStore {
             FindEnvironmentPolicy(q) => {
                 self.find_resource_once(q.scope.environment, ResourcePlace::environment_policy()).await?
             },
+            FindPortalSettings(q) => {
+                self.find_resource_once(q.scope.environment, ResourcePlace::portal_settings()).await?
+            },
             EnvironmentPolicies(_) => self.list_environment_policies_once().await?,
             PausedGroups(_) => self.list_paused_groups_once().await?,
             Keys(_) => self.list_keys_once().await?,
@@ -67,6 +70,7 @@ impl PostgresStore {
             FindMessageApplication(q) => {
                 self.find_message_application_once(q.scope.environment, q.message).await?
             },
+            AllMessages(q) => self.list_all_messages_once(q.scope.environment, &q.filter).await?,
             Messages(q) => self.list_messages_once(q.scope.environment, q.scope.application, &q.filter).await?,
             FindAttempt(q) => self.find_attempt_once(q.scope.environment, q.message, q.id).await?,
             Attempts(q) => self.list_attempts_once(q.scope.environment, q.scope.application, &q.filter).await?,

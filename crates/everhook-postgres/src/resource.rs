@@ -370,8 +370,11 @@ async fn delete(tx: &Tx<'_>, environment: EnvironmentId, key: &ResourceKey) -> R
         }
         ResourceKind::Endpoint => projection::close_lanes(tx, environment, &[id]).await?,
         ResourceKind::Schedule => projection::delete_schedule(tx, environment, id).await?,
-        ResourceKind::EventType | ResourceKind::Queue | ResourceKind::Integration | ResourceKind::EnvironmentPolicy => {
-        }
+        ResourceKind::EventType
+        | ResourceKind::Queue
+        | ResourceKind::Integration
+        | ResourceKind::EnvironmentPolicy
+        | ResourceKind::PortalSettings => {}
     }
     Ok(true)
 }

@@ -4,8 +4,11 @@ use everhook_core::application::Application;
 use everhook_core::endpoint::{Endpoint, EndpointKey};
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, MessageId};
 use everhook_core::limits::LOOKUP_APPLICATIONS_MAX;
+use everhook_core::message::Message;
 use everhook_store::catalog::{Order, Slice};
-use everhook_store::directory::{EndpointRange, PlacedEndpoint};
+use everhook_store::directory::{EndpointRange, PlacedEndpoint, PlacedMessage, PlacedSearch, Window};
+use everhook_store::history::MessageFilter;
+use everhook_store::piece::Piece;
 use everhook_store::sql::rows::ResourceRow;
 use everhook_store::statement;
 use rusqlite::Connection;
@@ -21,6 +24,10 @@ statement! {
         environment: EnvironmentId, above_parent: &'a [u8], above: &'a [u8], below_parent: &'a [u8], below: &'a [u8],
         limit: usize, order: Order,
     } -> Vec<(Endpoint, ResourceRow)>;
+    ListMessagePlaced<'a> = "list_message_placed" {
+        environment: EnvironmentId, above: &'a [u8], below: &'a [u8], applications_max: usize, limit: usize,
+        order: Order,
+    } -> Vec<(Message, ResourceRow)>;
     FindMessageApplication = "find_message_application" {
         environment: EnvironmentId, message: MessageId, applications_max: usize,
     } -> Option<ApplicationId>;
@@ -59,6 +66,27 @@ pub(crate) fn find_message(
     run(conn, FindMessageApplication { environment, message, applications_max: LOOKUP_APPLICATIONS_MAX })
 }
 
+pub(crate) fn list_messages(
+    conn: &Connection,
+    environment: EnvironmentId,
+    filter: &MessageFilter,
+) -> Result<Piece<PlacedMessage, MessageId>, Fault> {
+    let mut search = PlacedSearch::new(filter);
+    loop {
+        let Window { range, order, limit } = search.window();
+        let (above, below, applications_max) = (&*range.above, &*range.below, LOOKUP_APPLICATIONS_MAX);
+        let list = ListMessagePlaced { environment, above, below, applications_max, limit, order };
+        let rows = run(conn, list)?.into_iter().map(placed_message).collect::<Result<_, _>>()?;
+        if let Some(piece) = search.take(rows) {
+            return Ok(piece);
+        }
+    }
+}
+
 fn placed((endpoint, application): (Endpoint, ResourceRow)) -> Result<PlacedEndpoint, Fault> {
     Ok(PlacedEndpoint { application: record::<Application>(&application, None)?, endpoint })
+}
+
+fn placed_message((message, application): (Message, ResourceRow)) -> Result<PlacedMessage, Fault> {
+    Ok(PlacedMessage { application: record::<Application>(&application, None)?, message })
 }

@@ -24,6 +24,7 @@ pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<
         FindEnvironmentPolicy(q) => {
             resource::find(conn, q.scope.environment, &ResourcePlace::environment_policy())?
         },
+        FindPortalSettings(q) => resource::find(conn, q.scope.environment, &ResourcePlace::portal_settings())?,
         EnvironmentPolicies(_) => environment::list_policies(conn)?,
         PausedGroups(_) => environment::list_paused_groups(conn)?,
         Keys(_) => environment::list_keys(conn)?,
@@ -52,6 +53,7 @@ pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<
         UnknownEventTypes(q) => resource::unknown_event_types(conn, q.scope.environment, q.names)?,
         FindMessage(q) => history::find(conn, q.scope.environment, q.scope.application, &q.locator)?,
         FindMessageApplication(q) => directory::find_message(conn, q.scope.environment, q.message)?,
+        AllMessages(q) => directory::list_messages(conn, q.scope.environment, &q.filter)?,
         Messages(q) => history::list(conn, q.scope.environment, q.scope.application, &q.filter)?,
         FindAttempt(q) => attempt::find(conn, q.scope.environment, q.message, q.id)?,
         Attempts(q) => attempt::list(conn, q.scope.environment, q.scope.application, &q.filter)?,

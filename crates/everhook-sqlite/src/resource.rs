@@ -274,7 +274,10 @@ fn delete_unreported(tx: &Tx<'_>, environment: EnvironmentId, key: &ResourceKey)
         }
         ResourceKind::Queue => projection::delete_group(tx, environment, id)?,
         ResourceKind::Schedule => projection::delete_schedule(tx, environment, id)?,
-        ResourceKind::EventType | ResourceKind::Integration | ResourceKind::EnvironmentPolicy => {}
+        ResourceKind::EventType
+        | ResourceKind::Integration
+        | ResourceKind::EnvironmentPolicy
+        | ResourceKind::PortalSettings => {}
     }
     Ok(true)
 }

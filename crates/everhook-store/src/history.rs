@@ -35,6 +35,9 @@ pub struct MessageFilter {
 }
 
 impl MessageFilter {
+    /// The id of a message may be drawn this long before or after its acceptance.
+    pub const SKEW: (Duration, Duration) = (ID_SKEW_MAX, ID_SKEW_MAX);
+
     /// Whether the search may read rows that it does not return.
     pub fn is_selective(&self) -> bool {
         self.before.is_some()
@@ -47,7 +50,16 @@ impl MessageFilter {
     /// Returns the range of ids that the list can contain.
     pub fn range(&self) -> IdRange {
         let beyond = IdRange::beyond(self.slice.after.map(|id| id.0), self.slice.order);
-        beyond.between(self.after, self.before, (ID_SKEW_MAX, ID_SKEW_MAX))
+        beyond.between(self.after, self.before, MessageFilter::SKEW)
+    }
+
+    /// Whether a message passes the filter. The range of ids is not part of it.
+    pub fn admits(&self, message: &Message) -> bool {
+        self.before.is_none_or(|before| message.created_at < before)
+            && self.after.is_none_or(|after| message.created_at >= after)
+            && self.channel.as_ref().is_none_or(|channel| message.channels.contains(channel))
+            && self.tag.as_ref().is_none_or(|tag| message.tags.contains(tag))
+            && (self.event_types.is_empty() || self.event_types.contains(&message.event_type))
     }
 }
 

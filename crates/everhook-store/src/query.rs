@@ -22,6 +22,7 @@ use everhook_core::id::{
 use everhook_core::integration::Integration;
 use everhook_core::message::Message;
 use everhook_core::name::Name;
+use everhook_core::portal::PortalSettings;
 use everhook_core::queue::Queue;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::task::Task;
@@ -34,7 +35,7 @@ use crate::backlog::{Backlog, OpenCounts};
 use crate::batch::BatchRecord;
 use crate::catalog::{ArchivedTypes, Having, Locator, Slice};
 use crate::delivery::{DeliveryFilter, DeliveryRecord, EndpointCounts, Period};
-use crate::directory::PlacedEndpoint;
+use crate::directory::{PlacedEndpoint, PlacedMessage};
 use crate::failure::FailureGroups;
 use crate::history::{Attempt, AttemptFilter, Destination, MessageFilter};
 use crate::job::{JobAttempt, JobFilter, JobRecord};
@@ -161,6 +162,8 @@ queries! {
     lookup EnvironmentPolicies {} -> Vec<(EnvironmentId, EnvironmentPolicy)>;
     /// Lists the paused applications and queues of all environments, by the ids of their lane groups.
     lookup PausedGroups {} -> Vec<(EnvironmentId, Id)>;
+    /// The look of the portals of an environment; none until it is set.
+    lookup FindPortalSettings { scope: Scope } -> Option<PortalSettings>;
     /// Every API key, even a revoked one, oldest first.
     lookup Keys {} -> Vec<KeyRecord>;
     /// An API key; none if it is unknown or revoked. The caller checks its expiry.
@@ -198,6 +201,8 @@ queries! {
     lookup FindMessage { scope: AppScope, locator: Locator<MessageId> } -> Option<Message>;
     /// The application of a message. Asks at most `LOOKUP_APPLICATIONS_MAX` applications.
     search FindMessageApplication { scope: Scope, message: MessageId } -> Option<ApplicationId>;
+    /// The messages of all applications by id, without payloads. Asks at most `LOOKUP_APPLICATIONS_MAX` applications.
+    search AllMessages { scope: Scope, filter: MessageFilter } -> Piece<PlacedMessage, MessageId>;
     /// The messages of an application, by id.
     search Messages { scope: AppScope, filter: MessageFilter } -> Piece<Message, MessageId>;
     /// One attempt of a message.

@@ -11,8 +11,9 @@ use everhook_core::event_type::EventType;
 use everhook_core::id::{ApplicationId, EndpointId, Id, IntegrationId};
 use everhook_core::integration::Integration;
 use everhook_core::name::Name;
+use everhook_core::portal::PortalSettings;
 use everhook_core::queue::Queue;
-use everhook_core::resource::{ResourceKind, environment_policy_id};
+use everhook_core::resource::{ResourceKind, environment_policy_id, portal_settings_id};
 
 use crate::catalog::Locator;
 use crate::dedup::DedupKey;
@@ -29,6 +30,7 @@ pub enum Resource {
     Schedule(ScheduleRecord),
     Integration(Integration),
     EnvironmentPolicy(EnvironmentPolicy),
+    PortalSettings(PortalSettings),
 }
 
 /// A resource to create. The store sets `created_at`, `updated_at`, `revision` and the state of a schedule.
@@ -140,6 +142,11 @@ impl ResourcePlace {
         ResourcePlace { kind, parent: Parent::NONE, locator }
     }
 
+    pub fn portal_settings() -> ResourcePlace {
+        let (kind, locator) = (ResourceKind::PortalSettings, Locator::Id(portal_settings_id()));
+        ResourcePlace { kind, parent: Parent::NONE, locator }
+    }
+
     pub fn named(kind: ResourceKind, name: &Name) -> ResourcePlace {
         ResourcePlace { kind, parent: Parent::NONE, locator: Locator::Uid(name.clone()) }
     }
@@ -224,6 +231,7 @@ records! {
     Schedule(ScheduleRecord);
     Integration(Integration);
     EnvironmentPolicy(EnvironmentPolicy);
+    PortalSettings(PortalSettings);
 }
 
 macro_rules! creates {
@@ -276,7 +284,7 @@ macro_rules! changes {
     )*};
 }
 
-changes!(Application, EnvironmentPolicy, EventType, Integration, Queue, ScheduleRecord);
+changes!(Application, EnvironmentPolicy, EventType, Integration, PortalSettings, Queue, ScheduleRecord);
 
 impl From<ChangedEndpoint> for ChangedResource {
     fn from(ChangedEndpoint { endpoint, key }: ChangedEndpoint) -> ChangedResource {

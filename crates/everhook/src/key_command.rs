@@ -63,7 +63,7 @@ pub(crate) struct NewKeyArgs {
     /// Name of the key, for lists and the audit log.
     #[arg(long, value_name = "NAME", default_value = "")]
     name: String,
-    /// What the key may do: read, write, operate (everything in its environment) or admin (everything).
+    /// Scope of the key: read, write, operate (everything in its environment) or admin (everything).
     #[arg(long, value_name = "SCOPE", default_value = "operate")]
     scope: String,
     /// Right beyond the scope, repeatable: reveal-secret, change-url or none. By default, operate and admin have both.

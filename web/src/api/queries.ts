@@ -5,7 +5,7 @@ import { useEffect, useState } from 'react';
 import { parseLossless } from '../lib/json';
 import { preferences, usePreferences } from '../preferences';
 import { api, ApiFailure, failure, ok, raw } from './client';
-import type { Attempt, BackgroundTask, Delivery, Destination, Endpoint, FilterTest, Message, Overview, Page, PlacedEndpoint } from './types';
+import type { Attempt, BackgroundTask, Delivery, Destination, Endpoint, FilterTest, Message, Overview, Page, PlacedEndpoint, PlacedMessage } from './types';
 
 export const POLL_MS = 5000;
 export const PAGE_ROWS = 50;
@@ -65,6 +65,23 @@ export const messagesQuery = (app: string, query: Query) =>
         }),
       ) as Promise<Page<Message>>,
     enabled: app !== '',
+  });
+
+/** The messages of all applications, with their deliveries by state. */
+export const allMessagesQuery = (query: Query) =>
+  queryOptions({
+    queryKey: ['messages', 'all', query],
+    queryFn: () =>
+      ok(
+        api.GET('/api/v1/message', {
+          params: {
+            query: {
+              limit: PAGE_ROWS, with_deliveries: true, iterator: query.cursor, tag: query.tag, channel: query.channel,
+              before: query.before, after: query.after, event_types: query.type ? query.type.split(',') : undefined,
+            },
+          },
+        }),
+      ) as Promise<Page<PlacedMessage>>,
   });
 
 /** A message with its payload, whose numbers keep their digits. */

@@ -72,6 +72,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/app/{app_id}/chat/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Preview the text of a chat endpoint for a message. Nothing is sent. */
+        post: operations["v1.chat.preview"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/app/{app_id}/chat/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Post a message to a chat room once, and explain the answer. Nothing is stored, and nothing is retried. */
+        post: operations["v1.chat.test"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/app/{app_id}/delivery": {
         parameters: {
             query?: never;
@@ -161,6 +195,25 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/app/{app_id}/endpoint/{endpoint_id}/basic-auth": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the user name of an endpoint's Basic authentication. */
+        get: operations["v1.endpoint.get-basic-auth"];
+        /** Send a user name and a password with every delivery to an endpoint (HTTP Basic). */
+        put: operations["v1.endpoint.update-basic-auth"];
+        post?: never;
+        /** Remove the Basic authentication of an endpoint. */
+        delete: operations["v1.endpoint.delete-basic-auth"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/app/{app_id}/endpoint/{endpoint_id}/bulk-replay": {
         parameters: {
             query?: never;
@@ -172,6 +225,24 @@ export interface paths {
         put?: never;
         /** Send messages again that were attempted at the endpoint, successful ones too. */
         post: operations["v1.endpoint.bulk-replay"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/app/{app_id}/endpoint/{endpoint_id}/ca": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the authorities that the certificate of an endpoint's receiver must come from. */
+        get: operations["v1.endpoint.get-ca"];
+        /** Set the authorities that the certificate of an endpoint's receiver must come from. */
+        put: operations["v1.endpoint.update-ca"];
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -223,6 +294,81 @@ export interface paths {
         };
         /** List the messages that went or go to an endpoint with their states, newest first. */
         get: operations["v1.message-attempt.list-attempted-messages"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/app/{app_id}/endpoint/{endpoint_id}/mtls": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Tell that an endpoint has a client certificate. */
+        get: operations["v1.endpoint.get-mtls-config"];
+        /** Present a client certificate to the receiver of an endpoint (mutual TLS). */
+        put: operations["v1.endpoint.update-mtls-config"];
+        post?: never;
+        /** Remove the client certificate of an endpoint. */
+        delete: operations["v1.endpoint.delete-mtls-config"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/app/{app_id}/endpoint/{endpoint_id}/mtls-config": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Tell whether an endpoint has a client certificate. */
+        get: operations["v1.endpoint.get-mtls-state"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/app/{app_id}/endpoint/{endpoint_id}/oauth": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the OAuth 2.0 client of an endpoint. */
+        get: operations["v1.endpoint.get-oauth-config"];
+        /**
+         * Send an OAuth 2.0 access token with every delivery to an endpoint.
+         * @description The server gets tokens with the grant `client_credentials`, and keeps a token until shortly before it expires.
+         */
+        put: operations["v1.endpoint.update-oauth-config"];
+        post?: never;
+        /** Remove the OAuth 2.0 client of an endpoint. */
+        delete: operations["v1.endpoint.delete-oauth-config"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/app/{app_id}/endpoint/{endpoint_id}/oauth-config": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Tell whether an endpoint has an OAuth 2.0 client. */
+        get: operations["v1.endpoint.get-oauth-state"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1578,6 +1724,45 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/key": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the API keys of the environment. With an admin key, list the keys of all environments. */
+        get: operations["v1.key.list"];
+        put?: never;
+        /**
+         * Create an API key, and return its text, which is not shown again.
+         * @description With an admin key, the header `everhook-environment` names the environment of the new key.
+         */
+        post: operations["v1.key.create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/key/{key_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get an API key, without its text. */
+        get: operations["v1.key.get"];
+        put?: never;
+        post?: never;
+        /** Revoke an API key for ever. Every replica rejects it within 5 seconds. */
+        delete: operations["v1.key.revoke"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/lookup/{id}": {
         parameters: {
             query?: never;
@@ -1590,6 +1775,26 @@ export interface paths {
          * @description A message is found among the 10000 newest applications.
          */
         get: operations["v1.overview.lookup"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/message": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the messages of all applications, newest first, without payloads.
+         * @description The list contains the messages of the 10000 newest applications.
+         */
+        get: operations["v1.overview.list-messages"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1804,6 +2009,24 @@ export interface paths {
          */
         get: operations["v1.overview.get"];
         put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/portal-settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the look of the portals. */
+        get: operations["v1.portal-settings.get"];
+        /** Replace the look of the portals. */
+        put: operations["v1.portal-settings.put"];
         post?: never;
         delete?: never;
         options?: never;
@@ -2243,7 +2466,7 @@ export interface components {
             rateLimit?: number | null;
             /**
              * Format: int32
-             * @description Messages per second. The value is stored and returned, but does not limit deliveries yet.
+             * @description Deliveries per second of each of its endpoints, over all replicas. A `rate` in a policy outranks it.
              * @example 1
              */
             throttleRate?: number | null;
@@ -2303,7 +2526,7 @@ export interface components {
             rateLimit?: number | null;
             /**
              * Format: int32
-             * @description Messages per second. The value does not limit deliveries yet.
+             * @description Deliveries per second of each of its endpoints.
              * @example 1
              */
             throttleRate?: number | null;
@@ -2359,7 +2582,7 @@ export interface components {
             rateLimit?: number | null;
             /**
              * Format: int32
-             * @description Messages per second. The value is stored and returned, but does not limit deliveries yet.
+             * @description Deliveries per second of each of its endpoints, over all replicas. A `rate` in a policy outranks it.
              * @example 1
              */
             throttleRate?: number | null;
@@ -2694,6 +2917,295 @@ export interface components {
              */
             until?: string | null;
         };
+        /** @description A labelled value of a chat message. */
+        ChatField: {
+            /**
+             * @description A name for people.
+             * @example nightly
+             */
+            name: string;
+            /**
+             * @description The value in force.
+             * @example text
+             */
+            value: string;
+        };
+        /** @description The text of a chat endpoint. */
+        ChatIn: {
+            /**
+             * @description Templates of single event types. A missing member is taken from `template`.
+             * @example {
+             *       "key": {
+             *         "description": "Invoices for the bookkeeping",
+             *         "fields": [
+             *           {
+             *             "name": "nightly",
+             *             "value": "text"
+             *           }
+             *         ],
+             *         "level": "text",
+             *         "link": "text",
+             *         "mentions": [
+             *           "text"
+             *         ],
+             *         "title": "Pipeline {{ payload.name }} failed"
+             *       }
+             *     }
+             */
+            eventTypes?: {
+                [key: string]: components["schemas"]["ChatTemplate"];
+            } | null;
+            /**
+             * @description The language of default titles: `en` or `zh`.
+             * @example text
+             */
+            language?: string | null;
+            /**
+             * @description The secret of a signed webhook, for `dingtalk`, `feishu` and `lark`. Never shown. Absent: an existing endpoint
+             *     keeps it. Null: removes it.
+             * @example text
+             */
+            secret?: string | null;
+            /**
+             * @description The text of all event types without a template of their own.
+             * @example {
+             *       "description": "Invoices for the bookkeeping",
+             *       "fields": [
+             *         {
+             *           "name": "nightly",
+             *           "value": "text"
+             *         }
+             *       ],
+             *       "level": "text",
+             *       "link": "text",
+             *       "mentions": [
+             *         "text"
+             *       ],
+             *       "title": "Pipeline {{ payload.name }} failed"
+             *     }
+             */
+            template?: components["schemas"]["ChatTemplate"] | null;
+        };
+        /** @description The text of a chat endpoint, without its secret. */
+        ChatOut: {
+            /**
+             * @description Templates of single event types.
+             * @example {
+             *       "key": {
+             *         "description": "Invoices for the bookkeeping",
+             *         "fields": [
+             *           {
+             *             "name": "nightly",
+             *             "value": "text"
+             *           }
+             *         ],
+             *         "level": "text",
+             *         "link": "text",
+             *         "mentions": [
+             *           "text"
+             *         ],
+             *         "title": "Pipeline {{ payload.name }} failed"
+             *       }
+             *     }
+             */
+            eventTypes: {
+                [key: string]: components["schemas"]["ChatTemplate"];
+            };
+            /**
+             * @description The language of default titles.
+             * @example text
+             */
+            language: string;
+            /**
+             * @description The text of all event types without a template of their own.
+             * @example {
+             *       "description": "Invoices for the bookkeeping",
+             *       "fields": [
+             *         {
+             *           "name": "nightly",
+             *           "value": "text"
+             *         }
+             *       ],
+             *       "level": "text",
+             *       "link": "text",
+             *       "mentions": [
+             *         "text"
+             *       ],
+             *       "title": "Pipeline {{ payload.name }} failed"
+             *     }
+             */
+            template: components["schemas"]["ChatTemplate"];
+        };
+        /** @description The request for a message, as the platform would get it. */
+        ChatPreviewOut: {
+            /**
+             * @description The body of the request.
+             * @example {}
+             */
+            body: Record<string, unknown>;
+            /**
+             * @description Why the default text replaces the template. Null: the template works.
+             * @example text
+             */
+            templateError?: string | null;
+        };
+        /**
+         * @description The parts of a message. Each text is a template (a subset of Jinja), in which `payload`, `eventType`, `eventId`,
+         *     `channels`, `tags`, `messageId`, `applicationId`, `createdAt`, `publicUrl`, `level` and `title` are known. Values are
+         *     escaped for the platform.
+         */
+        ChatTemplate: {
+            /**
+             * @description May contain the markup of the platform. Default: the payload's `message`.
+             * @example Invoices for the bookkeeping
+             */
+            description?: string | null;
+            /**
+             * @description Labelled values. Default: the members of the payload.
+             * @example [
+             *       {
+             *         "name": "nightly",
+             *         "value": "text"
+             *       }
+             *     ]
+             */
+            fields?: components["schemas"]["ChatField"][] | null;
+            /**
+             * @description Renders to `info`, `success`, `warning` or `error`. Default: by the payload's `level`, or the event type.
+             * @example text
+             */
+            level?: string | null;
+            /**
+             * @description Renders to an absolute URL. Default: the message in the dashboard, if the server has a public URL.
+             * @example text
+             */
+            link?: string | null;
+            /**
+             * @description Ids of people to mention, in the form of the platform, or `all`.
+             * @example [
+             *       "text"
+             *     ]
+             */
+            mentions?: string[] | null;
+            /**
+             * @description Default: the payload's `title`, or the event type.
+             * @example Pipeline {{ payload.name }} failed
+             */
+            title?: string | null;
+        };
+        /** @description The answer of a platform to a test post. */
+        ChatTestOut: {
+            /**
+             * @description The body of the request.
+             * @example {}
+             */
+            body: Record<string, unknown>;
+            /**
+             * @description `success`, `status`, `throttled`, `gone`, or the class of a failed request.
+             * @example success
+             */
+            class: string;
+            /**
+             * @description One sentence about the answer.
+             * @example slack has posted the message
+             */
+            explanation: string;
+            /**
+             * @description Whether the platform has posted the message.
+             * @example true
+             */
+            posted: boolean;
+            /**
+             * @description The body of the reply.
+             * @example text
+             */
+            response: string;
+            /**
+             * Format: int32
+             * @description The HTTP status; 0 if there was no reply.
+             * @example 1
+             */
+            responseStatusCode: number;
+            /**
+             * @description Why the default text replaces the template. Null: the template works.
+             * @example text
+             */
+            templateError?: string | null;
+        };
+        /** @description A chat endpoint and a message to try: both stored, or described here. */
+        ChatTryIn: {
+            /**
+             * @description The text. Default: that of the stored endpoint, or the default text.
+             * @example {
+             *       "eventTypes": {
+             *         "key": {
+             *           "description": "Invoices for the bookkeeping",
+             *           "fields": [
+             *             {
+             *               "name": "nightly",
+             *               "value": "text"
+             *             }
+             *           ],
+             *           "level": "text",
+             *           "link": "text",
+             *           "mentions": [
+             *             "text"
+             *           ],
+             *           "title": "Pipeline {{ payload.name }} failed"
+             *         }
+             *       },
+             *       "language": "text",
+             *       "secret": "text",
+             *       "template": {
+             *         "description": "Invoices for the bookkeeping",
+             *         "fields": [
+             *           {
+             *             "name": "nightly",
+             *             "value": "text"
+             *           }
+             *         ],
+             *         "level": "text",
+             *         "link": "text",
+             *         "mentions": [
+             *           "text"
+             *         ],
+             *         "title": "Pipeline {{ payload.name }} failed"
+             *       }
+             *     }
+             */
+            chat?: components["schemas"]["ChatIn"] | null;
+            /**
+             * @description The id or uid of a stored chat endpoint.
+             * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
+             */
+            endpointId?: string | null;
+            /**
+             * @description The event type of a sample message, in the place of `msgId`.
+             * @example invoice.paid
+             */
+            eventType?: string | null;
+            /**
+             * @description The platform, in the place of `endpointId`.
+             * @example email.send
+             */
+            kind?: string | null;
+            /**
+             * @description The id or event id of an accepted message.
+             * @example msg_1srOrx2ZWZBpBUvZwXKQmoEYga2
+             */
+            msgId?: string | null;
+            /**
+             * @description The payload of a sample message.
+             * @example {}
+             */
+            payload?: Record<string, unknown> | null;
+            /**
+             * Format: uri
+             * @description The URL of the webhook, in the place of `endpointId`. A preview needs none.
+             * @example https://example.com/webhooks
+             */
+            url?: string | null;
+        };
         /** @description The report of a worker that a job succeeded. */
         CompleteIn: {
             /**
@@ -2855,6 +3367,12 @@ export interface components {
          */
         DeliveryPolicy: {
             /**
+             * @description Seconds of failures alone after which the endpoint is disabled, 5 to 7776000, or `"none"` for never. Default: five
+             *     days.
+             * @example {}
+             */
+            disableAfterSeconds?: unknown;
+            /**
              * @description Settings for single event types. They outrank the other settings of this policy.
              * @example {
              *       "key": {
@@ -2866,15 +3384,28 @@ export interface components {
                 [key: string]: components["schemas"]["DeliveryTypePolicy"];
             } | null;
             /**
+             * @description Whether the bodies of replies are stored, up to 16 KiB. Default: true. They are not if endpoint, application or
+             *     environment says false.
+             * @example true
+             */
+            keepReplies?: boolean | null;
+            /**
              * @description An additional signature header for receivers that migrate, or `"none"`.
              * @example {}
              */
             legacySignature?: unknown;
             /**
-             * @description Only for endpoints: whether new messages are accepted and their deliveries wait, until this is false or absent.
+             * @description Whether new messages are accepted and their deliveries wait, until this is false or absent. A pause of endpoint,
+             *     application or environment applies.
              * @example true
              */
             paused?: boolean | null;
+            /**
+             * @description Deliveries that may start in a period, for each endpoint and over all replicas: `{"count": 10, "seconds": 1}`, or
+             *     `"none"`. `throttleRate` is the same as a count per second.
+             * @example {}
+             */
+            rate?: unknown;
             /**
              * @description When a failed delivery is tried again.
              * @example {
@@ -3086,6 +3617,16 @@ export interface components {
              */
             backoff: components["schemas"]["EffectiveSetting"];
             /**
+             * @description Seconds of failures alone after which the endpoint is disabled, 5 to 7776000, or `"none"` for never. Default: five
+             *     days.
+             * @example {
+             *       "forEventType": true,
+             *       "from": "application",
+             *       "value": {}
+             *     }
+             */
+            disableAfterSeconds: components["schemas"]["EffectiveSetting"];
+            /**
              * @description The event type of the request.
              * @example invoice.paid
              */
@@ -3110,6 +3651,16 @@ export interface components {
              */
             jitterPercent: components["schemas"]["EffectiveSetting"];
             /**
+             * @description Whether the bodies of replies are stored, up to 16 KiB. Default: true. They are not if endpoint, application or
+             *     environment says false.
+             * @example {
+             *       "forEventType": true,
+             *       "from": "application",
+             *       "value": {}
+             *     }
+             */
+            keepReplies: components["schemas"]["EffectiveSetting"];
+            /**
              * @description An additional signature header for receivers that migrate, or `"none"`.
              * @example {
              *       "forEventType": true,
@@ -3128,7 +3679,8 @@ export interface components {
              */
             maxAttempts: components["schemas"]["EffectiveSetting"];
             /**
-             * @description Only for endpoints: whether new messages are accepted and their deliveries wait, until this is false or absent.
+             * @description Whether new messages are accepted and their deliveries wait, until this is false or absent. A pause of endpoint,
+             *     application or environment applies.
              * @example {
              *       "forEventType": true,
              *       "from": "application",
@@ -3136,6 +3688,16 @@ export interface components {
              *     }
              */
             paused: components["schemas"]["EffectiveSetting"];
+            /**
+             * @description Deliveries that may start in a period, for each endpoint and over all replicas: `{"count": 10, "seconds": 1}`, or
+             *     `"none"`. `throttleRate` is the same as a count per second.
+             * @example {
+             *       "forEventType": true,
+             *       "from": "application",
+             *       "value": {}
+             *     }
+             */
+            rate: components["schemas"]["EffectiveSetting"];
             /**
              * @description The number of retries that are allowed for now, for example 0 during an incident. The lowest number of endpoint,
              *     application and environment applies. Deliveries beyond it die at their next failure.
@@ -3209,6 +3771,42 @@ export interface components {
              */
             success: number;
         };
+        /** @description A user name and a password. */
+        EndpointBasicAuthIn: {
+            /** @example text */
+            password: string;
+            /**
+             * @description The user name. It has no colon.
+             * @example text
+             */
+            username: string;
+        };
+        /** @description The user name. The password is never returned. */
+        EndpointBasicAuthOut: {
+            /**
+             * @description The user name. It has no colon.
+             * @example text
+             */
+            username: string;
+        };
+        /** @description The authorities of the receiver's certificate. */
+        EndpointCaIn: {
+            /**
+             * @description Certificates in PEM. The receiver's certificate must come from one of them. Null: from an authority that the
+             *     server's system trusts.
+             * @example text
+             */
+            cert?: string | null;
+        };
+        /** @description The authorities of the receiver's certificate. */
+        EndpointCaOut: {
+            /**
+             * @description Certificates in PEM. The receiver's certificate must come from one of them. Null: from an authority that the
+             *     server's system trusts.
+             * @example text
+             */
+            cert?: string | null;
+        };
         /** @description The members that every representation of an endpoint has. */
         EndpointCommonOut: {
             /**
@@ -3257,6 +3855,11 @@ export interface components {
              */
             id: string;
             /**
+             * @description The platform of a chat endpoint.
+             * @example email.send
+             */
+            kind?: string | null;
+            /**
              * Format: int32
              * @deprecated
              * @description The older name of `throttleRate`.
@@ -3265,7 +3868,7 @@ export interface components {
             rateLimit?: number | null;
             /**
              * Format: int32
-             * @description Deliveries per second. The value does not limit deliveries yet.
+             * @description Deliveries per second.
              * @example 1
              */
             throttleRate?: number | null;
@@ -3281,7 +3884,7 @@ export interface components {
              */
             updatedAt: string;
             /**
-             * @description The URL that deliveries are sent to. The URL `poll:` makes a polled endpoint: readers fetch its messages.
+             * @description The URL; of a chat endpoint only its host, because the rest is a credential.
              * @example https://example.com/webhooks
              */
             url: string;
@@ -3316,7 +3919,7 @@ export interface components {
                 [key: string]: string;
             };
             /**
-             * @description Names of headers whose values are not returned.
+             * @description Names of headers whose values are not returned: all except some that are known to be harmless.
              * @example [
              *       "text"
              *     ]
@@ -3344,7 +3947,7 @@ export interface components {
         };
         /**
          * @description An endpoint to create, or the new content of an existing endpoint. An existing endpoint keeps its headers,
-         *     its policy and its filter if they are absent. Its secret cannot be changed here: use the route that rotates it.
+         *     its policy, its filter, its kind and its chat text if they are absent. Its secret cannot be changed here: use the route that rotates it.
          */
         EndpointIn: {
             /**
@@ -3354,6 +3957,46 @@ export interface components {
              *     ]
              */
             channels?: string[] | null;
+            /**
+             * @description The text of a chat endpoint. Absent: an existing endpoint keeps it. Null: the default text.
+             * @example {
+             *       "eventTypes": {
+             *         "key": {
+             *           "description": "Invoices for the bookkeeping",
+             *           "fields": [
+             *             {
+             *               "name": "nightly",
+             *               "value": "text"
+             *             }
+             *           ],
+             *           "level": "text",
+             *           "link": "text",
+             *           "mentions": [
+             *             "text"
+             *           ],
+             *           "title": "Pipeline {{ payload.name }} failed"
+             *         }
+             *       },
+             *       "language": "text",
+             *       "secret": "text",
+             *       "template": {
+             *         "description": "Invoices for the bookkeeping",
+             *         "fields": [
+             *           {
+             *             "name": "nightly",
+             *             "value": "text"
+             *           }
+             *         ],
+             *         "level": "text",
+             *         "link": "text",
+             *         "mentions": [
+             *           "text"
+             *         ],
+             *         "title": "Pipeline {{ payload.name }} failed"
+             *       }
+             *     }
+             */
+            chat?: components["schemas"]["ChatIn"] | null;
             /**
              * @description A description for display.
              * @example Invoices for the bookkeeping
@@ -3397,6 +4040,13 @@ export interface components {
                 [key: string]: string;
             } | null;
             /**
+             * @description `http`, or the chat platform that gets a readable message: `slack`, `discord`, `teams`, `google-chat`, `feishu`,
+             *     `lark`, `dingtalk` or `wecom`. The URL of a chat endpoint is a credential and is never shown again. Absent: an
+             *     existing endpoint keeps its kind, and a new one is `http`.
+             * @example email.send
+             */
+            kind?: string | null;
+            /**
              * @description Your own data. Everhook does not interpret it.
              * @example {
              *       "key": "text"
@@ -3433,7 +4083,7 @@ export interface components {
             secret?: string | null;
             /**
              * Format: int32
-             * @description Deliveries per second. The value is stored and returned, but does not limit deliveries yet.
+             * @description Deliveries per second, over all replicas. A `rate` in the policy outranks it.
              * @example 1
              */
             throttleRate?: number | null;
@@ -3475,8 +4125,170 @@ export interface components {
              */
             statusText: string;
         };
+        /** @description A client certificate. */
+        EndpointMtlsConfigIn: {
+            /**
+             * @description The certificate with its chain, and the private key without a password, in PEM.
+             * @example text
+             */
+            identity: string;
+        };
+        /** @description Nothing: the certificate and its key are never returned. */
+        EndpointMtlsConfigOut: Record<string, unknown>;
+        /** @description Whether the endpoint has a client certificate. */
+        EndpointMtlsStateOut: {
+            /** @example {} */
+            config?: components["schemas"]["EndpointMtlsConfigOut"] | null;
+            /** @example true */
+            enabled: boolean;
+        };
+        /** @description An OAuth 2.0 client. */
+        EndpointOauthConfigIn: {
+            /**
+             * @description `clientSecretBasic` or `clientSecretPost`. `clientSecretJwt` is not supported.
+             * @example clientSecretBasic
+             */
+            authMethod: string;
+            /** @example text */
+            clientId: string;
+            /** @example text */
+            clientSecret?: string | null;
+            /**
+             * @description More headers of the token request.
+             * @example {
+             *       "key": "text"
+             *     }
+             */
+            extraHeaders?: {
+                [key: string]: string;
+            } | null;
+            /**
+             * @description More parameters of the token request.
+             * @example {
+             *       "key": "text"
+             *     }
+             */
+            extraParams?: {
+                [key: string]: string;
+            } | null;
+            /**
+             * @description `clientCredentials`. `refreshToken` is not supported.
+             * @example clientCredentials
+             */
+            grantType: string;
+            /**
+             * @description Not supported.
+             * @example {}
+             */
+            jwtParams?: Record<string, unknown> | null;
+            /**
+             * @description Not supported.
+             * @example text
+             */
+            refreshToken?: string | null;
+            /**
+             * @example [
+             *       "text"
+             *     ]
+             */
+            scopes?: string[] | null;
+            /**
+             * Format: uri
+             * @description The URL that issues tokens. The egress rules apply to it.
+             * @example https://issuer.example.com/token
+             */
+            tokenUrl: string;
+        };
+        /** @description An OAuth 2.0 client without its secrets. */
+        EndpointOauthConfigOut: {
+            /**
+             * @description `clientSecretBasic` or `clientSecretPost`. `clientSecretJwt` is not supported.
+             * @example text
+             */
+            authMethod: string;
+            /** @example text */
+            clientId: string;
+            /**
+             * @description `clientCredentials`. `refreshToken` is not supported.
+             * @example text
+             */
+            grantType: string;
+            /**
+             * @example [
+             *       "text"
+             *     ]
+             */
+            scopes: string[];
+            /**
+             * @description The URL that issues tokens. The egress rules apply to it.
+             * @example text
+             */
+            tokenUrl: string;
+        };
+        /** @description Whether the endpoint has an OAuth 2.0 client, and which. */
+        EndpointOauthStateOut: {
+            /**
+             * @example {
+             *       "authMethod": "text",
+             *       "clientId": "text",
+             *       "grantType": "text",
+             *       "scopes": [
+             *         "text"
+             *       ],
+             *       "tokenUrl": "text"
+             *     }
+             */
+            config?: components["schemas"]["EndpointOauthConfigOut"] | null;
+            /** @example true */
+            enabled: boolean;
+        };
         /** @description An endpoint. Separate routes return its secret and its headers. */
         EndpointOut: components["schemas"]["EndpointCommonOut"] & {
+            /**
+             * @description The text of a chat endpoint.
+             * @example {
+             *       "eventTypes": {
+             *         "key": {
+             *           "description": "Invoices for the bookkeeping",
+             *           "fields": [
+             *             {
+             *               "name": "nightly",
+             *               "value": "text"
+             *             }
+             *           ],
+             *           "level": "text",
+             *           "link": "text",
+             *           "mentions": [
+             *             "text"
+             *           ],
+             *           "title": "Pipeline {{ payload.name }} failed"
+             *         }
+             *       },
+             *       "language": "text",
+             *       "template": {
+             *         "description": "Invoices for the bookkeeping",
+             *         "fields": [
+             *           {
+             *             "name": "nightly",
+             *             "value": "text"
+             *           }
+             *         ],
+             *         "level": "text",
+             *         "link": "text",
+             *         "mentions": [
+             *           "text"
+             *         ],
+             *         "title": "Pipeline {{ payload.name }} failed"
+             *       }
+             *     }
+             */
+            chat?: components["schemas"]["ChatOut"] | null;
+            /**
+             * Format: date-time
+             * @description The first failure, if all attempts have failed for some time. See `disableAfterSeconds` in the policy.
+             * @example 2026-01-31T12:00:00.000000Z
+             */
+            failingSince?: string | null;
             /**
              * @description The expression that messages for the endpoint satisfy.
              * @example text
@@ -3516,6 +4328,46 @@ export interface components {
              */
             channels?: string[] | null;
             /**
+             * @description The text of a chat endpoint. Absent: an existing endpoint keeps it. Null: the default text.
+             * @example {
+             *       "eventTypes": {
+             *         "key": {
+             *           "description": "Invoices for the bookkeeping",
+             *           "fields": [
+             *             {
+             *               "name": "nightly",
+             *               "value": "text"
+             *             }
+             *           ],
+             *           "level": "text",
+             *           "link": "text",
+             *           "mentions": [
+             *             "text"
+             *           ],
+             *           "title": "Pipeline {{ payload.name }} failed"
+             *         }
+             *       },
+             *       "language": "text",
+             *       "secret": "text",
+             *       "template": {
+             *         "description": "Invoices for the bookkeeping",
+             *         "fields": [
+             *           {
+             *             "name": "nightly",
+             *             "value": "text"
+             *           }
+             *         ],
+             *         "level": "text",
+             *         "link": "text",
+             *         "mentions": [
+             *           "text"
+             *         ],
+             *         "title": "Pipeline {{ payload.name }} failed"
+             *       }
+             *     }
+             */
+            chat?: components["schemas"]["ChatIn"] | null;
+            /**
              * @description A description for display.
              * @example Invoices for the bookkeeping
              */
@@ -3549,6 +4401,13 @@ export interface components {
              */
             filterTypes?: string[] | null;
             /**
+             * @description `http`, or the chat platform that gets a readable message: `slack`, `discord`, `teams`, `google-chat`, `feishu`,
+             *     `lark`, `dingtalk` or `wecom`. The URL of a chat endpoint is a credential and is never shown again. Absent: an
+             *     existing endpoint keeps its kind, and a new one is `http`.
+             * @example email.send
+             */
+            kind?: string | null;
+            /**
              * @description Your own data. Everhook does not interpret it.
              * @example {
              *       "key": "text"
@@ -3580,7 +4439,7 @@ export interface components {
             rateLimit?: number | null;
             /**
              * Format: int32
-             * @description Deliveries per second. The value is stored and returned, but does not limit deliveries yet.
+             * @description Deliveries per second, over all replicas. A `rate` in the policy outranks it.
              * @example 1
              */
             throttleRate?: number | null;
@@ -4108,7 +4967,7 @@ export interface components {
              */
             class: string;
             /**
-             * @description The endpoint. It may have been deleted in the meantime.
+             * @description The id or uid of a stored chat endpoint.
              * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
              */
             endpointId: string;
@@ -4154,7 +5013,7 @@ export interface components {
              */
             count: number;
             /**
-             * @description The endpoint. It may have been deleted in the meantime.
+             * @description The id or uid of a stored chat endpoint.
              * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
              */
             endpointId: string;
@@ -4892,6 +5751,131 @@ export interface components {
              */
             redriven: number;
         };
+        /** @description A key to create. */
+        KeyIn: {
+            /**
+             * @description Restricts the key to the routes of one application, by its id or uid.
+             * @example text
+             */
+            applicationId?: string | null;
+            /**
+             * Format: date-time
+             * @description The time at which the key ends. Without it, the key works until it is revoked.
+             * @example 2026-01-31T12:00:00.000000Z
+             */
+            expiresAt?: string | null;
+            /**
+             * @description A name for people, which the audit log shows.
+             * @example billing service
+             */
+            name: string;
+            /**
+             * @description Rights beyond the scope: `reveal-secret` and `change-url`. By default, the scopes `admin` and `operate` have both,
+             *     and `write` and `read` have none.
+             * @example [
+             *       "text"
+             *     ]
+             */
+            rights?: string[] | null;
+            /**
+             * @description `read`, `write`, `operate` (everything in the environment) or `admin` (everything in all environments).
+             * @example write
+             */
+            scope: string;
+        };
+        /** @description All keys that the caller may manage, oldest first, even ended ones. */
+        KeyListOut: {
+            /**
+             * @description The items, in the order of the list.
+             * @example [
+             *       {
+             *         "applicationId": "text",
+             *         "createdAt": "2026-01-31T12:00:00.000000Z",
+             *         "environment": "default",
+             *         "expiresAt": "2026-01-31T12:00:00.000000Z",
+             *         "hint": "text",
+             *         "id": "job_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+             *         "lastUsedAt": "2026-01-31T12:00:00.000000Z",
+             *         "name": "nightly",
+             *         "revokedAt": "2026-01-31T12:00:00.000000Z",
+             *         "rights": [
+             *           "text"
+             *         ],
+             *         "scope": "text",
+             *         "state": "text"
+             *       }
+             *     ]
+             */
+            data: components["schemas"]["KeyOut"][];
+        };
+        /** @description A key, without its text. */
+        KeyOut: {
+            /**
+             * @description The only application whose routes the key may use.
+             * @example text
+             */
+            applicationId?: string | null;
+            /**
+             * Format: date-time
+             * @description Time of creation.
+             * @example 2026-01-31T12:00:00.000000Z
+             */
+            createdAt: string;
+            /**
+             * @description The name of the environment; absent for an admin key.
+             * @example default
+             */
+            environment?: string | null;
+            /**
+             * Format: date-time
+             * @description The time at which the key ends. Without it, the key works until it is revoked.
+             * @example 2026-01-31T12:00:00.000000Z
+             */
+            expiresAt?: string | null;
+            /**
+             * @description The first and last characters of the key.
+             * @example text
+             */
+            hint: string;
+            /**
+             * @description The id, unique in the environment.
+             * @example job_1srOrx2ZWZBpBUvZwXKQmoEYga2
+             */
+            id: string;
+            /**
+             * Format: date-time
+             * @description The time of the last use, to about a minute.
+             * @example 2026-01-31T12:00:00.000000Z
+             */
+            lastUsedAt?: string | null;
+            /**
+             * @description The name; empty for a key from before keys had names.
+             * @example nightly
+             */
+            name: string;
+            /**
+             * Format: date-time
+             * @example 2026-01-31T12:00:00.000000Z
+             */
+            revokedAt?: string | null;
+            /**
+             * @description All rights of the key. Each operation of the OpenAPI document names the right that it needs, as `x-right`.
+             * @example [
+             *       "text"
+             *     ]
+             */
+            rights: string[];
+            /**
+             * @description `admin`, `operate`, `write` or `read`.
+             * @example text
+             */
+            scope: string;
+            /**
+             * @description `active`, `expired` or `revoked`.
+             * @example text
+             */
+            state: string;
+        };
         /** @description The last attempt of a delivery. */
         LastAttemptOut: {
             /**
@@ -5261,7 +6245,7 @@ export interface components {
         /** @description An endpoint with the state of a message's delivery to it. */
         MessageEndpointOut: components["schemas"]["EndpointCommonOut"] & {
             /**
-             * @description Whether the delivery waits because the endpoint is disabled.
+             * @description Whether the delivery waits because the endpoint is disabled, or it, its application or the environment is paused.
              * @example true
              */
             held: boolean;
@@ -5475,6 +6459,14 @@ export interface components {
              */
             active: boolean;
         };
+        /** @description A new key with its text. */
+        NewKeyOut: components["schemas"]["KeyOut"] & {
+            /**
+             * @description The key, to be sent as `Authorization: Bearer <key>`. It is not shown again.
+             * @example run-42
+             */
+            key: string;
+        };
         /** @description All open sessions, and the sessions that were closed within the last hour. Oldest first. */
         NodeListOut: {
             /**
@@ -5658,6 +6650,46 @@ export interface components {
          */
         OperationalWebhookEndpointIn: {
             /**
+             * @description The text of a chat endpoint. Absent: an existing endpoint keeps it. Null: the default text.
+             * @example {
+             *       "eventTypes": {
+             *         "key": {
+             *           "description": "Invoices for the bookkeeping",
+             *           "fields": [
+             *             {
+             *               "name": "nightly",
+             *               "value": "text"
+             *             }
+             *           ],
+             *           "level": "text",
+             *           "link": "text",
+             *           "mentions": [
+             *             "text"
+             *           ],
+             *           "title": "Pipeline {{ payload.name }} failed"
+             *         }
+             *       },
+             *       "language": "text",
+             *       "secret": "text",
+             *       "template": {
+             *         "description": "Invoices for the bookkeeping",
+             *         "fields": [
+             *           {
+             *             "name": "nightly",
+             *             "value": "text"
+             *           }
+             *         ],
+             *         "level": "text",
+             *         "link": "text",
+             *         "mentions": [
+             *           "text"
+             *         ],
+             *         "title": "Pipeline {{ payload.name }} failed"
+             *       }
+             *     }
+             */
+            chat?: components["schemas"]["ChatIn"] | null;
+            /**
              * @description A text for people.
              * @example Invoices for the bookkeeping
              */
@@ -5691,6 +6723,12 @@ export interface components {
             headers?: {
                 [key: string]: string;
             } | null;
+            /**
+             * @description `http`, or the chat platform that gets a readable message, such as `slack`. The URL of a chat endpoint is a
+             *     credential and is never shown again. Absent: an existing endpoint keeps its kind.
+             * @example email.send
+             */
+            kind?: string | null;
             /**
              * @description The user's own data, which Everhook never interprets.
              * @example {
@@ -5733,6 +6771,45 @@ export interface components {
         /** @description An operational endpoint. Other routes show its secret and headers. */
         OperationalWebhookEndpointOut: {
             /**
+             * @description The text of a chat endpoint.
+             * @example {
+             *       "eventTypes": {
+             *         "key": {
+             *           "description": "Invoices for the bookkeeping",
+             *           "fields": [
+             *             {
+             *               "name": "nightly",
+             *               "value": "text"
+             *             }
+             *           ],
+             *           "level": "text",
+             *           "link": "text",
+             *           "mentions": [
+             *             "text"
+             *           ],
+             *           "title": "Pipeline {{ payload.name }} failed"
+             *         }
+             *       },
+             *       "language": "text",
+             *       "template": {
+             *         "description": "Invoices for the bookkeeping",
+             *         "fields": [
+             *           {
+             *             "name": "nightly",
+             *             "value": "text"
+             *           }
+             *         ],
+             *         "level": "text",
+             *         "link": "text",
+             *         "mentions": [
+             *           "text"
+             *         ],
+             *         "title": "Pipeline {{ payload.name }} failed"
+             *       }
+             *     }
+             */
+            chat?: components["schemas"]["ChatOut"] | null;
+            /**
              * Format: date-time
              * @description Time of creation.
              * @example 2026-01-31T12:00:00.000000Z
@@ -5769,6 +6846,11 @@ export interface components {
              */
             id: string;
             /**
+             * @description The platform of a chat endpoint.
+             * @example email.send
+             */
+            kind?: string | null;
+            /**
              * @description The user's own data.
              * @example {
              *       "key": "text"
@@ -5802,7 +6884,7 @@ export interface components {
              */
             updatedAt: string;
             /**
-             * @description The URL that receives the events.
+             * @description The URL that receives the events; of a chat endpoint only its host, because the rest is a credential.
              * @example https://example.com/webhooks
              */
             url: string;
@@ -6342,14 +7424,45 @@ export interface components {
              *         "channels": [
              *           "audit"
              *         ],
+             *         "chat": {
+             *           "eventTypes": {
+             *             "key": {
+             *               "description": "Invoices for the bookkeeping",
+             *               "fields": [
+             *                 {}
+             *               ],
+             *               "level": "text",
+             *               "link": "text",
+             *               "mentions": [
+             *                 "text"
+             *               ],
+             *               "title": "Pipeline {{ payload.name }} failed"
+             *             }
+             *           },
+             *           "language": "text",
+             *           "template": {
+             *             "description": "Invoices for the bookkeeping",
+             *             "fields": [
+             *               {}
+             *             ],
+             *             "level": "text",
+             *             "link": "text",
+             *             "mentions": [
+             *               "text"
+             *             ],
+             *             "title": "Pipeline {{ payload.name }} failed"
+             *           }
+             *         },
              *         "createdAt": "2026-01-31T12:00:00.000000Z",
              *         "description": "Invoices for the bookkeeping",
              *         "disabled": true,
              *         "eventTypes": [
              *           "invoice.paid"
              *         ],
+             *         "failingSince": "2026-01-31T12:00:00.000000Z",
              *         "filter": "text",
              *         "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+             *         "kind": "email.send",
              *         "metadata": {
              *           "key": "text"
              *         },
@@ -6664,6 +7777,7 @@ export interface components {
              *         ],
              *         "held": true,
              *         "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+             *         "kind": "email.send",
              *         "nextAttempt": "2026-01-31T12:00:00.000000Z",
              *         "status": 1,
              *         "statusText": "text",
@@ -6785,6 +7899,38 @@ export interface components {
              * @description The items, in the order of the list.
              * @example [
              *       {
+             *         "chat": {
+             *           "eventTypes": {
+             *             "key": {
+             *               "description": "Invoices for the bookkeeping",
+             *               "fields": [
+             *                 {}
+             *               ],
+             *               "level": "text",
+             *               "link": "text",
+             *               "mentions": [
+             *                 "text"
+             *               ],
+             *               "title": "Pipeline {{ payload.name }} failed"
+             *             }
+             *           },
+             *           "language": "text",
+             *           "template": {
+             *             "description": "Invoices for the bookkeeping",
+             *             "fields": [
+             *               {
+             *                 "name": "nightly",
+             *                 "value": "text"
+             *               }
+             *             ],
+             *             "level": "text",
+             *             "link": "text",
+             *             "mentions": [
+             *               "text"
+             *             ],
+             *             "title": "Pipeline {{ payload.name }} failed"
+             *           }
+             *         },
              *         "createdAt": "2026-01-31T12:00:00.000000Z",
              *         "description": "Invoices for the bookkeeping",
              *         "disabled": true,
@@ -6792,6 +7938,7 @@ export interface components {
              *           "invoice.paid"
              *         ],
              *         "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+             *         "kind": "email.send",
              *         "metadata": {
              *           "key": "text"
              *         },
@@ -6832,14 +7979,34 @@ export interface components {
              *         "channels": [
              *           "audit"
              *         ],
+             *         "chat": {
+             *           "eventTypes": {
+             *             "key": {}
+             *           },
+             *           "language": "text",
+             *           "template": {
+             *             "description": "Invoices for the bookkeeping",
+             *             "fields": [
+             *               {}
+             *             ],
+             *             "level": "text",
+             *             "link": "text",
+             *             "mentions": [
+             *               "text"
+             *             ],
+             *             "title": "Pipeline {{ payload.name }} failed"
+             *           }
+             *         },
              *         "createdAt": "2026-01-31T12:00:00.000000Z",
              *         "description": "Invoices for the bookkeeping",
              *         "disabled": true,
              *         "eventTypes": [
              *           "invoice.paid"
              *         ],
+             *         "failingSince": "2026-01-31T12:00:00.000000Z",
              *         "filter": "text",
              *         "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+             *         "kind": "email.send",
              *         "metadata": {
              *           "key": "text"
              *         },
@@ -6864,6 +8031,56 @@ export interface components {
              *     ]
              */
             data: components["schemas"]["PlacedEndpointOut"][];
+            /**
+             * @description Whether this is the last page in this direction. A page can have fewer items than `limit`, or none, and not be
+             *     the last: the rows that a search reads and the bytes of a page are limited.
+             * @example true
+             */
+            done: boolean;
+            /**
+             * @description The iterator of the next page.
+             * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+             */
+            iterator: string | null;
+            /**
+             * @description The iterator of the previous page.
+             * @example -app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+             */
+            prevIterator?: string | null;
+        };
+        /** @description A page of a list. */
+        Page_PlacedMessageOut: {
+            /**
+             * @description The items, in the order of the list.
+             * @example [
+             *       {
+             *         "appId": "text",
+             *         "appName": "text",
+             *         "appUid": "text",
+             *         "channels": [
+             *           "audit"
+             *         ],
+             *         "deliverAt": "2026-01-31T12:00:00.000000Z",
+             *         "deliveries": {
+             *           "cancelled": 1,
+             *           "dead": 1,
+             *           "held": 1,
+             *           "pending": 1,
+             *           "retrying": 1,
+             *           "sending": 1,
+             *           "succeeded": 1
+             *         },
+             *         "eventId": "invoice-42-paid",
+             *         "eventType": "invoice.paid",
+             *         "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+             *         "tags": [
+             *           "eu"
+             *         ],
+             *         "timestamp": "2026-01-31T12:00:00.000000Z"
+             *       }
+             *     ]
+             */
+            data: components["schemas"]["PlacedMessageOut"][];
             /**
              * @description Whether this is the last page in this direction. A page can have fewer items than `limit`, or none, and not be
              *     the last: the rows that a search reads and the bytes of a page are limited.
@@ -7032,7 +8249,8 @@ export interface components {
              */
             appUid?: string | null;
             /**
-             * @description Why the endpoint gets no deliveries: `user` disabled it, or the `receiver` answered 410. Null if it is enabled.
+             * @description Why the endpoint gets no deliveries: `user` disabled it, the `receiver` answered 410, or all attempts were
+             *     `failures` for too long. Null if it is enabled.
              * @example text
              */
             reason?: string | null;
@@ -7041,6 +8259,78 @@ export interface components {
              * @example text
              */
             state: string;
+        };
+        /** @description A message with its application, without its payload. */
+        PlacedMessageOut: {
+            /**
+             * @description The application of both.
+             * @example text
+             */
+            appId: string;
+            /**
+             * @description The name of the application.
+             * @example text
+             */
+            appName: string;
+            /**
+             * @description The uid of the application.
+             * @example text
+             */
+            appUid?: string | null;
+            /**
+             * @description The channels of the message.
+             * @example [
+             *       "audit"
+             *     ]
+             */
+            channels: string[];
+            /**
+             * Format: date-time
+             * @description The time of delivery, if the request set one.
+             * @example 2026-01-31T12:00:00.000000Z
+             */
+            deliverAt?: string | null;
+            /**
+             * @description The deliveries of the message, by state; only with `with_deliveries`.
+             * @example {
+             *       "cancelled": 1,
+             *       "dead": 1,
+             *       "held": 1,
+             *       "pending": 1,
+             *       "retrying": 1,
+             *       "sending": 1,
+             *       "succeeded": 1
+             *     }
+             */
+            deliveries?: components["schemas"]["DeliveryTallyOut"] | null;
+            /**
+             * @description The user's own id for the message.
+             * @example invoice-42-paid
+             */
+            eventId?: string | null;
+            /**
+             * @description The event type of the message.
+             * @example invoice.paid
+             */
+            eventType: string;
+            /**
+             * @description The id, unique in the environment.
+             * @example msg_1srOrx2ZWZBpBUvZwXKQmoEYga2
+             */
+            id: string;
+            /**
+             * @description For finding it again.
+             * @example [
+             *       "eu"
+             *     ]
+             */
+            tags: string[];
+            /**
+             * Format: date-time
+             * @description The time at which the message was accepted.
+             * @example 2026-01-31T12:00:00.000000Z
+             */
+            timestamp: string;
         };
         /** @description The settings of a polled endpoint. */
         PolledIn: {
@@ -7124,6 +8414,40 @@ export interface components {
              * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
              */
             iterator: string;
+        };
+        /**
+         * @description The look of the portals of an environment. Absent members have their defaults.
+         * @example {
+         *       "accent": "#5b5bd6",
+         *       "backUrl": "https://app.example.com",
+         *       "name": "Osprey"
+         *     }
+         */
+        PortalSettings: {
+            /**
+             * @description The colour of buttons and links.
+             * @default null
+             * @example #5b5bd6
+             */
+            accent: string | null;
+            /**
+             * @description The address of your own site, for the link that leads back.
+             * @default null
+             * @example https://app.example.com
+             */
+            backUrl: string | null;
+            /**
+             * @description The logo: a `data:` URL of a PNG, JPEG, WebP or SVG image in base64. The portal loads nothing from elsewhere.
+             * @default null
+             * @example data:image/png;base64,iVBORw0KGgo=
+             */
+            logoUrl: string | null;
+            /**
+             * @description The name in the head of the portal. Default: `Webhooks`.
+             * @default null
+             * @example nightly
+             */
+            name: string | null;
         };
         /** @description The progress of a running job. */
         ProgressIn: {
@@ -7328,9 +8652,11 @@ export interface components {
             detail?: string | null;
             /**
              * @description The reason. While pending: `scheduled` (waits for `deliverAt`), `retry`, `backOff` (the endpoint asked for a pause
-             *     or timed out), `queued` (due, waits for its turn) or `cancelRequested`. While held: `endpointDisabled` or
-             *     `endpointPaused`. While sending: `sending` or `cancelRequested`. Once dead: `exhausted` (no attempts left), `gone` (the receiver answered
-             *     410) or `crashed`. At the end: `delivered`, `cancelled` or `endpointDeleted`. Later versions may add reasons.
+             *     or timed out), `rateLimit` (the rate limit of the endpoint is used up), `queued` (due, waits for its turn) or
+             *     `cancelRequested`. While held: `endpointDisabled`, `endpointPaused`, `applicationPaused` or `environmentPaused`.
+             *     While sending: `sending` or `cancelRequested`. Once dead: `exhausted` (no attempts left), `gone` (the receiver
+             *     answered 410) or `crashed`. At the end: `delivered`, `cancelled` or `endpointDeleted`. Later versions may add
+             *     reasons.
              * @example retry
              */
             kind: string;
@@ -8368,6 +9694,21 @@ export interface components {
                 "application/json": components["schemas"]["HTTPValidationError"];
             };
         };
+        /** @description Too many requests or failures: retry after the time of the header Retry-After. */
+        Failure429: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "code": "not_found",
+                 *       "detail": "application \"acme\" not found"
+                 *     }
+                 */
+                "application/json": components["schemas"]["HttpErrorOut"];
+            };
+        };
         /** @description The request line and headers are too long. */
         Failure431: {
             headers: {
@@ -8511,6 +9852,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -8620,6 +9962,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -8682,6 +10025,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -8785,6 +10129,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -8822,6 +10167,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -8895,6 +10241,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -9050,6 +10397,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -9210,6 +10558,126 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.chat.preview": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description A repeated request with the same key has no further effect and gets the same response, for 12 hours.
+                 * @example 0b1a7f2c-1d9e-4c55-9d5f-6f2f3f1f9a10
+                 */
+                "idempotency-key"?: string;
+            };
+            path: {
+                /**
+                 * @description The application's id or uid.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                app_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example {} */
+                "application/json": components["schemas"]["ChatTryIn"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "body": {},
+                     *       "templateError": "text"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ChatPreviewOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.chat.test": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description A repeated request with the same key has no further effect and gets the same response, for 12 hours.
+                 * @example 0b1a7f2c-1d9e-4c55-9d5f-6f2f3f1f9a10
+                 */
+                "idempotency-key"?: string;
+            };
+            path: {
+                /**
+                 * @description The application's id or uid.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                app_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example {} */
+                "application/json": components["schemas"]["ChatTryIn"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "body": {},
+                     *       "class": "success",
+                     *       "explanation": "slack has posted the message",
+                     *       "posted": true,
+                     *       "response": "text",
+                     *       "responseStatusCode": 1,
+                     *       "templateError": "text"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ChatTestOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -9335,6 +10803,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -9404,6 +10873,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -9454,14 +10924,45 @@ export interface operations {
                      *           "channels": [
                      *             "audit"
                      *           ],
+                     *           "chat": {
+                     *             "eventTypes": {
+                     *               "key": {
+                     *                 "description": "Invoices for the bookkeeping",
+                     *                 "fields": [
+                     *                   {}
+                     *                 ],
+                     *                 "level": "text",
+                     *                 "link": "text",
+                     *                 "mentions": [
+                     *                   "text"
+                     *                 ],
+                     *                 "title": "Pipeline {{ payload.name }} failed"
+                     *               }
+                     *             },
+                     *             "language": "text",
+                     *             "template": {
+                     *               "description": "Invoices for the bookkeeping",
+                     *               "fields": [
+                     *                 {}
+                     *               ],
+                     *               "level": "text",
+                     *               "link": "text",
+                     *               "mentions": [
+                     *                 "text"
+                     *               ],
+                     *               "title": "Pipeline {{ payload.name }} failed"
+                     *             }
+                     *           },
                      *           "createdAt": "2026-01-31T12:00:00.000000Z",
                      *           "description": "Invoices for the bookkeeping",
                      *           "disabled": true,
                      *           "eventTypes": [
                      *             "invoice.paid"
                      *           ],
+                     *           "failingSince": "2026-01-31T12:00:00.000000Z",
                      *           "filter": "text",
                      *           "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *           "kind": "email.send",
                      *           "metadata": {
                      *             "key": "text"
                      *           },
@@ -9499,6 +11000,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -9546,14 +11048,51 @@ export interface operations {
                      *       "channels": [
                      *         "audit"
                      *       ],
+                     *       "chat": {
+                     *         "eventTypes": {
+                     *           "key": {
+                     *             "description": "Invoices for the bookkeeping",
+                     *             "fields": [
+                     *               {
+                     *                 "name": "nightly",
+                     *                 "value": "text"
+                     *               }
+                     *             ],
+                     *             "level": "text",
+                     *             "link": "text",
+                     *             "mentions": [
+                     *               "text"
+                     *             ],
+                     *             "title": "Pipeline {{ payload.name }} failed"
+                     *           }
+                     *         },
+                     *         "language": "text",
+                     *         "template": {
+                     *           "description": "Invoices for the bookkeeping",
+                     *           "fields": [
+                     *             {
+                     *               "name": "nightly",
+                     *               "value": "text"
+                     *             }
+                     *           ],
+                     *           "level": "text",
+                     *           "link": "text",
+                     *           "mentions": [
+                     *             "text"
+                     *           ],
+                     *           "title": "Pipeline {{ payload.name }} failed"
+                     *         }
+                     *       },
                      *       "createdAt": "2026-01-31T12:00:00.000000Z",
                      *       "description": "Invoices for the bookkeeping",
                      *       "disabled": true,
                      *       "eventTypes": [
                      *         "invoice.paid"
                      *       ],
+                     *       "failingSince": "2026-01-31T12:00:00.000000Z",
                      *       "filter": "text",
                      *       "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *       "kind": "email.send",
                      *       "metadata": {
                      *         "key": "text"
                      *       },
@@ -9586,6 +11125,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -9623,14 +11163,51 @@ export interface operations {
                      *       "channels": [
                      *         "audit"
                      *       ],
+                     *       "chat": {
+                     *         "eventTypes": {
+                     *           "key": {
+                     *             "description": "Invoices for the bookkeeping",
+                     *             "fields": [
+                     *               {
+                     *                 "name": "nightly",
+                     *                 "value": "text"
+                     *               }
+                     *             ],
+                     *             "level": "text",
+                     *             "link": "text",
+                     *             "mentions": [
+                     *               "text"
+                     *             ],
+                     *             "title": "Pipeline {{ payload.name }} failed"
+                     *           }
+                     *         },
+                     *         "language": "text",
+                     *         "template": {
+                     *           "description": "Invoices for the bookkeeping",
+                     *           "fields": [
+                     *             {
+                     *               "name": "nightly",
+                     *               "value": "text"
+                     *             }
+                     *           ],
+                     *           "level": "text",
+                     *           "link": "text",
+                     *           "mentions": [
+                     *             "text"
+                     *           ],
+                     *           "title": "Pipeline {{ payload.name }} failed"
+                     *         }
+                     *       },
                      *       "createdAt": "2026-01-31T12:00:00.000000Z",
                      *       "description": "Invoices for the bookkeeping",
                      *       "disabled": true,
                      *       "eventTypes": [
                      *         "invoice.paid"
                      *       ],
+                     *       "failingSince": "2026-01-31T12:00:00.000000Z",
                      *       "filter": "text",
                      *       "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *       "kind": "email.send",
                      *       "metadata": {
                      *         "key": "text"
                      *       },
@@ -9663,6 +11240,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -9709,14 +11287,51 @@ export interface operations {
                      *       "channels": [
                      *         "audit"
                      *       ],
+                     *       "chat": {
+                     *         "eventTypes": {
+                     *           "key": {
+                     *             "description": "Invoices for the bookkeeping",
+                     *             "fields": [
+                     *               {
+                     *                 "name": "nightly",
+                     *                 "value": "text"
+                     *               }
+                     *             ],
+                     *             "level": "text",
+                     *             "link": "text",
+                     *             "mentions": [
+                     *               "text"
+                     *             ],
+                     *             "title": "Pipeline {{ payload.name }} failed"
+                     *           }
+                     *         },
+                     *         "language": "text",
+                     *         "template": {
+                     *           "description": "Invoices for the bookkeeping",
+                     *           "fields": [
+                     *             {
+                     *               "name": "nightly",
+                     *               "value": "text"
+                     *             }
+                     *           ],
+                     *           "level": "text",
+                     *           "link": "text",
+                     *           "mentions": [
+                     *             "text"
+                     *           ],
+                     *           "title": "Pipeline {{ payload.name }} failed"
+                     *         }
+                     *       },
                      *       "createdAt": "2026-01-31T12:00:00.000000Z",
                      *       "description": "Invoices for the bookkeeping",
                      *       "disabled": true,
                      *       "eventTypes": [
                      *         "invoice.paid"
                      *       ],
+                     *       "failingSince": "2026-01-31T12:00:00.000000Z",
                      *       "filter": "text",
                      *       "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *       "kind": "email.send",
                      *       "metadata": {
                      *         "key": "text"
                      *       },
@@ -9751,14 +11366,51 @@ export interface operations {
                      *       "channels": [
                      *         "audit"
                      *       ],
+                     *       "chat": {
+                     *         "eventTypes": {
+                     *           "key": {
+                     *             "description": "Invoices for the bookkeeping",
+                     *             "fields": [
+                     *               {
+                     *                 "name": "nightly",
+                     *                 "value": "text"
+                     *               }
+                     *             ],
+                     *             "level": "text",
+                     *             "link": "text",
+                     *             "mentions": [
+                     *               "text"
+                     *             ],
+                     *             "title": "Pipeline {{ payload.name }} failed"
+                     *           }
+                     *         },
+                     *         "language": "text",
+                     *         "template": {
+                     *           "description": "Invoices for the bookkeeping",
+                     *           "fields": [
+                     *             {
+                     *               "name": "nightly",
+                     *               "value": "text"
+                     *             }
+                     *           ],
+                     *           "level": "text",
+                     *           "link": "text",
+                     *           "mentions": [
+                     *             "text"
+                     *           ],
+                     *           "title": "Pipeline {{ payload.name }} failed"
+                     *         }
+                     *       },
                      *       "createdAt": "2026-01-31T12:00:00.000000Z",
                      *       "description": "Invoices for the bookkeeping",
                      *       "disabled": true,
                      *       "eventTypes": [
                      *         "invoice.paid"
                      *       ],
+                     *       "failingSince": "2026-01-31T12:00:00.000000Z",
                      *       "filter": "text",
                      *       "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *       "kind": "email.send",
                      *       "metadata": {
                      *         "key": "text"
                      *       },
@@ -9791,6 +11443,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -9833,6 +11486,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -9881,14 +11535,51 @@ export interface operations {
                      *       "channels": [
                      *         "audit"
                      *       ],
+                     *       "chat": {
+                     *         "eventTypes": {
+                     *           "key": {
+                     *             "description": "Invoices for the bookkeeping",
+                     *             "fields": [
+                     *               {
+                     *                 "name": "nightly",
+                     *                 "value": "text"
+                     *               }
+                     *             ],
+                     *             "level": "text",
+                     *             "link": "text",
+                     *             "mentions": [
+                     *               "text"
+                     *             ],
+                     *             "title": "Pipeline {{ payload.name }} failed"
+                     *           }
+                     *         },
+                     *         "language": "text",
+                     *         "template": {
+                     *           "description": "Invoices for the bookkeeping",
+                     *           "fields": [
+                     *             {
+                     *               "name": "nightly",
+                     *               "value": "text"
+                     *             }
+                     *           ],
+                     *           "level": "text",
+                     *           "link": "text",
+                     *           "mentions": [
+                     *             "text"
+                     *           ],
+                     *           "title": "Pipeline {{ payload.name }} failed"
+                     *         }
+                     *       },
                      *       "createdAt": "2026-01-31T12:00:00.000000Z",
                      *       "description": "Invoices for the bookkeeping",
                      *       "disabled": true,
                      *       "eventTypes": [
                      *         "invoice.paid"
                      *       ],
+                     *       "failingSince": "2026-01-31T12:00:00.000000Z",
                      *       "filter": "text",
                      *       "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *       "kind": "email.send",
                      *       "metadata": {
                      *         "key": "text"
                      *       },
@@ -9921,6 +11612,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -9984,6 +11676,153 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.endpoint.get-basic-auth": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The application's id or uid.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                app_id: string;
+                /**
+                 * @description The endpoint's id or uid.
+                 * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                endpoint_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "username": "text"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["EndpointBasicAuthOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.endpoint.update-basic-auth": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The application's id or uid.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                app_id: string;
+                /**
+                 * @description The endpoint's id or uid.
+                 * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                endpoint_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "password": "text",
+                 *       "username": "text"
+                 *     }
+                 */
+                "application/json": components["schemas"]["EndpointBasicAuthIn"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.endpoint.delete-basic-auth": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The application's id or uid.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                app_id: string;
+                /**
+                 * @description The endpoint's id or uid.
+                 * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                endpoint_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -10051,6 +11890,105 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.endpoint.get-ca": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The application's id or uid.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                app_id: string;
+                /**
+                 * @description The endpoint's id or uid.
+                 * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                endpoint_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "cert": "text"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["EndpointCaOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.endpoint.update-ca": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The application's id or uid.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                app_id: string;
+                /**
+                 * @description The endpoint's id or uid.
+                 * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                endpoint_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example {} */
+                "application/json": components["schemas"]["EndpointCaIn"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -10118,6 +12056,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -10172,6 +12111,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -10225,6 +12165,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -10278,6 +12219,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -10412,6 +12354,412 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.endpoint.get-mtls-config": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The application's id or uid.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                app_id: string;
+                /**
+                 * @description The endpoint's id or uid.
+                 * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                endpoint_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /** @example {} */
+                    "application/json": components["schemas"]["EndpointMtlsConfigOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.endpoint.update-mtls-config": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The application's id or uid.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                app_id: string;
+                /**
+                 * @description The endpoint's id or uid.
+                 * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                endpoint_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "identity": "text"
+                 *     }
+                 */
+                "application/json": components["schemas"]["EndpointMtlsConfigIn"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.endpoint.delete-mtls-config": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The application's id or uid.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                app_id: string;
+                /**
+                 * @description The endpoint's id or uid.
+                 * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                endpoint_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.endpoint.get-mtls-state": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The application's id or uid.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                app_id: string;
+                /**
+                 * @description The endpoint's id or uid.
+                 * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                endpoint_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "config": {},
+                     *       "enabled": true
+                     *     }
+                     */
+                    "application/json": components["schemas"]["EndpointMtlsStateOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.endpoint.get-oauth-config": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The application's id or uid.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                app_id: string;
+                /**
+                 * @description The endpoint's id or uid.
+                 * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                endpoint_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "authMethod": "text",
+                     *       "clientId": "text",
+                     *       "grantType": "text",
+                     *       "scopes": [
+                     *         "text"
+                     *       ],
+                     *       "tokenUrl": "text"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["EndpointOauthConfigOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.endpoint.update-oauth-config": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The application's id or uid.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                app_id: string;
+                /**
+                 * @description The endpoint's id or uid.
+                 * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                endpoint_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "authMethod": "clientSecretBasic",
+                 *       "clientId": "text",
+                 *       "grantType": "clientCredentials",
+                 *       "tokenUrl": "https://issuer.example.com/token"
+                 *     }
+                 */
+                "application/json": components["schemas"]["EndpointOauthConfigIn"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.endpoint.delete-oauth-config": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The application's id or uid.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                app_id: string;
+                /**
+                 * @description The endpoint's id or uid.
+                 * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                endpoint_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.endpoint.get-oauth-state": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The application's id or uid.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                app_id: string;
+                /**
+                 * @description The endpoint's id or uid.
+                 * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                endpoint_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "config": {
+                     *         "authMethod": "text",
+                     *         "clientId": "text",
+                     *         "grantType": "text",
+                     *         "scopes": [
+                     *           "text"
+                     *         ],
+                     *         "tokenUrl": "text"
+                     *       },
+                     *       "enabled": true
+                     *     }
+                     */
+                    "application/json": components["schemas"]["EndpointOauthStateOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -10457,6 +12805,11 @@ export interface operations {
                      *         "from": "application",
                      *         "value": {}
                      *       },
+                     *       "disableAfterSeconds": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
                      *       "eventType": "invoice.paid",
                      *       "finalStatuses": {
                      *         "forEventType": true,
@@ -10464,6 +12817,11 @@ export interface operations {
                      *         "value": {}
                      *       },
                      *       "jitterPercent": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
+                     *       "keepReplies": {
                      *         "forEventType": true,
                      *         "from": "application",
                      *         "value": {}
@@ -10479,6 +12837,11 @@ export interface operations {
                      *         "value": {}
                      *       },
                      *       "paused": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
+                     *       "rate": {
                      *         "forEventType": true,
                      *         "from": "application",
                      *         "value": {}
@@ -10512,6 +12875,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -10579,6 +12943,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -10670,6 +13035,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -10737,6 +13103,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -10786,6 +13153,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -10846,6 +13214,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -10932,6 +13301,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -10997,6 +13367,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -11070,6 +13441,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -11135,6 +13507,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -11190,6 +13563,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -11254,6 +13628,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -11296,6 +13671,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -11351,6 +13727,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -11472,6 +13849,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -11596,6 +13974,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -11678,6 +14057,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -11735,6 +14115,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -11788,6 +14169,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -11847,6 +14229,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -11924,6 +14307,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -12084,6 +14468,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -12195,6 +14580,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -12242,6 +14628,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -12298,6 +14685,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -12340,6 +14728,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -12398,6 +14787,7 @@ export interface operations {
                      *           ],
                      *           "held": true,
                      *           "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *           "kind": "email.send",
                      *           "nextAttempt": "2026-01-31T12:00:00.000000Z",
                      *           "status": 1,
                      *           "statusText": "text",
@@ -12425,6 +14815,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -12500,6 +14891,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -12660,6 +15052,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -12741,6 +15134,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -12822,6 +15216,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -12917,6 +15312,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -12973,6 +15369,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -13054,6 +15451,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -13129,6 +15527,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -13186,6 +15585,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -13228,6 +15628,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -13331,6 +15732,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -13424,6 +15826,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -13493,6 +15896,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -13579,6 +15983,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -13634,6 +16039,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -13720,6 +16126,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -13757,6 +16164,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -13832,6 +16240,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -13880,6 +16289,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -13934,6 +16344,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -14012,6 +16423,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -14084,6 +16496,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -14145,6 +16558,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -14327,6 +16741,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -14405,6 +16820,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -14472,6 +16888,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -14550,6 +16967,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -14669,6 +17087,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -14716,14 +17135,34 @@ export interface operations {
                      *           "channels": [
                      *             "audit"
                      *           ],
+                     *           "chat": {
+                     *             "eventTypes": {
+                     *               "key": {}
+                     *             },
+                     *             "language": "text",
+                     *             "template": {
+                     *               "description": "Invoices for the bookkeeping",
+                     *               "fields": [
+                     *                 {}
+                     *               ],
+                     *               "level": "text",
+                     *               "link": "text",
+                     *               "mentions": [
+                     *                 "text"
+                     *               ],
+                     *               "title": "Pipeline {{ payload.name }} failed"
+                     *             }
+                     *           },
                      *           "createdAt": "2026-01-31T12:00:00.000000Z",
                      *           "description": "Invoices for the bookkeeping",
                      *           "disabled": true,
                      *           "eventTypes": [
                      *             "invoice.paid"
                      *           ],
+                     *           "failingSince": "2026-01-31T12:00:00.000000Z",
                      *           "filter": "text",
                      *           "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *           "kind": "email.send",
                      *           "metadata": {
                      *             "key": "text"
                      *           },
@@ -14763,6 +17202,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -14828,6 +17268,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -14870,6 +17311,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -14915,6 +17357,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -14965,6 +17408,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -15047,6 +17491,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -15112,6 +17557,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -15178,6 +17624,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -15233,6 +17680,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -15322,6 +17770,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -15365,6 +17814,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -15429,6 +17879,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -15496,6 +17947,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -15551,6 +18003,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -15621,6 +18074,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -15706,6 +18160,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -15776,6 +18231,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -15846,6 +18302,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -16079,6 +18536,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -16255,6 +18713,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -16341,6 +18800,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -16401,6 +18861,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -16499,6 +18960,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -16536,6 +18998,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -16643,6 +19106,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -16747,6 +19211,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -16808,6 +19273,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -16869,6 +19335,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -16931,6 +19398,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -17035,6 +19503,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -17097,6 +19566,222 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.key.list": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "applicationId": "text",
+                     *           "createdAt": "2026-01-31T12:00:00.000000Z",
+                     *           "environment": "default",
+                     *           "expiresAt": "2026-01-31T12:00:00.000000Z",
+                     *           "hint": "text",
+                     *           "id": "job_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *           "lastUsedAt": "2026-01-31T12:00:00.000000Z",
+                     *           "name": "nightly",
+                     *           "revokedAt": "2026-01-31T12:00:00.000000Z",
+                     *           "rights": [
+                     *             "text"
+                     *           ],
+                     *           "scope": "text",
+                     *           "state": "text"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["KeyListOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.key.create": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "billing service",
+                 *       "scope": "write"
+                 *     }
+                 */
+                "application/json": components["schemas"]["KeyIn"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "applicationId": "text",
+                     *       "createdAt": "2026-01-31T12:00:00.000000Z",
+                     *       "environment": "default",
+                     *       "expiresAt": "2026-01-31T12:00:00.000000Z",
+                     *       "hint": "text",
+                     *       "id": "job_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *       "key": "run-42",
+                     *       "lastUsedAt": "2026-01-31T12:00:00.000000Z",
+                     *       "name": "nightly",
+                     *       "revokedAt": "2026-01-31T12:00:00.000000Z",
+                     *       "rights": [
+                     *         "text"
+                     *       ],
+                     *       "scope": "text",
+                     *       "state": "text"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["NewKeyOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.key.get": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the key.
+                 * @example text
+                 */
+                key_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "applicationId": "text",
+                     *       "createdAt": "2026-01-31T12:00:00.000000Z",
+                     *       "environment": "default",
+                     *       "expiresAt": "2026-01-31T12:00:00.000000Z",
+                     *       "hint": "text",
+                     *       "id": "job_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *       "lastUsedAt": "2026-01-31T12:00:00.000000Z",
+                     *       "name": "nightly",
+                     *       "revokedAt": "2026-01-31T12:00:00.000000Z",
+                     *       "rights": [
+                     *         "text"
+                     *       ],
+                     *       "scope": "text",
+                     *       "state": "text"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["KeyOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.key.revoke": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the key.
+                 * @example text
+                 */
+                key_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The key is revoked. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -17144,6 +19829,118 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.overview.list-messages": {
+        parameters: {
+            query?: {
+                /**
+                 * @description Maximum number of items. Default: 50.
+                 * @example 1
+                 */
+                limit?: number;
+                /**
+                 * @description The `iterator` or `prevIterator` of another page. Default: the first page.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                iterator?: string;
+                /**
+                 * @description Only messages on this channel, or their attempts.
+                 * @example audit
+                 */
+                channel?: string;
+                /**
+                 * @description Only messages with this tag, or their attempts.
+                 * @example eu
+                 */
+                tag?: string;
+                /**
+                 * @description Only items before this time.
+                 * @example 2026-01-31T12:00:00.000000Z
+                 */
+                before?: string;
+                /**
+                 * @description Only items at this time or later.
+                 * @example 2026-01-31T12:00:00.000000Z
+                 */
+                after?: string;
+                /**
+                 * @description Only messages of one of these event types, or their attempts.
+                 * @example [
+                 *       "invoice.paid"
+                 *     ]
+                 */
+                event_types?: string[];
+                /**
+                 * @description Include the number of deliveries of each message, by state. Default: false.
+                 * @example true
+                 */
+                with_deliveries?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "appId": "text",
+                     *           "appName": "text",
+                     *           "appUid": "text",
+                     *           "channels": [
+                     *             "audit"
+                     *           ],
+                     *           "deliverAt": "2026-01-31T12:00:00.000000Z",
+                     *           "deliveries": {
+                     *             "cancelled": 1,
+                     *             "dead": 1,
+                     *             "held": 1,
+                     *             "pending": 1,
+                     *             "retrying": 1,
+                     *             "sending": 1,
+                     *             "succeeded": 1
+                     *           },
+                     *           "eventId": "invoice-42-paid",
+                     *           "eventType": "invoice.paid",
+                     *           "id": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *           "tags": [
+                     *             "eu"
+                     *           ],
+                     *           "timestamp": "2026-01-31T12:00:00.000000Z"
+                     *         }
+                     *       ],
+                     *       "done": true,
+                     *       "iterator": "app_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *       "prevIterator": "-app_1srOrx2ZWZBpBUvZwXKQmoEYga2"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Page_PlacedMessageOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -17195,6 +19992,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -17236,6 +20034,38 @@ export interface operations {
                      * @example {
                      *       "data": [
                      *         {
+                     *           "chat": {
+                     *             "eventTypes": {
+                     *               "key": {
+                     *                 "description": "Invoices for the bookkeeping",
+                     *                 "fields": [
+                     *                   {}
+                     *                 ],
+                     *                 "level": "text",
+                     *                 "link": "text",
+                     *                 "mentions": [
+                     *                   "text"
+                     *                 ],
+                     *                 "title": "Pipeline {{ payload.name }} failed"
+                     *               }
+                     *             },
+                     *             "language": "text",
+                     *             "template": {
+                     *               "description": "Invoices for the bookkeeping",
+                     *               "fields": [
+                     *                 {
+                     *                   "name": "nightly",
+                     *                   "value": "text"
+                     *                 }
+                     *               ],
+                     *               "level": "text",
+                     *               "link": "text",
+                     *               "mentions": [
+                     *                 "text"
+                     *               ],
+                     *               "title": "Pipeline {{ payload.name }} failed"
+                     *             }
+                     *           },
                      *           "createdAt": "2026-01-31T12:00:00.000000Z",
                      *           "description": "Invoices for the bookkeeping",
                      *           "disabled": true,
@@ -17243,6 +20073,7 @@ export interface operations {
                      *             "invoice.paid"
                      *           ],
                      *           "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *           "kind": "email.send",
                      *           "metadata": {
                      *             "key": "text"
                      *           },
@@ -17269,6 +20100,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -17307,6 +20139,41 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "chat": {
+                     *         "eventTypes": {
+                     *           "key": {
+                     *             "description": "Invoices for the bookkeeping",
+                     *             "fields": [
+                     *               {
+                     *                 "name": "nightly",
+                     *                 "value": "text"
+                     *               }
+                     *             ],
+                     *             "level": "text",
+                     *             "link": "text",
+                     *             "mentions": [
+                     *               "text"
+                     *             ],
+                     *             "title": "Pipeline {{ payload.name }} failed"
+                     *           }
+                     *         },
+                     *         "language": "text",
+                     *         "template": {
+                     *           "description": "Invoices for the bookkeeping",
+                     *           "fields": [
+                     *             {
+                     *               "name": "nightly",
+                     *               "value": "text"
+                     *             }
+                     *           ],
+                     *           "level": "text",
+                     *           "link": "text",
+                     *           "mentions": [
+                     *             "text"
+                     *           ],
+                     *           "title": "Pipeline {{ payload.name }} failed"
+                     *         }
+                     *       },
                      *       "createdAt": "2026-01-31T12:00:00.000000Z",
                      *       "description": "Invoices for the bookkeeping",
                      *       "disabled": true,
@@ -17314,6 +20181,7 @@ export interface operations {
                      *         "invoice.paid"
                      *       ],
                      *       "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *       "kind": "email.send",
                      *       "metadata": {
                      *         "key": "text"
                      *       },
@@ -17335,6 +20203,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -17364,6 +20233,41 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "chat": {
+                     *         "eventTypes": {
+                     *           "key": {
+                     *             "description": "Invoices for the bookkeeping",
+                     *             "fields": [
+                     *               {
+                     *                 "name": "nightly",
+                     *                 "value": "text"
+                     *               }
+                     *             ],
+                     *             "level": "text",
+                     *             "link": "text",
+                     *             "mentions": [
+                     *               "text"
+                     *             ],
+                     *             "title": "Pipeline {{ payload.name }} failed"
+                     *           }
+                     *         },
+                     *         "language": "text",
+                     *         "template": {
+                     *           "description": "Invoices for the bookkeeping",
+                     *           "fields": [
+                     *             {
+                     *               "name": "nightly",
+                     *               "value": "text"
+                     *             }
+                     *           ],
+                     *           "level": "text",
+                     *           "link": "text",
+                     *           "mentions": [
+                     *             "text"
+                     *           ],
+                     *           "title": "Pipeline {{ payload.name }} failed"
+                     *         }
+                     *       },
                      *       "createdAt": "2026-01-31T12:00:00.000000Z",
                      *       "description": "Invoices for the bookkeeping",
                      *       "disabled": true,
@@ -17371,6 +20275,7 @@ export interface operations {
                      *         "invoice.paid"
                      *       ],
                      *       "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *       "kind": "email.send",
                      *       "metadata": {
                      *         "key": "text"
                      *       },
@@ -17392,6 +20297,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -17430,6 +20336,41 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "chat": {
+                     *         "eventTypes": {
+                     *           "key": {
+                     *             "description": "Invoices for the bookkeeping",
+                     *             "fields": [
+                     *               {
+                     *                 "name": "nightly",
+                     *                 "value": "text"
+                     *               }
+                     *             ],
+                     *             "level": "text",
+                     *             "link": "text",
+                     *             "mentions": [
+                     *               "text"
+                     *             ],
+                     *             "title": "Pipeline {{ payload.name }} failed"
+                     *           }
+                     *         },
+                     *         "language": "text",
+                     *         "template": {
+                     *           "description": "Invoices for the bookkeeping",
+                     *           "fields": [
+                     *             {
+                     *               "name": "nightly",
+                     *               "value": "text"
+                     *             }
+                     *           ],
+                     *           "level": "text",
+                     *           "link": "text",
+                     *           "mentions": [
+                     *             "text"
+                     *           ],
+                     *           "title": "Pipeline {{ payload.name }} failed"
+                     *         }
+                     *       },
                      *       "createdAt": "2026-01-31T12:00:00.000000Z",
                      *       "description": "Invoices for the bookkeeping",
                      *       "disabled": true,
@@ -17437,6 +20378,7 @@ export interface operations {
                      *         "invoice.paid"
                      *       ],
                      *       "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *       "kind": "email.send",
                      *       "metadata": {
                      *         "key": "text"
                      *       },
@@ -17457,6 +20399,41 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "chat": {
+                     *         "eventTypes": {
+                     *           "key": {
+                     *             "description": "Invoices for the bookkeeping",
+                     *             "fields": [
+                     *               {
+                     *                 "name": "nightly",
+                     *                 "value": "text"
+                     *               }
+                     *             ],
+                     *             "level": "text",
+                     *             "link": "text",
+                     *             "mentions": [
+                     *               "text"
+                     *             ],
+                     *             "title": "Pipeline {{ payload.name }} failed"
+                     *           }
+                     *         },
+                     *         "language": "text",
+                     *         "template": {
+                     *           "description": "Invoices for the bookkeeping",
+                     *           "fields": [
+                     *             {
+                     *               "name": "nightly",
+                     *               "value": "text"
+                     *             }
+                     *           ],
+                     *           "level": "text",
+                     *           "link": "text",
+                     *           "mentions": [
+                     *             "text"
+                     *           ],
+                     *           "title": "Pipeline {{ payload.name }} failed"
+                     *         }
+                     *       },
                      *       "createdAt": "2026-01-31T12:00:00.000000Z",
                      *       "description": "Invoices for the bookkeeping",
                      *       "disabled": true,
@@ -17464,6 +20441,7 @@ export interface operations {
                      *         "invoice.paid"
                      *       ],
                      *       "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *       "kind": "email.send",
                      *       "metadata": {
                      *         "key": "text"
                      *       },
@@ -17485,6 +20463,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -17522,6 +20501,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -17571,6 +20551,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -17619,6 +20600,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -17663,6 +20645,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -17718,6 +20701,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -17765,6 +20749,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -17844,6 +20829,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -17895,6 +20881,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -17937,6 +20924,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -17988,6 +20976,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -18044,6 +21033,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -18171,6 +21161,94 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.portal-settings.get": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "accent": "#5b5bd6",
+                     *       "backUrl": "https://app.example.com",
+                     *       "name": "Osprey"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["PortalSettings"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.portal-settings.put": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example {} */
+                "application/json": components["schemas"]["PortalSettings"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "accent": "#5b5bd6",
+                     *       "backUrl": "https://app.example.com",
+                     *       "name": "Osprey"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["PortalSettings"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -18254,6 +21332,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -18315,6 +21394,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -18352,6 +21432,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -18422,6 +21503,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -18489,6 +21571,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -18556,6 +21639,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -18600,6 +21684,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -18726,6 +21811,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -18835,6 +21921,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -18939,6 +22026,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -18976,6 +22064,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -19085,6 +22174,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -19195,6 +22285,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -19305,6 +22396,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -19359,6 +22451,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -19419,6 +22512,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -19460,6 +22554,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -19514,6 +22609,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -19582,6 +22678,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -19619,6 +22716,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -19688,6 +22786,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];
@@ -19775,6 +22874,7 @@ export interface operations {
             413: components["responses"]["Failure413"];
             414: components["responses"]["Failure414"];
             422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
             431: components["responses"]["Failure431"];
             500: components["responses"]["Failure500"];
             503: components["responses"]["Failure503"];

@@ -7,6 +7,7 @@ type Schemas = components['schemas'];
 export type Application = Schemas['ApplicationOut'];
 export type Endpoint = Schemas['EndpointOut'];
 export type Message = Schemas['MessageOut'];
+export type PlacedMessage = Schemas['PlacedMessageOut'];
 export type Destination = Schemas['MessageEndpointOut'];
 export type Delivery = Schemas['DeliveryOut'];
 export type EventType = Schemas['EventTypeOut'];
@@ -36,15 +37,36 @@ export type Attempt = Schemas['MessageAttemptOut'] & {
   actor?: string;
 };
 
+export type ApiKey = {
+  id: string;
+  name: string;
+  scope: string;
+  rights: string[];
+  environment?: string;
+  applicationId?: string;
+  hint: string;
+  state: string;
+  createdAt: string;
+  expiresAt?: string;
+  lastUsedAt?: string;
+  revokedAt?: string;
+};
+
+export type NewApiKey = ApiKey & { key: string };
+
+export type PortalSettings = { name?: string; logoUrl?: string; accent?: string; backUrl?: string };
+
 export type Page<T> = { data: T[]; iterator: string | null; prevIterator?: string | null; done: boolean };
 
-export type Role = 'admin' | 'operate' | 'read';
+export type Role = 'admin' | 'operate' | 'write' | 'read';
 
 export type Session = {
   environment: string;
   name: string;
   keyName?: string;
   role: Role;
+  /** The rights of the key, such as `write`. Operations name the right that they need. */
+  rights?: string[];
   csrf: string;
   expiresAt: string;
   environments?: { id: string; name: string }[];

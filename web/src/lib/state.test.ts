@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { attemptLabel, deliveryState, destinationState, endpointState, fanOut, jobState, reasonText } from './state';
+import { attemptLabel, deliveryState, destinationState, endpointState, fanOut, jobState, reasonText, tallyChips } from './state';
 import { delayLabel, percentile, points } from './retry';
 
 describe('states', () => {
@@ -27,6 +27,15 @@ describe('states', () => {
     expect(endpointState({}, { attempts: 100, failures: 9 }).word).toBe('Degraded');
     expect(endpointState({}, { attempts: 10, failures: 6 }).word).toBe('Failing');
     expect(endpointState({ disabled: true }, { attempts: 10, failures: 0 }).word).toBe('Disabled');
+  });
+  it('counts deliveries by state', () => {
+    const none = { succeeded: 0, sending: 0, pending: 0, held: 0, retrying: 0, cancelled: 0, dead: 0 };
+    expect(tallyChips(none)).toEqual([]);
+    expect(tallyChips({ ...none, succeeded: 3, dead: 1 }).map(({ number, word }) => `${number} ${word}`)).toEqual(['3 ', '1 dead']);
+  });
+  it('shows a pause before the health', () => {
+    expect(endpointState({ policy: { paused: true } }, { attempts: 10, failures: 10 }).word).toBe('Paused');
+    expect(endpointState({ disabled: true, policy: { paused: true } }).word).toBe('Disabled');
   });
   it('shows unknown reasons as they are', () => {
     expect(reasonText('someNewThing')).toBe('some new thing');

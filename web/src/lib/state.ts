@@ -28,7 +28,7 @@ export function deliveryState(delivery: DeliveryLike): Shown {
     case 'sending':
       return shown('leased', 'Sending');
     case 'held':
-      return kind === 'endpointDisabled' ? shown('disabled', 'Held') : shown('paused', 'Paused');
+      return kind === 'endpointDisabled' ? shown('disabled', 'Held') : /paus/i.test(kind) ? shown('paused', 'Paused') : shown('limited', 'Held');
     case 'pending':
       return pendingState(kind, (delivery.tries ?? 0) > 0 || Boolean(delivery.lastAttempt));
     default:
@@ -37,8 +37,11 @@ export function deliveryState(delivery: DeliveryLike): Shown {
 }
 
 function pendingState(kind: string, tried: boolean): Shown {
-  if (/breaker/i.test(kind)) return shown('breaker', 'Waiting');
-  if (/rate|limit|concurrency|throttl/i.test(kind)) return shown('limited', 'Rate-limited');
+  if (/breaker|recovering/i.test(kind)) return shown('breaker', 'Breaker open');
+  if (/concurrency/i.test(kind)) return shown('limited', 'At its limit');
+  if (/rate|throttl/i.test(kind)) return shown('limited', 'Rate-limited');
+  if (kind === 'behind' || kind === 'blocked') return shown('limited', kind === 'behind' ? 'In line' : 'Blocked');
+  if (kind === 'cancelRequested') return shown('cancelled', 'Cancelling');
   if (/paus/i.test(kind)) return shown('paused', 'Paused');
   if (kind === 'scheduled') return shown('pending', 'Scheduled');
   return tried ? shown('retrying', 'Retrying') : shown('pending', 'Pending');
@@ -51,11 +54,16 @@ const reasons: Record<string, string> = {
   queued: 'Due, waits for its turn',
   cancelRequested: 'A cancel was requested: no attempt follows the current one',
   endpointDisabled: 'The endpoint is disabled; the delivery waits until it is enabled',
-  endpointPaused: 'The endpoint is paused',
-  breakerOpen: 'Breaker open: too many attempts to this endpoint failed',
+  endpointPaused: 'The endpoint is paused; the delivery waits until it is resumed',
+  applicationPaused: 'The application is paused; the delivery waits until it is resumed',
+  environmentPaused: 'The environment is paused; the delivery waits until it is resumed',
+  breakerOpen: 'The circuit breaker is open: too many attempts to this endpoint failed',
+  breakerProbing: 'The circuit breaker waits for the result of a probe',
+  recovering: 'The endpoint recovers: its deliveries start in small steps',
   rateLimit: 'The rate limit of the endpoint is used up',
-  concurrency: 'The endpoint has as many open attempts as it allows',
-  ordering: 'Waits for the message before it',
+  concurrencyLimit: 'The endpoint has as many running attempts as its limit allows',
+  behind: 'Ordered: waits for the delivery before it',
+  blocked: 'Ordered: a dead delivery before it waits for a decision',
   sending: 'An attempt is running',
   exhausted: 'No attempts left',
   gone: 'The receiver answered 410 Gone',
@@ -157,8 +165,9 @@ export type Recent = { attempts: number; failures: number; lastClass?: string };
 export const ATTEMPTS_MIN = 20;
 
 /** The state of an endpoint from its settings and its recent attempts. */
-export function endpointState(endpoint: { disabled?: boolean | null }, recent?: Recent): Shown {
+export function endpointState(endpoint: { disabled?: boolean | null; policy?: { paused?: boolean | null } | null }, recent?: Recent): Shown {
   if (endpoint.disabled) return shown('disabled', 'Disabled');
+  if (endpoint.policy?.paused) return shown('paused', 'Paused');
   if (!recent || recent.attempts === 0) return shown('pending', 'No attempts');
   const share = recent.failures / recent.attempts;
   if (share >= 0.5) return shown('dead', 'Failing');
@@ -182,6 +191,22 @@ export function fanOut(states: Shown[]): Chip[] {
     counts.set(look, chip);
   }
   return fanOrder.flatMap((look) => counts.get(look) ?? []);
+}
+
+export type Tally = { succeeded: number; sending: number; pending: number; held: number; retrying: number; cancelled: number; dead: number };
+
+/** The chips of deliveries that the server counted by state. */
+export function tallyChips(tally: Tally): Chip[] {
+  const chips: Chip[] = [
+    { look: 'delivered', number: tally.succeeded, word: '' },
+    { look: 'leased', number: tally.sending, word: 'sending' },
+    { look: 'pending', number: tally.pending, word: 'pending' },
+    { look: 'paused', number: tally.held, word: 'held' },
+    { look: 'retrying', number: tally.retrying, word: 'retrying' },
+    { look: 'cancelled', number: tally.cancelled, word: 'cancelled' },
+    { look: 'dead', number: tally.dead, word: 'dead' },
+  ];
+  return chips.filter(({ number }) => number > 0);
 }
 
 /** The state of one row of `list-attempted-destinations`. */

@@ -6,7 +6,9 @@ import { Link, useParams } from '@tanstack/react-router';
 import { ArrowUpRight } from 'lucide-react';
 import { useEffect, useMemo, useState } from 'react';
 import { api, ApiFailure, ok, raw, setCredentials } from '../api/client';
+import type { PortalSettings } from '../api/types';
 import { offers } from '../capabilities';
+import { isLogo } from '../lib/logo';
 import '../styles/portal.css';
 import { Empty, Failure, Skeleton } from '../ui/status';
 import { useNow } from '../ui/time';
@@ -17,8 +19,6 @@ import { Catalogue } from './catalogue';
 import { PortalEndpoint } from './endpoint';
 import { PortalEndpoints } from './endpoints';
 import { Logs } from './logs';
-
-type Settings = { name?: string; logoUrl?: string; accent?: string; back?: { url: string; text: string } };
 
 export default function Portal() {
   const { app = '' } = useParams({ strict: false });
@@ -45,15 +45,15 @@ function Opened({ app, access }: { app: string; access: Access }) {
   const { zone } = usePreferences();
   const now = useNow();
   const application = useQuery({ queryKey: ['portal', app], queryFn: () => ok(api.GET('/api/v1/app/{app_id}', { params: { path: { app_id: app } } })), retry: false });
-  const settings = useQuery({ queryKey: ['portal', 'settings'], queryFn: () => raw<Settings>('GET', '/api/v1/portal-settings'), enabled: offers.portalSettings }).data;
+  const settings = useQuery({ queryKey: ['portal', 'settings'], queryFn: () => raw<PortalSettings>('GET', '/api/v1/portal-settings'), enabled: offers.portalSettings }).data;
   const name = settings?.name ?? 'Webhooks';
   const brand = useMemo(() => colours(settings?.accent), [settings?.accent]);
   const embedded = window.parent !== window;
   useHeight(embedded);
   useEffect(() => {
-    document.title = application.data ? `Webhooks of ${application.data.name}` : 'Webhooks';
+    document.title = application.data ? `${name}: webhooks of ${application.data.name}` : name;
     if (url.theme === 'dark' || url.theme === 'light') document.documentElement.setAttribute('data-theme', url.theme);
-  }, [application.data, url.theme]);
+  }, [application.data, name, url.theme]);
   useEffect(() => {
     // Dialogs are outside of this element: the skin belongs to the page.
     const root = document.documentElement;
@@ -82,7 +82,7 @@ function Opened({ app, access }: { app: string; access: Access }) {
         {!embedded && (
           <div className="p-in">
             <span className="p-brand">
-              {settings?.logoUrl?.startsWith('/') ? <img className="p-logo" src={settings.logoUrl} alt="" /> : <span className="p-logo" aria-hidden="true">{name.slice(0, 1)}</span>}
+              {isLogo(settings?.logoUrl) ? <img className="p-logo" src={settings.logoUrl} alt="" /> : <span className="p-logo" aria-hidden="true">{name.slice(0, 1)}</span>}
               {name}
             </span>
             {application.data && (
@@ -90,9 +90,9 @@ function Opened({ app, access }: { app: string; access: Access }) {
                 Webhooks for <b>{application.data.name}</b>
               </span>
             )}
-            {settings?.back && /^https:\/\//.test(settings.back.url) && (
-              <a className="p-back" href={settings.back.url}>
-                {settings.back.text}
+            {settings?.backUrl?.startsWith('https://') && (
+              <a className="p-back" href={settings.backUrl}>
+                Back to {name}
                 <ArrowUpRight className="i s" aria-hidden="true" />
               </a>
             )}

@@ -7,7 +7,7 @@ import { api, ApiFailure, messageOf, ok } from '../api/client';
 import { useChange } from '../api/queries';
 import type { AlertEndpoint, Page as ApiPage } from '../api/types';
 import { curl } from '../lib/text';
-import { useMayChange } from '../session';
+import { useMay } from '../session';
 import { CopyButton, StateText, Tags, Url } from '../ui/atoms';
 import { AreaField, Button, CheckRow, TextField } from '../ui/controls';
 import { Confirm, Dialog } from '../ui/overlay';
@@ -24,7 +24,7 @@ const alertsQuery = (iterator?: string) =>
 
 export default function Alerts() {
   const [url, setUrl] = useUrl();
-  const may = useMayChange();
+  const may = useMay('PUT /api/v1/operational-webhook/endpoint/{endpoint_id}');
   const [dialog, setDialog] = useState<AlertEndpoint | 'new' | null>(null);
   const [removing, setRemoving] = useState<AlertEndpoint | null>(null);
   const query = useQuery(alertsQuery(url.cursor));

@@ -8,7 +8,7 @@ import { api, ApiFailure, messageOf, ok } from '../api/client';
 import { appQuery, endpointsQuery, useChange } from '../api/queries';
 import type { Application } from '../api/types';
 import { plural } from '../lib/text';
-import { useMayChange } from '../session';
+import { useMay } from '../session';
 import { CopyButton, Id, StateText, Url } from '../ui/atoms';
 import { Button, SelectField, TextField } from '../ui/controls';
 import { Card } from '../ui/figures';
@@ -31,7 +31,10 @@ export default function AppScreen() {
 }
 
 function Content({ app }: { app: Application }) {
-  const may = useMayChange();
+  const may = useMay('PATCH /api/v1/app/{app_id}');
+  const mayAdd = useMay('POST /api/v1/app/{app_id}/endpoint');
+  const mayLink = useMay('POST /api/v1/auth/app-portal-access/{app_id}');
+  const mayDelete = useMay('DELETE /api/v1/app/{app_id}');
   const navigate = useNavigate();
   const [dialog, setDialog] = useState<'delete' | 'endpoint' | null>(null);
   const endpoints = useQuery(endpointsQuery(app.id));
@@ -60,7 +63,7 @@ function Content({ app }: { app: Application }) {
                 <Inbox className="i" aria-hidden="true" />
                 Messages
               </Link>
-              {may && (
+              {mayAdd && (
                 <Button kind="primary" icon={Plus} onClick={() => setDialog('endpoint')}>
                   New endpoint
                 </Button>
@@ -83,16 +86,16 @@ function Content({ app }: { app: Application }) {
                       <Url url={endpoint.url} />
                     </Link>
                   </td>
-                  <td className="num w-state">{endpoint.disabled ? <StateText look="disabled" word="Disabled" /> : <StateText look="delivered" word="Enabled" />}</td>
+                  <td className="num w-state">{endpoint.disabled ? <StateText look="disabled" word="Disabled" /> : endpoint.policy?.paused ? <StateText look="paused" word="Paused" /> : <StateText look="delivered" word="Enabled" />}</td>
                 </tr>
               ))}
             </tbody>
           </table>
         </Card>
         <div className="stack">
-          {may && <PortalLink app={app} />}
+          {mayLink && <PortalLink app={app} />}
           <Settings app={app} may={may} />
-          {may && (
+          {mayDelete && (
             <Card title="Delete">
               <div className="in stack">
                 <p className="t2">Deletes the application with its endpoints. Open deliveries end as cancelled.</p>

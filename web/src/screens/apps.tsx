@@ -8,7 +8,7 @@ import { api, ApiFailure, messageOf, ok } from '../api/client';
 import { appsQuery, useChange } from '../api/queries';
 import type { Application } from '../api/types';
 import { count, curl } from '../lib/text';
-import { useMayChange } from '../session';
+import { useMay } from '../session';
 import { Id } from '../ui/atoms';
 import { Button, TextField } from '../ui/controls';
 import { FilterBar, SearchBox } from '../ui/filters';
@@ -39,7 +39,7 @@ const columns: Column<Application>[] = [
 
 export default function Apps() {
   const [url, setUrl] = useUrl();
-  const may = useMayChange();
+  const may = useMay('POST /api/v1/app');
   const [creating, setCreating] = useState(false);
   const query = useQuery(appsQuery({ limit: 50, iterator: url.cursor }));
   const text = url.q?.toLowerCase();

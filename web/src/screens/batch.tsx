@@ -9,7 +9,7 @@ import { useAppName, useChange, usePoll } from '../api/queries';
 import type { Batch } from '../api/types';
 import { jobState } from '../lib/state';
 import { clip, count, plural } from '../lib/text';
-import { useMayChange } from '../session';
+import { useMay } from '../session';
 import { Badge, Id, StateText } from '../ui/atoms';
 import { Button } from '../ui/controls';
 import { Card, Kpi, Strip } from '../ui/figures';
@@ -32,7 +32,7 @@ export default function BatchScreen() {
 }
 
 function Content({ batch }: { batch: Batch }) {
-  const may = useMayChange();
+  const may = useMay('POST /api/v1/batch/{batch_id}/retry');
   const app = useAppName(batch.application);
   const [dialog, setDialog] = useState<'seal' | 'retry' | 'skip' | null>(null);
   const dead = useQuery({ ...jobsQuery({ batch: batch.id, state: 'dead' }), refetchInterval: usePoll() }).data?.data ?? [];

@@ -6,7 +6,7 @@ import { useState } from 'react';
 import { api, ok } from '../api/client';
 import { PAGE_ROWS, useChange, usePoll } from '../api/queries';
 import type { BackgroundTask, Page as ApiPage } from '../api/types';
-import { useMayChange } from '../session';
+import { useMay } from '../session';
 import { Id, StateText } from '../ui/atoms';
 import { Button } from '../ui/controls';
 import { Confirm } from '../ui/overlay';
@@ -25,7 +25,7 @@ const states = [['', 'All'], ['running', 'Running'], ['finished', 'Finished'], [
 
 export default function BulkTasks() {
   const [url, setUrl] = useUrl();
-  const may = useMayChange();
+  const may = useMay('POST /api/v1/background-task/{task_id}/cancel');
   const [cancelling, setCancelling] = useState<string | null>(null);
   const query = useQuery({ ...tasksQuery(url.status, url.cursor), refetchInterval: usePoll(2000) });
   const rows = query.data?.data;

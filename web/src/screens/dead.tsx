@@ -12,7 +12,7 @@ import { useKeys } from '../keys';
 import { groupDead, hourly, type Group } from '../lib/groups';
 import { attemptLabel, classLabel, failureText } from '../lib/state';
 import { count, plural } from '../lib/text';
-import { useMayChange } from '../session';
+import { useMay } from '../session';
 import { Code } from '../ui/atoms';
 import { Button, Seg } from '../ui/controls';
 import { Meter } from '../ui/figures';
@@ -77,7 +77,7 @@ export default function DeadLetters() {
 
 function Deliveries() {
   const [url, setUrl] = useUrl();
-  const may = useMayChange();
+  const may = useMay('POST /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/redrive');
   const query = useQuery({ ...deadQuery(url.app, { class: url.class, type: url.type }), refetchInterval: usePoll(10_000) });
   const by = url.group === 'type' ? 'type' : 'endpoint';
   const groups = useMemo(() => groupDead((query.data?.rows ?? []).filter((row) => !url.endpoint || row.endpointId === url.endpoint), by), [query.data, by, url.endpoint]);

@@ -12,7 +12,7 @@ import { position } from '../lib/retry';
 import { deliveryState, reasonText } from '../lib/state';
 import { shortId, urlParts } from '../lib/text';
 import { duration, remaining } from '../lib/time';
-import { useMayChange } from '../session';
+import { useMay } from '../session';
 import { Badge, Glyph, Id, useCopy } from '../ui/atoms';
 import { Button } from '../ui/controls';
 import { Card } from '../ui/figures';
@@ -63,7 +63,7 @@ type Props = {
 function Loaded({ delivery, app, type, target, attempts, attemptsError, payload }: Props) {
   const { msgId: msg, endpointId: ep } = delivery;
   const [url, setUrl] = useUrl();
-  const may = useMayChange();
+  const may = useMay('POST /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/retry-now');
   const name = useAppName(app);
   const commands = useDeliveryCommands({ app, msg, ep });
   const [dialog, setDialog] = useState<'cancel' | 'dismiss' | null>(null);

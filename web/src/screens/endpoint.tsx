@@ -4,13 +4,13 @@ import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useParams } from '@tanstack/react-router';
 import { Ellipsis, Pause, Play, Power, Send, Trash2 } from 'lucide-react';
 import { useState } from 'react';
-import { api, ok, raw } from '../api/client';
+import { api, ok } from '../api/client';
 import { endpointAttemptsQuery, endpointQuery, useAppName, useChange, usePoll } from '../api/queries';
 import type { Endpoint } from '../api/types';
 import { offers } from '../capabilities';
 import { endpointState } from '../lib/state';
 import { shortId, urlParts } from '../lib/text';
-import { useMayChange } from '../session';
+import { useMay } from '../session';
 import { Badge, Id, Tags } from '../ui/atoms';
 import { Button, IconButton } from '../ui/controls';
 import { Confirm, Menu, type MenuItem } from '../ui/overlay';
@@ -70,6 +70,11 @@ export default function EndpointScreen() {
                   Open deliveries wait until it is enabled. Messages that are accepted meanwhile are not delivered to it; “Replay missing” sends them later.
                 </Callout>
               )}
+              {!endpoint.disabled && endpoint.policy?.paused && (
+                <Callout look="paused" title="This endpoint is paused. Nothing is sent to it.">
+                  New messages are accepted, and their deliveries wait. Resuming sends them in order.
+                </Callout>
+              )}
               {tab === 'health' && <Health app={app} endpoint={endpoint} range={range} />}
               {tab === 'deliveries' && <EndpointDeliveries app={app} endpoint={endpoint} />}
               {tab === 'recover' && <Recover app={app} endpoint={endpoint} />}
@@ -85,8 +90,15 @@ export default function EndpointScreen() {
   );
 }
 
+/** The policy is replaced as a whole, so it is read first: an older copy would undo changes of others. */
+async function setPaused(app: string, ep: string, paused: boolean): Promise<Endpoint> {
+  const params = { path: { app_id: app, endpoint_id: ep } };
+  const { policy } = (await ok(api.GET('/api/v1/app/{app_id}/endpoint/{endpoint_id}', { params }))) as Endpoint;
+  return (await ok(api.PATCH('/api/v1/app/{app_id}/endpoint/{endpoint_id}', { params, body: { policy: { ...policy, paused: paused || undefined } } }))) as Endpoint;
+}
+
 function Head({ app, endpoint }: { app: string; endpoint: Endpoint }) {
-  const may = useMayChange();
+  const may = useMay('PATCH /api/v1/app/{app_id}/endpoint/{endpoint_id}');
   const name = useAppName(app);
   const navigate = useNavigate();
   const [dialog, setDialog] = useState<'disable' | 'delete' | null>(null);
@@ -106,11 +118,16 @@ function Head({ app, endpoint }: { app: string; endpoint: Endpoint }) {
       void navigate({ to: '/endpoints', search: { app } });
     },
   );
-  const pause = useChange((verb: 'pause' | 'resume') => raw('POST', `/api/v1/app/${encodeURIComponent(app)}/endpoint/${endpoint.id}/${verb}`), ['endpoints', 'deliveries']);
+  const isPaused = endpoint.policy?.paused === true;
+  const pause = useChange(
+    (paused: boolean) => setPaused(app, endpoint.id, paused),
+    ['endpoints', 'deliveries'],
+    (_, paused) => toast(paused ? 'Endpoint paused' : 'Endpoint resumed', paused ? { text: 'New deliveries wait.', action: { label: 'Undo', run: () => pause.mutate(false) } } : { text: 'Waiting deliveries go out now.' }),
+  );
+  const steer = (paused: boolean) => pause.mutate(paused, { onError: (error) => toastError(paused ? 'Pausing failed' : 'Resuming failed', error) });
   const { host, path: rest } = urlParts(endpoint.url);
   const items: MenuItem[] = [
     endpoint.disabled ? { label: 'Enable endpoint', icon: Power, run: () => set.mutate(false) } : { label: 'Disable endpoint', icon: Power, run: () => setDialog('disable') },
-    ...(offers.endpointPause ? [{ label: 'Pause', icon: Pause, run: () => pause.mutate('pause') }, { label: 'Resume', icon: Play, run: () => pause.mutate('resume') }] : []),
     'line',
     { label: 'Delete endpoint', icon: Trash2, danger: true, run: () => setDialog('delete') },
   ];
@@ -141,6 +158,7 @@ function Head({ app, endpoint }: { app: string; endpoint: Endpoint }) {
               <Button icon={Send} onClick={() => void navigate({ to: '/apps/$app/endpoints/$ep/$tab', params: { app, ep: endpoint.id, tab: 'test' } })}>
                 Send test
               </Button>
+              {!endpoint.disabled && (isPaused ? <Button kind="primary" icon={Play} busy={pause.isPending} onClick={() => steer(false)}>Resume</Button> : <Button icon={Pause} busy={pause.isPending} onClick={() => steer(true)}>Pause</Button>)}
               {endpoint.disabled && (
                 <Button kind="primary" icon={Power} busy={set.isPending} onClick={() => set.mutate(false, { onError: (error) => toastError('Enabling failed', error) })}>
                   Enable

@@ -11,7 +11,7 @@ import { percentile } from '../lib/retry';
 import { ATTEMPTS_MIN, endpointState, failureText } from '../lib/state';
 import { count, curl, percent } from '../lib/text';
 import { duration } from '../lib/time';
-import { useMayChange } from '../session';
+import { useMay } from '../session';
 import { StateText, Tags, Url } from '../ui/atoms';
 import { Button } from '../ui/controls';
 import { AppPicker, Filter, FilterBar, SearchBox } from '../ui/filters';
@@ -49,7 +49,7 @@ type Row = Endpoint & { appId?: string; appName?: string };
 
 function List({ app, query }: { app: string | null | undefined; query: UseQueryResult<Page<Row>> }) {
   const [url, setUrl] = useUrl();
-  const may = useMayChange();
+  const may = useMay('POST /api/v1/app/{app_id}/endpoint');
   const [creating, setCreating] = useState(false);
   const rows = useMemo(() => filter(query.data?.data, url), [query.data, url]);
   const columns = useMemo(() => columnsFor(app ?? ''), [app]);
@@ -71,7 +71,7 @@ function List({ app, query }: { app: string | null | undefined; query: UseQueryR
       <div className="col grow">
         <FilterBar>
           <SearchBox value={url.q ?? ''} placeholder="URL, description or id" onChange={(q) => setUrl({ q }, { replace: true })} />
-          <Filter name="State" value={url.state} onChange={(state) => setUrl({ state })} options={[['enabled', 'Enabled'], ['disabled', 'Disabled']]} />
+          <Filter name="State" value={url.state} onChange={(state) => setUrl({ state })} options={[['enabled', 'Enabled'], ['paused', 'Paused'], ['disabled', 'Disabled']]} />
           <Filter name="Event type" value={url.type} onChange={(type) => setUrl({ type })} />
         </FilterBar>
         <div className="body listbody">
@@ -97,12 +97,14 @@ function NoEndpoints({ app, onCreate }: { app: string; onCreate?: () => void }) 
   );
 }
 
+const settingState = (row: Row) => (row.disabled ? 'disabled' : row.policy?.paused ? 'paused' : 'enabled');
+
 function filter(rows: Row[] | undefined, { q, state, type }: Record<string, string | undefined>): Row[] | undefined {
   const text = q?.toLowerCase();
   return rows?.filter(
     (row) =>
       (!text || `${row.url} ${row.description} ${row.id} ${row.uid ?? ''} ${row.appName ?? ''}`.toLowerCase().includes(text)) &&
-      (!state || row.disabled === (state === 'disabled')) &&
+      (!state || state === settingState(row)) &&
       (!type || !row.eventTypes?.length || row.eventTypes.includes(type)),
   );
 }
@@ -151,7 +153,7 @@ function Health({ app, endpoint, part }: { app: string; endpoint: Endpoint; part
       return (
         <>
           <StateText {...state} />
-          <small>{endpoint.disabled ? 'deliveries are held' : failed ? failureText(latest.class, latest.responseStatusCode) : '\u00a0'}</small>
+          <small>{endpoint.disabled || endpoint.policy?.paused ? 'deliveries wait' : failed ? failureText(latest.class, latest.responseStatusCode) : '\u00a0'}</small>
         </>
       );
     }

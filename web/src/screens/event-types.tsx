@@ -7,7 +7,7 @@ import { api, ApiFailure, messageOf, ok } from '../api/client';
 import { eventTypesQuery, useChange } from '../api/queries';
 import type { EventType } from '../api/types';
 import { count, curl } from '../lib/text';
-import { useMayChange } from '../session';
+import { useMay } from '../session';
 import { StateText } from '../ui/atoms';
 import { AreaField, Button, TextField } from '../ui/controls';
 import { FilterBar, SearchBox } from '../ui/filters';
@@ -37,7 +37,7 @@ const nameOf = (row: EventType) => row.name;
 
 export default function EventTypes() {
   const [url, setUrl] = useUrl();
-  const may = useMayChange();
+  const may = useMay('PUT /api/v1/event-type/{event_type_name}');
   const archived = url.archived === '1';
   const [edit, setEdit] = useState<EventType | 'new' | null>(null);
   const query = useQuery(eventTypesQuery(archived));

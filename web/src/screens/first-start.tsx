@@ -7,7 +7,7 @@ import { useEffect, useState, type FormEvent } from 'react';
 import { api, messageOf, ok } from '../api/client';
 import { endpointsQuery, messagesQuery, queryClient } from '../api/queries';
 import { curl } from '../lib/text';
-import { useMayChange, useSession } from '../session';
+import { useMay, useSession } from '../session';
 import { Button } from '../ui/controls';
 import { Snippet } from '../ui/snippet';
 import { Callout } from '../ui/status';
@@ -17,7 +17,7 @@ const sample = { eventType: 'invoice.paid', payload: { id: 'inv_1', amount: 4200
 
 export function FirstStart() {
   const session = useSession();
-  const may = useMayChange();
+  const may = useMay('POST /api/v1/app/{app_id}/endpoint');
   const navigate = useNavigate();
   const [address, setAddress] = useState('');
   const [busy, setBusy] = useState<'endpoint' | 'send' | null>(null);

@@ -9,7 +9,7 @@ import { PAGE_ROWS, useChange, useHeld, usePoll } from '../api/queries';
 import type { Job, Page as ApiPage } from '../api/types';
 import { jobState } from '../lib/state';
 import { clip, curl, plural } from '../lib/text';
-import { useMayChange } from '../session';
+import { useMay } from '../session';
 import { StateText } from '../ui/atoms';
 import { Button } from '../ui/controls';
 import { Meter } from '../ui/figures';
@@ -81,7 +81,8 @@ const columns: Column<Job>[] = [
 
 export default function Jobs() {
   const [url, setUrl] = useUrl();
-  const may = useMayChange();
+  const may = useMay('POST /api/v1/job/{job_id}/retry');
+  const mayEnqueue = useMay('POST /api/v1/job');
   const [dialog, setDialog] = useState<'enqueue' | 'redrive' | null>(null);
   const selection = useSelection();
   const query = useQuery({ ...jobsQuery(url), refetchInterval: usePoll(url.cursor ? 15_000 : 5000) });
@@ -155,7 +156,7 @@ export default function Jobs() {
       tools={
         <>
           <LiveButton />
-          {may && (
+          {mayEnqueue && (
             <Button kind="primary" icon={Plus} onClick={() => setDialog('enqueue')}>
               Enqueue job
             </Button>

@@ -9,7 +9,7 @@ import { messageDeliveriesQuery, messageQuery, useAppName, usePoll, useChange } 
 import type { Message } from '../api/types';
 import { useKeys } from '../keys';
 import { deliveryState, fanOut } from '../lib/state';
-import { useMayChange } from '../session';
+import { useMay } from '../session';
 import { Badge, Id, Tags, useCopy } from '../ui/atoms';
 import { Button, IconButton } from '../ui/controls';
 import { Card, Strip } from '../ui/figures';
@@ -27,7 +27,7 @@ import { ReplayDialog } from './parts/replay';
 export default function MessageScreen() {
   const { app = '', msg = '' } = useParams({ strict: false });
   const [url, setUrl] = useUrl();
-  const may = useMayChange();
+  const may = useMay('POST /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/resend');
   const query = useQuery(messageQuery(app, msg));
   const [dialog, setDialog] = useState<'replay' | 'expunge' | 'cancel' | null>(null);
   const [copied, copy] = useCopy();

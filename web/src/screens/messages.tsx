@@ -4,49 +4,39 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { ArrowUp, RotateCw, Send } from 'lucide-react';
 import { useMemo, useState } from 'react';
-import { deliveriesQuery, eventTypesQuery, fanQuery, messagesQuery, useHeld, usePoll } from '../api/queries';
+import { deliveriesQuery, fanQuery, messagesQuery, useHeld, usePoll } from '../api/queries';
 import type { Delivery, Message } from '../api/types';
-import { screens } from '../capabilities';
+import { offers, screens } from '../capabilities';
 import { attemptLabel, deliveryState, fanOut } from '../lib/state';
-import { curl, plural } from '../lib/text';
-import { fullTime } from '../lib/time';
-import { usePreferences } from '../preferences';
-import { useMayChange } from '../session';
+import { plural } from '../lib/text';
+import { useMay } from '../session';
 import { Code, Fan, Id, StateText, Tags } from '../ui/atoms';
 import { Button } from '../ui/controls';
-import { AppPicker, Filter, FilterBar } from '../ui/filters';
-import { LiveButton, Page, Tabs } from '../ui/page';
+import { AppPicker } from '../ui/filters';
+import { LiveButton, Page } from '../ui/page';
 import { OpenIcon, Panel, Split, stepper } from '../ui/panel';
 import { Empty, Failure, Skeleton } from '../ui/status';
 import { BulkBar, DataTable, Pager, useSelection, type Column } from '../ui/table';
 import { In, ListTime } from '../ui/time';
 import { useApp } from '../ui/use-app';
-import { useUrl, type Search } from '../url';
+import { useUrl } from '../url';
+import { AllMessages } from './parts/all-messages';
+import { filterNames, Filters, StateTabs } from './parts/message-filters';
 import { AppName } from './parts/names';
+import { NoApp, NoMessages } from './parts/no-messages';
 import { MessagePanel } from './parts/message-panel';
 import { ReplayDialog } from './parts/replay';
 import { SendDialog } from './parts/send-message';
 
-const tabs = [
-  ['', 'All'],
-  ['pending', 'Waiting'],
-  ['sending', 'Sending'],
-  ['held', 'Held'],
-  ['dead', 'Dead'],
-] as const;
-
-const filterNames = ['type', 'tag', 'channel', 'after', 'before'] as const;
-
 export default function Messages() {
   const [url, setUrl] = useUrl();
   const [sending, setSending] = useState(false);
-  const may = useMayChange();
+  const may = useMay('POST /api/v1/app/{app_id}/msg');
   const state = url.status ?? '';
-  // States are listed over all applications; messages are listed by application.
   return (
     <Page
       title="Messages"
-      heading={state ? <AppPicker app={url.app ?? ''} all onChange={(app) => setUrl({ app, cursor: undefined, open: undefined })} /> : <OneApp />}
+      heading={state || offers.messagesOfAllApps ? <AppPicker app={url.app ?? ''} all onChange={(app) => setUrl({ app, cursor: undefined, open: undefined })} /> : <OneApp />}
       tools={
         <>
           <LiveButton />
@@ -58,7 +48,7 @@ export default function Messages() {
         </>
       }
     >
-      {state ? <ByState state={state} /> : <ByApp onSend={() => setSending(true)} />}
+      {state ? <ByState state={state} /> : offers.messagesOfAllApps && !url.app ? <AllMessages onSend={may ? () => setSending(true) : undefined} /> : <ByApp onSend={() => setSending(true)} />}
       {sending && <SendDialog app={url.app ?? ''} onClose={() => setSending(false)} />}
     </Page>
   );
@@ -70,47 +60,12 @@ function OneApp() {
   return app ? <AppPicker app={app} onChange={(next) => setUrl({ app: next, cursor: undefined, open: undefined })} /> : null;
 }
 
-function Filters() {
-  const [url, setUrl] = useUrl();
-  const { zone } = usePreferences();
-  const types = useQuery(eventTypesQuery());
-  const options = (types.data?.data ?? []).map(({ name }) => [name, name] as const);
-  const set = (name: string) => (value: string | undefined) => setUrl({ [name]: value, cursor: undefined, open: undefined });
-  const time = (name: 'after' | 'before') => (value: string | undefined) => set(name)(value ? new Date(zone === 'utc' ? `${value}Z` : value).toISOString() : undefined);
-  const show = (value: string) => fullTime(Date.parse(value), Date.now(), zone);
-  return (
-    <FilterBar>
-      <Filter name="Type" value={url.type} onChange={set('type')} options={options.length > 0 ? options : undefined} />
-      <Filter name="Tag" value={url.tag} onChange={set('tag')} />
-      <Filter name="Channel" value={url.channel} onChange={set('channel')} />
-      <Filter name="After" value={url.after} onChange={time('after')} type="datetime-local" show={show} hint={zone === 'utc' ? 'UTC' : 'Local time'} />
-      <Filter name="Before" value={url.before} onChange={time('before')} type="datetime-local" show={show} hint={zone === 'utc' ? 'UTC' : 'Local time'} />
-      {filterNames.some((name) => url[name]) && (
-        <Button kind="ghost" size="sm" onClick={() => setUrl({ ...Object.fromEntries(filterNames.map((name) => [name, undefined])), cursor: undefined })}>
-          Clear filters
-        </Button>
-      )}
-    </FilterBar>
-  );
-}
-
-function StateTabs({ state }: { state: string }) {
-  const [url] = useUrl();
-  const keep: Search = Object.fromEntries(filterNames.map((name) => [name, url[name]]));
-  return (
-    <Tabs
-      label="States"
-      tabs={tabs.map(([key, label]) => ({ label, to: '/messages', search: { ...keep, app: url.app, status: key || undefined }, active: key === state }))}
-    />
-  );
-}
-
 const messageId = (message: Message) => message.id;
 
 function ByApp({ onSend }: { onSend: () => void }) {
   const [url, setUrl] = useUrl();
   const app = useApp();
-  const may = useMayChange();
+  const may = useMay('POST /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/resend');
   const poll = usePoll();
   const selection = useSelection();
   const [replay, setReplay] = useState<string[] | null>(null);
@@ -189,40 +144,6 @@ function ByApp({ onSend }: { onSend: () => void }) {
     <MessagePanel key={url.open} app={app} msg={url.open} eventType={chosen?.eventType} onClose={() => setUrl({ open: undefined })} onStep={stepper(rows ?? [], messageId, url.open, open)} />
   );
   return <Split list={list} panel={panel} />;
-}
-
-function NoApp() {
-  return (
-    <Empty title="No application yet" command={curl({ method: 'POST', url: `${location.origin}/api/v1/app`, body: '{"name":"Acme","uid":"acme"}' })}>
-      An application is a customer of yours. It owns endpoints and messages.
-    </Empty>
-  );
-}
-
-function NoMessages({ app, filtered, onSend }: { app: string; filtered: boolean; onSend?: () => void }) {
-  const [, setUrl] = useUrl();
-  if (filtered) {
-    return (
-      <Empty title="No messages match" action={<Button onClick={() => setUrl(Object.fromEntries(filterNames.map((name) => [name, undefined])))}>Clear filters</Button>}>
-        The filters hide every message of this application.
-      </Empty>
-    );
-  }
-  return (
-    <Empty
-      title="No messages yet"
-      command={curl({ method: 'POST', url: `${location.origin}/api/v1/app/${app}/msg`, body: '{"eventType":"invoice.paid","payload":{"id":"inv_1"}}' })}
-      action={
-        onSend && (
-          <Button icon={Send} onClick={onSend}>
-            Send message
-          </Button>
-        )
-      }
-    >
-      A message is an event with a payload. Every endpoint that matches gets it.
-    </Empty>
-  );
 }
 
 const deliveryId = (row: Delivery) => `${row.msgId}/${row.endpointId}`;

@@ -8,7 +8,7 @@ import { api, ok } from '../api/client';
 import { PAGE_ROWS, useChange, usePoll } from '../api/queries';
 import type { Once, Page as ApiPage } from '../api/types';
 import { count, curl, shortId } from '../lib/text';
-import { useMayChange } from '../session';
+import { useMay } from '../session';
 import { StateText } from '../ui/atoms';
 import { Button } from '../ui/controls';
 import { AppPicker, FilterBar, SearchBox } from '../ui/filters';
@@ -36,7 +36,7 @@ const onceQuery = (app: string, key: string | undefined, iterator?: string) =>
 export default function OnceSlots() {
   const [url, setUrl] = useUrl();
   const app = useApp();
-  const may = useMayChange();
+  const may = useMay('DELETE /api/v1/app/{app_id}/once/{key}');
   const [reset, setReset] = useState<string | null>(null);
   const query = useQuery({ ...onceQuery(app ?? '', url.key, url.cursor), refetchInterval: usePoll(10_000) });
   const rows = query.data?.data;

@@ -9,7 +9,7 @@ import { useChange, usePoll } from '../api/queries';
 import type { AsideRow, Outbox, Page as ApiPage } from '../api/types';
 import { clip, count, plural } from '../lib/text';
 import { duration } from '../lib/time';
-import { useMayChange } from '../session';
+import { useMay } from '../session';
 import { StateText } from '../ui/atoms';
 import { AreaField, Button, TextField } from '../ui/controls';
 import { Confirm } from '../ui/overlay';
@@ -69,7 +69,7 @@ const idOf = (row: AsideRow) => String(row.id);
 
 function Aside({ outbox }: { outbox: string }) {
   const [url, setUrl] = useUrl();
-  const may = useMayChange();
+  const may = useMay('PATCH /api/v1/outbox/{outbox}/aside/{row_id}');
   const query = useQuery({ ...asideQuery(outbox, url.cursor), refetchInterval: usePoll() });
   const rows = query.data?.data;
   const open = (row: AsideRow) => setUrl({ open: idOf(row) }, { replace: url.open !== undefined });

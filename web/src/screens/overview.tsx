@@ -84,17 +84,17 @@ export function notices(data: Overview): Notice[] {
   const list: Notice[] = [];
   const age = data.totals.oldestDueSeconds ?? 0;
   if (age > 60) {
-    list.push({ look: 'retrying', title: `The oldest due delivery waits for ${duration(age * 1000)}`, text: `${plural(data.totals.due, 'delivery is', 'deliveries are')} due.`, to: '/messages', search: { status: 'pending' }, link: 'Messages' });
+    list.push({ look: 'retrying', title: `${plural(data.totals.due, 'delivery is', 'deliveries are')} overdue.`, text: `The oldest was due ${duration(age * 1000)} ago.`, to: '/messages', search: { status: 'pending' }, link: 'Messages' });
   }
   for (const queue of data.queues) {
     if (queue.paused && queue.pending > 0) {
-      list.push({ look: 'paused', title: `Queue ${queue.name} is paused`, text: `${plural(queue.pending, 'job waits', 'jobs wait')}.`, to: '/queues/$name', params: { name: queue.name }, link: 'Queue' });
+      list.push({ look: 'paused', title: `Queue ${queue.name} is paused.`, text: `${plural(queue.pending, 'job waits', 'jobs wait')}.`, to: '/queues/$name', params: { name: queue.name }, link: 'Queue' });
     } else if (queue.limit && queue.leased >= queue.limit && queue.pending > 0) {
-      list.push({ look: 'limited', title: `Queue ${queue.name} is at its limit`, text: `${count(queue.leased)} jobs run, ${count(queue.pending)} wait.`, to: '/queues/$name', params: { name: queue.name }, link: 'Queue' });
+      list.push({ look: 'limited', title: `Queue ${queue.name} is at its limit.`, text: `${count(queue.leased)} jobs run, ${count(queue.pending)} wait.`, to: '/queues/$name', params: { name: queue.name }, link: 'Queue' });
     }
   }
   if (data.totals.dead > 0) {
-    list.push({ look: 'dead', title: plural(data.totals.dead, 'dead delivery', 'dead deliveries'), text: 'They are out of attempts and wait for a decision.', to: '/dead', link: 'Dead letters' });
+    list.push({ look: 'dead', title: `${plural(data.totals.dead, 'delivery is', 'deliveries are')} dead.`, text: 'No attempts are left: redrive or dismiss.', to: '/dead', link: 'Dead letters' });
   }
   return list.slice(0, 5);
 }

@@ -10,7 +10,7 @@ import type { Queue } from '../api/types';
 import { jobState } from '../lib/state';
 import { count, plural } from '../lib/text';
 import { duration } from '../lib/time';
-import { useMayChange } from '../session';
+import { useMay } from '../session';
 import { Badge, StateText, Tags } from '../ui/atoms';
 import { Button, IconButton, TextField } from '../ui/controls';
 import { Card, Kpi, LazyChart } from '../ui/figures';
@@ -34,7 +34,7 @@ export default function QueueScreen() {
 }
 
 function Content({ queue }: { queue: Queue }) {
-  const may = useMayChange();
+  const may = useMay('PATCH /api/v1/queue/{queue}');
   const navigate = useNavigate();
   const [dialog, setDialog] = useState<'limits' | 'enqueue' | 'delete' | null>(null);
   const params = { params: { path: { queue: queue.name } } };

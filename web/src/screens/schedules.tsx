@@ -10,7 +10,7 @@ import type { Page as ApiPage, Schedule } from '../api/types';
 import type { Shown } from '../lib/state';
 import { curl, shortId } from '../lib/text';
 import { duration } from '../lib/time';
-import { useMayChange } from '../session';
+import { useMay } from '../session';
 import { Badge, Glyph, StateText } from '../ui/atoms';
 import { Button } from '../ui/controls';
 import { Props } from '../ui/figures';
@@ -101,7 +101,7 @@ const nameOf = (row: Schedule) => row.name;
 
 export default function Schedules() {
   const [url, setUrl] = useUrl();
-  const may = useMayChange();
+  const may = useMay('POST /api/v1/schedule');
   const builtin = url.builtin === '1';
   const [edit, setEdit] = useState<Schedule | 'new' | null>(null);
   const query = useQuery({ ...schedulesQuery(builtin, url.cursor), refetchInterval: usePoll(10_000) });
@@ -157,7 +157,7 @@ const runs: Record<string, Shown> = {
 };
 
 function SchedulePanel({ name, onEdit, onClose, onStep }: { name: string; onEdit: (schedule: Schedule) => void; onClose: () => void; onStep: (step: 1 | -1) => void }) {
-  const may = useMayChange();
+  const may = useMay('PATCH /api/v1/schedule/{schedule}');
   const [dialog, setDialog] = useState(false);
   const query = useQuery({ ...scheduleQuery(name), refetchInterval: usePoll(5000) });
   const schedule = query.data;

@@ -4,6 +4,7 @@ import { useQuery } from '@tanstack/react-query';
 import { api, ok, raw } from '../api/client';
 import { offers } from '../capabilities';
 import { setPreference, usePreferences, type Theme } from '../preferences';
+import { PortalLookCard } from './parts/portal-look';
 import { currentEnvironment, useSession } from '../session';
 import { Seg, Switch } from '../ui/controls';
 import { Card, Props } from '../ui/figures';
@@ -31,7 +32,7 @@ export default function SettingsScreen() {
               <Option title="Time zone" text="Links always hold UTC.">
                 <Seg label="Time zone" value={preferences.zone} options={[['utc', 'UTC'], ['local', 'Local']] as const} onChange={(zone) => setPreference('zone', zone)} />
               </Option>
-              <Option title="Live updates" text="Lists and charts refresh every 5 seconds. A hidden tab stops.">
+              <Option title="Live updates" text="Lists and charts follow changes at once, and refresh every 5 seconds. A hidden tab stops.">
                 <Switch label="Live updates" checked={preferences.live} onChange={(live) => setPreference('live', live)} />
               </Option>
               <Option title="Single-key shortcuts" text="Press ? for the list.">
@@ -72,6 +73,7 @@ export default function SettingsScreen() {
             </Card>
           </div>
         </div>
+        {offers.portalSettings && <PortalLookCard />}
         {offers.config && (
           <Card title="Configuration" sub="in force, secrets masked" line>
             <div className="payload">

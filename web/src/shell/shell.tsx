@@ -4,6 +4,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link, Outlet, useNavigate, useRouterState } from '@tanstack/react-router';
 import { ChevronsUpDown, LogOut, Menu as MenuIcon, Monitor, Moon, Search, Sun } from 'lucide-react';
 import { lazy, Suspense, useEffect, useRef, useState } from 'react';
+import { useLiveUpdates } from '../api/live';
 import { overviewQuery, queryClient, usePoll } from '../api/queries';
 import { screens } from '../capabilities';
 import { useKeys } from '../keys';
@@ -30,6 +31,7 @@ export function Shell() {
   const path = useRouterState({ select: (state) => state.location.pathname });
   const main = useRef<HTMLElement>(null);
   useGoTo();
+  useLiveUpdates();
   useKeys({ '?': () => setHelp(true) });
 
   useEffect(() => {

@@ -1,5 +1,6 @@
 // The frame of every screen: bar, title, tools and body.
 
+import { useConnected } from '../api/live';
 import { Link } from '@tanstack/react-router';
 import { ChevronLeft, ChevronRight, Globe } from 'lucide-react';
 import { Fragment, useEffect, type ReactNode } from 'react';
@@ -102,9 +103,10 @@ export function Tabs({ tabs, label }: { tabs: Tab[]; label: string }) {
 /** Live updates on or off. */
 export function LiveButton() {
   const { live } = usePreferences();
+  const connected = useConnected();
   useKeys({ '.': () => setPreference('live', !live) });
   return (
-    <Button className={`livebtn ${live ? 'live' : ''}`} aria-pressed={live} title="Live updates (.)" onClick={() => setPreference('live', !live)}>
+    <Button className={`livebtn ${live ? 'live' : ''}`} aria-pressed={live} title={live && connected ? 'Live: changes appear at once (.)' : 'Live updates (.)'} onClick={() => setPreference('live', !live)}>
       <span className="live-in">
         <span className="dot" aria-hidden="true" />
         {live ? 'Live' : 'Paused'}

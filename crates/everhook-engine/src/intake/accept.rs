@@ -102,6 +102,7 @@ async fn append(node: &Arc<Node>, messages: Vec<NewMessage>) -> Result<Written, 
         Ok(appended) => {
             node.metrics.appended(size, begun);
             node.metrics.made(Made::messages(&appended));
+            node.activity.changed(environments.iter().copied());
             let accepted = appended.iter().zip(environments).filter(|(answer, _)| answer.is_accepted());
             node.traffic.accepted(accepted.map(|(_, environment)| environment));
             let tasks = appended.iter().map(tasks).sum();

@@ -48,9 +48,11 @@ impl Intake for Jobs {
     }
 
     async fn write(&self, node: &Arc<Node>, group: JobGroup) -> Result<Vec<Vec<Enqueued>>, StoreError> {
+        let environments: Vec<_> = group.jobs.iter().map(|job| job.environment).collect();
         let enqueued = node.store.enqueue(group.jobs).await.inspect_err(|error| {
             warn!(error = error as &dyn std::error::Error, "could not enqueue jobs");
         })?;
+        node.activity.changed(environments.into_iter());
         let made = Made::jobs(&enqueued);
         node.metrics.made(made);
         node.wakeups.hint_made(made);

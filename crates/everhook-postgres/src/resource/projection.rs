@@ -59,7 +59,8 @@ pub(super) async fn lock_parent(tx: &Tx<'_>, environment: EnvironmentId, resourc
         | Resource::EventType(_)
         | Resource::Queue(_)
         | Resource::Schedule(_)
-        | Resource::EnvironmentPolicy(_) => Ok(true),
+        | Resource::EnvironmentPolicy(_)
+        | Resource::PortalSettings(_) => Ok(true),
     }
 }
 
@@ -96,7 +97,10 @@ pub(super) async fn write(
             let create = CreateLane { environment, id, application, state };
             tx.run((create, SetLaneState { environment, id, state })).await?;
         }
-        Resource::EventType(_) | Resource::Integration(_) | Resource::EnvironmentPolicy(_) => {}
+        Resource::EventType(_)
+        | Resource::Integration(_)
+        | Resource::EnvironmentPolicy(_)
+        | Resource::PortalSettings(_) => {}
         Resource::Queue(queue) => {
             let id = everhook_core::queue::queue_id(environment, &queue.name);
             tx.run(put_group(environment, id, &LaneGroup::of(queue))).await?;

@@ -74,7 +74,10 @@ pub(super) fn write(tx: &Tx<'_>, environment: EnvironmentId, resource: &Resource
             tx.conn.prepare_cached(CREATE_LANE)?.execute(params![environment.0, id, application, state])?;
             tx.conn.prepare_cached(SET_LANE_STATE)?.execute(params![environment.0, id, state])?;
         }
-        Resource::EventType(_) | Resource::Integration(_) | Resource::EnvironmentPolicy(_) => {}
+        Resource::EventType(_)
+        | Resource::Integration(_)
+        | Resource::EnvironmentPolicy(_)
+        | Resource::PortalSettings(_) => {}
         Resource::Queue(queue) => {
             put_group(tx, environment, queue_id(environment, &queue.name), &LaneGroup::of(queue))?;
         }

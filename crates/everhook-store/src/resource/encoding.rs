@@ -22,8 +22,9 @@ use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, Integratio
 use everhook_core::integration::Integration;
 use everhook_core::name::{Metadata, Name};
 use everhook_core::policy::{RateLimit, Settings, Switch, with_throttle_rate};
+use everhook_core::portal::{PortalLook, PortalSettings};
 use everhook_core::queue::{Queue, QueueState, Rate, Target, queue_id};
-use everhook_core::resource::{ResourceKind, environment_policy_id, event_type_id};
+use everhook_core::resource::{ResourceKind, environment_policy_id, event_type_id, portal_settings_id};
 use everhook_core::schedule::fire::ScheduleState;
 use everhook_core::signing::SigningKeys;
 use everhook_core::time::Timestamp;
@@ -60,6 +61,12 @@ struct ApplicationSpec {
     throttle_rate: Option<u16>,
     #[serde(default, deserialize_with = "readable")]
     policy: Option<Settings>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct PortalSpec {
+    #[serde(default)]
+    look: PortalLook,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -161,6 +168,7 @@ impl Resource {
             Resource::Schedule(_) => ResourceKind::Schedule,
             Resource::Integration(_) => ResourceKind::Integration,
             Resource::EnvironmentPolicy(_) => ResourceKind::EnvironmentPolicy,
+            Resource::PortalSettings(_) => ResourceKind::PortalSettings,
         }
     }
 
@@ -173,6 +181,7 @@ impl Resource {
             Resource::Schedule(record) => of_schedule(record),
             Resource::Integration(integration) => of_integration(integration),
             Resource::EnvironmentPolicy(policy) => of_environment_policy(policy),
+            Resource::PortalSettings(settings) => of_portal_settings(settings),
         }
     }
 
@@ -186,6 +195,7 @@ impl Resource {
             ResourceKind::Schedule => Resource::Schedule(schedule_record(row, firing)?),
             ResourceKind::Integration => Resource::Integration(integration(row)?),
             ResourceKind::EnvironmentPolicy => Resource::EnvironmentPolicy(environment_policy(row)?),
+            ResourceKind::PortalSettings => Resource::PortalSettings(portal_settings(row)?),
         })
     }
 }
@@ -314,6 +324,25 @@ pub(crate) fn environment_policy(row: &ResourceRow) -> Result<EnvironmentPolicy,
     let PolicySpec { policy } = text(&row.spec, "spec")?;
     let settings = policy.unwrap_or_default();
     Ok(EnvironmentPolicy { settings, updated_at: row.updated_at, revision: row.revision })
+}
+
+fn of_portal_settings(settings: &PortalSettings) -> Columns {
+    Columns {
+        kind: ResourceKind::PortalSettings,
+        parent: Parent::NONE,
+        id: portal_settings_id(),
+        name: None,
+        state: 0,
+        revision: settings.revision,
+        // A member of `spec` that is absent would be kept from the old row, so the look is one member.
+        spec: json(&PortalSpec { look: settings.look.clone() }),
+        info: json(&Empty {}),
+    }
+}
+
+fn portal_settings(row: &ResourceRow) -> Result<PortalSettings, &'static str> {
+    let PortalSpec { look } = text(&row.spec, "spec")?;
+    Ok(PortalSettings { look, updated_at: row.updated_at, revision: row.revision })
 }
 
 fn of_endpoint(endpoint: &Endpoint) -> Columns {

@@ -3,13 +3,17 @@
 use everhook_core::endpoint::{EndpointKey, EndpointState};
 use everhook_core::id::{ApplicationId, EndpointId, MessageId};
 use everhook_core::lifecycle::NextRow;
+use everhook_core::limits::SCAN_ROWS_MAX;
+use everhook_core::name::Name;
 use everhook_core::scope::Scope;
 use everhook_store::backlog::OpenCounts;
 use everhook_store::catalog::{Order, Slice};
+use everhook_store::history::MessageFilter;
+use everhook_store::lease::{Appended, NewMessage};
 use everhook_store::query;
 use everhook_store::store::Reads;
 
-use crate::conformance::fixture::{Fixture, HOUR, new_application, new_endpoint};
+use crate::conformance::fixture::{Fixture, HOUR, name, new_application, new_endpoint, new_message};
 
 /// Adds an application with this many endpoints.
 async fn application(fx: &Fixture, endpoints: usize) -> (ApplicationId, Vec<EndpointId>) {
@@ -65,6 +69,46 @@ pub(super) async fn the_application_of_a_message_is_found(fx: &Fixture) {
     };
     assert_eq!(find(fx.here, message).await, Some(fx.application));
     assert_eq!(find(fx.here, MessageId(fx.id())).await, None);
+}
+
+pub(super) async fn messages_of_all_applications_are_listed_in_pages(fx: &Fixture) {
+    let [quiet, busy] = [new_application(ApplicationId(fx.id())), new_application(ApplicationId(fx.id()))];
+    for environment in [fx.here, fx.there] {
+        fx.other.stage_application(environment, &quiet).await;
+        fx.other.stage_application(environment, &busy).await;
+    }
+    let (quiet, busy) = (quiet.id, busy.id);
+    let mut sent = Vec::new();
+    for (index, application) in [busy, fx.application, busy, busy, quiet, busy, fx.application].into_iter().enumerate()
+    {
+        let mut new = NewMessage::new(fx.here, new_message(MessageId(fx.id()), application));
+        new.message.tags = if index % 3 == 0 { vec![name("t")] } else { Vec::new() };
+        sent.push((application, new.message.id));
+        assert!(matches!(fx.append_one(None, new).await, Appended::Accepted { .. }));
+    }
+    let list = async |tag: Option<Name>, order, limit| {
+        let (mut found, mut after) = (Vec::new(), None);
+        loop {
+            let slice = Slice { after, order, limit };
+            let (before, event_types, scan) = (None, Vec::new(), SCAN_ROWS_MAX);
+            let tag = tag.clone();
+            let filter = MessageFilter { slice, before, after: None, channel: None, tag, event_types, scan };
+            let piece = fx.store.read(query::AllMessages { scope: Scope::of(fx.here), filter }).await.unwrap();
+            assert!(piece.rows.iter().all(|row| row.application.id == row.message.application));
+            assert!(piece.rows.iter().all(|row| row.message.payload.is_none()), "payloads are not read");
+            found.extend(piece.rows.iter().map(|row| (row.application.id, row.message.id)));
+            after = found.last().map(|(_, id)| *id);
+            if piece.rows.len() < limit {
+                return found;
+            }
+        }
+    };
+    for limit in [1, 2, 3, 50] {
+        assert_eq!(list(None, Order::Ascending, limit).await, sent, "{limit}");
+        assert_eq!(list(None, Order::Descending, limit).await, sent.iter().rev().copied().collect::<Vec<_>>());
+    }
+    assert_eq!(list(Some(name("t")), Order::Ascending, 2).await, [sent[0], sent[3], sent[6]]);
+    assert_eq!(list(Some(name("u")), Order::Ascending, 2).await, []);
 }
 
 async fn count(fx: &Fixture) -> OpenCounts {

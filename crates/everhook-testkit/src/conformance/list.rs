@@ -305,6 +305,7 @@ macro_rules! conformance_time {
         $crate::conformance_cases! { $backend, directory:
             endpoints_of_all_applications_are_listed_in_pages
             the_application_of_a_message_is_found
+            messages_of_all_applications_are_listed_in_pages
             open_tasks_are_counted_by_state
         }
         $crate::conformance_cases! { $backend, failure:
@@ -377,6 +378,7 @@ macro_rules! conformance_resources {
             a_limited_delivery_waits_for_a_lease_and_says_why
             a_rate_limit_of_any_level_applies_and_a_change_takes_effect_at_once
             paused_applications_are_listed
+            an_environment_has_one_portal_look
         }
     };
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use everhook_core::application::{Application, EnvironmentPolicy};
 use everhook_core::lifecycle::NextRow;
 use everhook_core::policy::{RateLimit, Settings, Switch};
+use everhook_core::portal::{PortalLook, PortalSettings};
 use everhook_core::scope::Scope;
 use everhook_store::catalog::{Locator, Replaced};
 use everhook_store::delivery::DeliveryFilter;
@@ -165,4 +166,21 @@ pub(super) async fn a_rate_limit_of_any_level_applies_and_a_change_takes_effect_
     let none = Settings { rate: Some(Switch::Off), ..Settings::default() };
     change(fx, endpoint, |endpoint| endpoint.policy = policy(none)).await;
     assert_eq!(leased().await, 8, "no limit");
+}
+
+pub(super) async fn an_environment_has_one_portal_look(fx: &Fixture) {
+    let find =
+        async |environment| fx.other.read(query::FindPortalSettings { scope: Scope::of(environment) }).await.unwrap();
+    assert_eq!(find(fx.here).await, None);
+    let look = PortalLook { name: Some("Osprey".to_owned()), accent: Some("#123456".to_owned()), ..Default::default() };
+    let first = PortalSettings { look: look.clone(), ..PortalSettings::default() };
+    let Replaced::Done(made) = fx.store.replace(Scope::of(fx.here), first.clone()).await.unwrap() else {
+        panic!("it exists by default")
+    };
+    assert_eq!((&made.look, made.revision), (&look, 1));
+    assert_eq!(fx.other.replace(Scope::of(fx.here), first).await.unwrap(), Replaced::Stale);
+    assert_eq!((find(fx.here).await.as_ref(), find(fx.there).await), (Some(&made), None));
+    let second = PortalSettings { look: PortalLook { name: Some("Kestrel".to_owned()), ..Default::default() }, ..made };
+    assert!(matches!(fx.store.replace(Scope::of(fx.here), second.clone()).await.unwrap(), Replaced::Done(_)));
+    assert_eq!(find(fx.here).await.map(|found| found.look), Some(second.look), "members that were left out are gone");
 }

@@ -292,6 +292,7 @@ impl Store for MemStore {
             FindEnvironmentPolicy(q) => {
                 self.find_resource(q.scope.environment, &ResourcePlace::environment_policy())
             },
+            FindPortalSettings(q) => self.find_resource(q.scope.environment, &ResourcePlace::portal_settings()),
             EnvironmentPolicies(_) => self.list_environment_policies(),
             PausedGroups(_) => self.list_paused_groups(),
             FindEgressPause(_) => self.lock().0.egress_pause.clone(),
@@ -361,6 +362,7 @@ impl Store for MemStore {
             },
             FindEndpoints(q) => self.find_endpoints(q.scope.environment, &q.ids),
             AllEndpoints(q) => self.all_endpoints(q.scope.environment, &q.slice),
+            AllMessages(q) => self.all_messages(q.scope.environment, &q.filter),
             FindMessageApplication(q) => self.application_of(q.scope.environment, q.message),
             ListFailures(q) => self.list_failures(q.scope.environment, q.after),
             FindFailures(q) => self.find_failures(q.scope.environment, q.endpoint),

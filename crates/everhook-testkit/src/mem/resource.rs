@@ -11,6 +11,7 @@ use everhook_core::lane::HoldKind;
 use everhook_core::name::{Metadata, Name};
 use everhook_core::operational::{self as events, OPERATIONAL_APPLICATION, OperationalEvent};
 use everhook_core::policy::Settings;
+use everhook_core::portal::PortalSettings;
 use everhook_core::queue::{Queue, QueueState, queue_id};
 use everhook_core::resource::ResourceKind;
 use everhook_core::scope::AppScope;
@@ -319,7 +320,10 @@ pub(super) fn write(
             touch_group(tables, environment, endpoint.application);
             put_lane(tables, environment, endpoint);
         }
-        Resource::EventType(_) | Resource::Integration(_) | Resource::EnvironmentPolicy(_) => {}
+        Resource::EventType(_)
+        | Resource::Integration(_)
+        | Resource::EnvironmentPolicy(_)
+        | Resource::PortalSettings(_) => {}
         Resource::Queue(queue) => {
             put_group(tables, environment, queue_id(environment, &queue.name), LaneGroup::of(queue), now);
         }
@@ -437,7 +441,10 @@ fn delete(tables: &mut Tables, environment: EnvironmentId, place: &ResourcePlace
             tables.last_jobs.remove(&(environment, id));
             tables.runs.retain(|(env, schedule, _), _| (*env, *schedule) != (environment, id));
         }
-        ResourceKind::EventType | ResourceKind::Integration | ResourceKind::EnvironmentPolicy => {}
+        ResourceKind::EventType
+        | ResourceKind::Integration
+        | ResourceKind::EnvironmentPolicy
+        | ResourceKind::PortalSettings => {}
     }
     true
 }
@@ -522,6 +529,7 @@ fn created_at(resource: &Resource) -> Timestamp {
         Resource::Schedule(record) => record.created_at,
         Resource::Integration(integration) => integration.created_at,
         Resource::EnvironmentPolicy(policy) => policy.updated_at,
+        Resource::PortalSettings(settings) => settings.updated_at,
     }
 }
 
@@ -534,5 +542,6 @@ fn stamped(resource: Resource, created_at: Timestamp, updated_at: Timestamp, rev
         Resource::Schedule(record) => ScheduleRecord { created_at, updated_at, revision, ..record }.into(),
         Resource::Integration(record) => Integration { created_at, updated_at, revision, ..record }.into(),
         Resource::EnvironmentPolicy(record) => EnvironmentPolicy { updated_at, revision, ..record }.into(),
+        Resource::PortalSettings(record) => PortalSettings { updated_at, revision, ..record }.into(),
     }
 }

@@ -6,7 +6,7 @@ import { RotateCw } from 'lucide-react';
 import { deliveriesQuery, usePoll } from '../../api/queries';
 import type { Delivery, Endpoint } from '../../api/types';
 import { attemptLabel, deliveryState } from '../../lib/state';
-import { useMayChange } from '../../session';
+import { useMay } from '../../session';
 import { Code, Id, StateText } from '../../ui/atoms';
 import { Button, Seg } from '../../ui/controls';
 import { Card } from '../../ui/figures';
@@ -39,7 +39,7 @@ const columns: Column<Delivery>[] = [
 ];
 
 function Act({ row }: { row: Delivery }) {
-  const may = useMayChange();
+  const may = useMay('POST /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/resend');
   const commands = useDeliveryCommands({ app: row.appId, msg: row.msgId, ep: row.endpointId });
   if (!may) return null;
   const [label, command] = row.state === 'dead' ? (['Redrive', commands.redrive] as const) : row.state === 'pending' ? (['Retry now', commands.retry] as const) : row.state === 'succeeded' ? (['Resend', commands.resend] as const) : ['', null];

@@ -3,38 +3,48 @@
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { ApiFailure, messageOf, raw } from '../../api/client';
-import { messagesQuery, useChange } from '../../api/queries';
-import type { Endpoint, FilterTest } from '../../api/types';
+import { eventTypesQuery, useChange } from '../../api/queries';
+import type { Endpoint } from '../../api/types';
 import { offers } from '../../capabilities';
 import { delaysOf, originText, parseDelays, parseStatuses, type Backoff, type Setting } from '../../lib/policy';
 import { delayLabel } from '../../lib/retry';
+import { draftError, draftOf, rules, valueOf, type Draft } from '../../lib/settings';
 import { plural } from '../../lib/text';
-import { useMayChange } from '../../session';
-import { StateText } from '../../ui/atoms';
-import { AreaField, Button, Seg, TextField } from '../../ui/controls';
+import { useMay } from '../../session';
+import { AreaField, Button, Seg, SelectField, TextField } from '../../ui/controls';
 import { Card } from '../../ui/figures';
 import { RetrySchedule } from '../../ui/schedule-view';
 import { Callout, Loaded } from '../../ui/status';
-import { ListTime } from '../../ui/time';
 import { toast } from '../../ui/toast';
+import { useUrl } from '../../url';
+import { FilterCard } from './filter-card';
+import { PolicySettings } from './policy-settings';
 
 type Effective = { backoff: Setting<Backoff>; maxAttempts: Setting<number>; jitterPercent: Setting<number>; finalStatuses: Setting<(number | string)[]>; timeoutSeconds: Setting<number> } & Record<string, unknown>;
-type Own = { retry?: { backoff?: Backoff; maxAttempts?: number; jitterPercent?: number; finalStatuses?: (number | string)[] }; timeoutSeconds?: number } & Record<string, unknown>;
-
-const handled = new Set(['backoff', 'maxAttempts', 'jitterPercent', 'finalStatuses', 'timeoutSeconds', 'eventType']);
+type Own = { retry?: { backoff?: Backoff; maxAttempts?: number; jitterPercent?: number; finalStatuses?: (number | string)[] }; timeoutSeconds?: number; eventTypes?: Record<string, unknown> } & Record<string, unknown>;
 
 export function Policy({ app, endpoint }: { app: string; endpoint: Endpoint }) {
   const base = `/api/v1/app/${encodeURIComponent(app)}/endpoint/${endpoint.id}`;
-  const query = useQuery({ queryKey: ['endpoints', 'policy', app, endpoint.id], queryFn: () => raw<Effective>('GET', `${base}/policy`) });
-  const own = ((endpoint as { policy?: Own | null }).policy ?? {}) as Own;
+  const [url, setUrl] = useUrl();
+  const types = useQuery(eventTypesQuery());
+  const own = (endpoint.policy ?? {}) as Own;
+  const names = [...new Set([...Object.keys(own.eventTypes ?? {}), ...(types.data?.data ?? []).map(({ name }) => name)])].toSorted();
+  const query = useQuery({ queryKey: ['endpoints', 'policy', app, endpoint.id, url.type], queryFn: () => raw<Effective>('GET', `${base}/policy`, { query: { event_type: url.type } }) });
   return (
-    <Loaded query={query} what="The policy">
-      {(effective) => <Content key={JSON.stringify([effective, own])} app={app} endpoint={endpoint} effective={effective} own={own} base={base} />}
-    </Loaded>
+    <>
+      {names.length > 0 && (
+        <div className="for-type">
+          <SelectField label="In force for" value={url.type ?? ''} options={[['', 'Every event type without own settings'], ...names.map((name) => [name, name] as const)]} onChange={(type) => setUrl({ type: type || undefined }, { replace: true })} />
+        </div>
+      )}
+      <Loaded query={query} what="The policy">
+        {(effective) => <Content key={JSON.stringify([effective, own])} app={app} endpoint={endpoint} effective={effective} own={own} base={base} />}
+      </Loaded>
+    </>
   );
 }
 
-type Form = { kind: 'inherit' | 'list' | 'exponential'; list: string; base: string; cap: string; attempts: string; jitter: string; statuses: string; timeout: string };
+type Form = { kind: 'inherit' | 'list' | 'exponential'; list: string; base: string; cap: string; attempts: string; jitter: string; statuses: string; timeout: string; types: string; drafts: Record<string, Draft> };
 
 function formOf(own: Own, effective: Effective): Form {
   const backoff = own.retry?.backoff;
@@ -49,19 +59,37 @@ function formOf(own: Own, effective: Effective): Form {
     jitter: text(own.retry?.jitterPercent),
     statuses: (own.retry?.finalStatuses ?? []).join(', '),
     timeout: text(own.timeoutSeconds),
+    types: own.eventTypes ? JSON.stringify(own.eventTypes, null, 2) : '',
+    drafts: Object.fromEntries(rulesOf(effective).map((rule) => [rule.key, draftOf(rule, own[rule.key], (effective[rule.key] as Setting<unknown>).value)])),
   };
+}
+
+/** The settings that this server honours. */
+const rulesOf = (effective: Effective) => rules.filter(({ key }) => key in effective);
+
+function parseTypes(text: string): Record<string, unknown> | undefined | null {
+  if (text.trim() === '') return undefined;
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : null;
+  } catch {
+    return null;
+  }
 }
 
 const number = (text: string) => (text.trim() === '' ? undefined : Number(text));
 
 function Content({ app, endpoint, effective, own, base }: { app: string; endpoint: Endpoint; effective: Effective; own: Own; base: string }) {
-  const may = useMayChange();
+  const may = useMay('PATCH /api/v1/app/{app_id}/endpoint/{endpoint_id}');
   const [start] = useState(() => formOf(own, effective));
   const [form, setForm] = useState(start);
   const set = (patch: Partial<Form>) => setForm({ ...form, ...patch });
   const list = parseDelays(form.list);
   const backoff: Backoff | undefined = form.kind === 'inherit' ? undefined : form.kind === 'list' ? (list ?? undefined) : { baseSeconds: Number(form.base), capSeconds: Number(form.cap) };
   const statuses = parseStatuses(form.statuses);
+  const shown = rulesOf(effective);
+  const types = parseTypes(form.types);
+  const bad = statuses === null || types === null || (form.kind === 'list' && !list) || shown.some((rule) => draftError(rule, form.drafts[rule.key] as Draft) !== null);
   const attempts = number(form.attempts);
   const jitter = number(form.jitter);
   const shownBackoff = backoff ?? effective.backoff.value;
@@ -75,15 +103,16 @@ function Content({ app, endpoint, effective, own, base }: { app: string; endpoin
     () => {
       const retry = Object.fromEntries(Object.entries({ backoff, maxAttempts: attempts, jitterPercent: jitter, finalStatuses: statuses?.length ? statuses : undefined }).filter(([, value]) => value !== undefined));
       // The policy is replaced as a whole: settings that this form does not show stay.
-      const { retry: _retry, timeoutSeconds: _timeout, ...rest } = own;
-      const timeout = number(form.timeout);
-      const policy = { ...rest, ...(Object.keys(retry).length ? { retry } : {}), ...(timeout === undefined ? {} : { timeoutSeconds: timeout }) };
+      const edited = Object.fromEntries(shown.map((rule) => [rule.key, valueOf(rule, form.drafts[rule.key] as Draft)]));
+      const members = { ...own, ...edited, retry: Object.keys(retry).length ? retry : undefined, timeoutSeconds: number(form.timeout), eventTypes: types ?? undefined };
+      const policy = Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined && value !== null));
       return raw('PATCH', base, { body: { policy: Object.keys(policy).length ? policy : null } });
     },
     ['endpoints'],
     () => toast('Policy saved', { text: 'Attempts that are already scheduled keep their time.' }),
   );
-  const fields = save.error instanceof ApiFailure ? Object.fromEntries(save.error.fields.map(({ field, message }) => [field.split('.').at(-1) ?? '', message])) : {};
+  // Paths of the server begin with `policy`, and those of retries with `policy.retry`.
+  const fields = save.error instanceof ApiFailure ? Object.fromEntries(save.error.fields.map(({ field, message }) => [field.replace(/^policy\./, '').replace(/^retry\./, ''), message])) : {};
   const origin = (name: 'backoff' | 'maxAttempts' | 'jitterPercent' | 'finalStatuses' | 'timeoutSeconds') => originText(effective[name].from);
   return (
     <>
@@ -101,8 +130,8 @@ function Content({ app, endpoint, effective, own, base }: { app: string; endpoin
           {form.kind === 'list' && <TextField label="Delays" value={form.list} onChange={(text) => set({ list: text })} mono unit="seconds" error={list ? fields.backoff : 'Must be whole seconds, such as 5, 60, 3600'} readOnly={!may} />}
           {form.kind === 'exponential' && (
             <div className="fgrid two-col">
-              <TextField label="First delay" value={form.base} onChange={(text) => set({ base: text })} unit="seconds" inputMode="numeric" error={fields.baseSeconds ?? fields.backoff} />
-              <TextField label="Longest delay" value={form.cap} onChange={(text) => set({ cap: text })} unit="seconds" inputMode="numeric" error={fields.capSeconds} />
+              <TextField label="First delay" value={form.base} onChange={(text) => set({ base: text })} unit="seconds" inputMode="numeric" error={fields['backoff.baseSeconds'] ?? fields.backoff} />
+              <TextField label="Longest delay" value={form.cap} onChange={(text) => set({ cap: text })} unit="seconds" inputMode="numeric" error={fields['backoff.capSeconds']} />
             </div>
           )}
           <div className="fgrid">
@@ -114,7 +143,12 @@ function Content({ app, endpoint, effective, own, base }: { app: string; endpoin
           {save.isError && <Callout look="dead" title={messageOf(save.error)} />}
         </div>
       </Card>
-      <Others effective={effective} />
+      <PolicySettings list={shown} effective={effective as Record<string, Setting<unknown>>} drafts={form.drafts} set={(key, draft) => set({ drafts: { ...form.drafts, [key]: draft } })} errors={fields} readOnly={!may} />
+      <Card title="Single event types" sub="their settings outrank the others">
+        <div className="in stack">
+          <AreaField label="Settings by event type" optional value={form.types} onChange={(text) => set({ types: text })} rows={form.types ? 6 : 3} placeholder={'{"invoice.paid": {"timeoutSeconds": 5, "retry": {"maxAttempts": 3}}}'} error={types === null ? 'Must be a JSON object' : fields.eventTypes} readOnly={!may} />
+        </div>
+      </Card>
       {offers.filterTest && <FilterCard app={app} endpoint={endpoint} base={base} />}
       {changed && may && (
         <div className="savebar" role="region" aria-label="Unsaved changes">
@@ -122,7 +156,7 @@ function Content({ app, endpoint, effective, own, base }: { app: string; endpoin
           <Button kind="ghost" onClick={() => setForm(start)}>
             Discard
           </Button>
-          <Button kind="primary" busy={save.isPending} disabled={statuses === null || (form.kind === 'list' && !list)} onClick={() => save.mutate(undefined)}>
+          <Button kind="primary" busy={save.isPending} disabled={bad} onClick={() => save.mutate(undefined)}>
             Save policy
           </Button>
         </div>
@@ -131,83 +165,3 @@ function Content({ app, endpoint, effective, own, base }: { app: string; endpoin
   );
 }
 
-/** Settings in force that the form does not edit, with their origin. */
-function Others({ effective }: { effective: Effective }) {
-  const list = Object.entries(effective).filter((entry): entry is [string, Setting<unknown>] => !handled.has(entry[0]) && typeof entry[1] === 'object' && entry[1] !== null && 'value' in entry[1]);
-  if (list.length === 0) return null;
-  const name = (key: string) => key.replace(/([a-z])([A-Z])/g, (_, a: string, b: string) => `${a} ${b.toLowerCase()}`).replace(/^./, (first) => first.toUpperCase());
-  const text = (value: unknown) => (value === null || value === 'none' ? 'none' : typeof value === 'object' ? JSON.stringify(value) : String(value));
-  return (
-    <Card title="Also in force" sub="change them with PATCH …/endpoint">
-      <table className="tbl card-tbl compact">
-        <thead>
-          <tr>
-            <th scope="col">Setting</th>
-            <th scope="col">Value</th>
-            <th scope="col">Origin</th>
-          </tr>
-        </thead>
-        <tbody>
-          {list.map(([key, setting]) => (
-            <tr key={key}>
-              <td>{name(key)}</td>
-              <td className="mono">{text(setting.value)}</td>
-              <td className="t2">{originText(setting.from)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </Card>
-  );
-}
-
-/** An expression against an accepted message. The endpoint's own expression is the start. */
-function FilterCard({ app, endpoint, base }: { app: string; endpoint: Endpoint; base: string }) {
-  const may = useMayChange();
-  const own = (endpoint as { filter?: string | null }).filter ?? '';
-  const [filter, setFilter] = useState(own);
-  const recent = useQuery(messagesQuery(app, {})).data?.data.slice(0, 8) ?? [];
-  const test = useChange(
-    () => Promise.all(recent.map(async (message) => ({ message, result: await raw<FilterTest>('POST', `${base}/filter/test`, { body: { msgId: message.id, ...(filter.trim() ? { filter } : {}) } }) }))),
-    [],
-  );
-  const save = useChange(() => raw('PATCH', base, { body: { filter: filter.trim() || null } }), ['endpoints'], () => toast('Filter saved'));
-  const matching = test.data?.filter(({ result }) => result.matches).length ?? 0;
-  return (
-    <Card title="Filter" sub="CEL over the payload; messages that do not match are not delivered to this endpoint">
-      <div className="in stack">
-        <AreaField label="Expression" optional value={filter} onChange={setFilter} rows={2} placeholder="payload.amount > 100" error={save.isError ? messageOf(save.error) : test.isError ? messageOf(test.error) : null} readOnly={!may} />
-        <span className="row">
-          <Button size="sm" busy={test.isPending} disabled={recent.length === 0} onClick={() => test.mutate(undefined)}>
-            Try on the latest {recent.length} messages
-          </Button>
-          {may && filter !== own && (
-            <Button size="sm" kind="primary" busy={save.isPending} onClick={() => save.mutate(undefined)}>
-              Save filter
-            </Button>
-          )}
-          {test.data && (
-            <span className="t2">
-              <b>{matching} match</b>, {test.data.length - matching} do not
-            </span>
-          )}
-        </span>
-        {test.data && (
-          <table className="tbl card-tbl compact">
-            <tbody>
-              {test.data.map(({ message, result }) => (
-                <tr key={message.id}>
-                  <td>
-                    <ListTime at={message.timestamp} /> {message.eventType}
-                  </td>
-                  <td className="t2">{result.checks.find((check) => !check.passes)?.reason ?? ''}</td>
-                  <td className="num">{result.matches ? <StateText look="delivered" word="matches" /> : <StateText look="unmatched" word="no match" />}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        )}
-      </div>
-    </Card>
-  );
-}

@@ -8,7 +8,7 @@ import type { Endpoint } from '../../api/types';
 import { count, plural } from '../../lib/text';
 import { fromInput, toInput } from '../../lib/time';
 import { usePreferences } from '../../preferences';
-import { useMayChange } from '../../session';
+import { useMay } from '../../session';
 import { Button, Field, Seg } from '../../ui/controls';
 import { Card } from '../../ui/figures';
 import { Confirm } from '../../ui/overlay';
@@ -27,7 +27,7 @@ const texts: Record<Mode, string> = {
 
 export function Recover({ app, endpoint }: { app: string; endpoint: Endpoint }) {
   const { zone } = usePreferences();
-  const may = useMayChange();
+  const may = useMay('POST /api/v1/app/{app_id}/endpoint/{endpoint_id}/recover');
   const [mode, setMode] = useState<Mode>('failed');
   const [since, setSince] = useState(() => toInput(Date.now() - 24 * HOUR, zone));
   const [until, setUntil] = useState('');

@@ -7,7 +7,7 @@ import { api, messageOf, ok } from '../../api/client';
 import { useChange } from '../../api/queries';
 import type { Endpoint } from '../../api/types';
 import { languages, verification, type Language } from '../../lib/snippets';
-import { useMayChange } from '../../session';
+import { useMay } from '../../session';
 import { CopyButton } from '../../ui/atoms';
 import { Button, IconButton, Seg, TextField } from '../../ui/controls';
 import { Card } from '../../ui/figures';
@@ -42,7 +42,7 @@ export function VerifyCard() {
 }
 
 export function SecretCard({ app, ep }: { app: string; ep: string }) {
-  const may = useMayChange();
+  const may = useMay('GET /api/v1/app/{app_id}/endpoint/{endpoint_id}/secret');
   return <SecretFor app={app} ep={ep} may={may} />;
 }
 

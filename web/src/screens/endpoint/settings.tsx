@@ -6,7 +6,7 @@ import { useEffect, useState } from 'react';
 import { api, messageOf, ok } from '../../api/client';
 import { useChange } from '../../api/queries';
 import type { Endpoint } from '../../api/types';
-import { useMayChange } from '../../session';
+import { useMay } from '../../session';
 import { Button, IconButton, TextField } from '../../ui/controls';
 import { Card } from '../../ui/figures';
 import { Callout, Loaded } from '../../ui/status';
@@ -16,7 +16,9 @@ import { bodyOf, checkUrl, EndpointFields, formOf, type EndpointForm } from '../
 const labels: Record<keyof EndpointForm, string> = { url: 'URL', description: 'Description', eventTypes: 'Event types', channels: 'Channels', uid: 'Your id', throttleRate: 'Rate limit' };
 
 export function EndpointSettings({ app, endpoint }: { app: string; endpoint: Endpoint }) {
-  const may = useMayChange();
+  // Creating an endpoint needs the same right as changing its URL.
+  const mayMove = useMay('POST /api/v1/app/{app_id}/endpoint');
+  const may = useMay('PATCH /api/v1/app/{app_id}/endpoint/{endpoint_id}');
   const [start, setStart] = useState(() => formOf(endpoint));
   const [form, setForm] = useState(start);
   const changed = (Object.keys(labels) as (keyof EndpointForm)[]).filter((name) => form[name] !== start[name]);
@@ -55,7 +57,7 @@ export function EndpointSettings({ app, endpoint }: { app: string; endpoint: End
       )}
       <Card title="Settings">
         <div className="in stack">
-          <EndpointFields form={form} set={(patch) => setForm({ ...form, ...patch })} error={save.error} touched readOnly={!may} />
+          <EndpointFields form={form} set={(patch) => setForm({ ...form, ...patch })} error={save.error} touched readOnly={!may} fixedUrl={!mayMove} />
           {save.isError && <Callout look="dead" title={messageOf(save.error)} />}
         </div>
       </Card>
@@ -81,7 +83,7 @@ export function EndpointSettings({ app, endpoint }: { app: string; endpoint: End
 }
 
 function Headers({ app, endpoint }: { app: string; endpoint: Endpoint }) {
-  const may = useMayChange();
+  const may = useMay('PATCH /api/v1/app/{app_id}/endpoint/{endpoint_id}/headers');
   const path = { app_id: app, endpoint_id: endpoint.id };
   const query = useQuery({
     queryKey: ['endpoints', 'headers', app, endpoint.id],

@@ -7,7 +7,7 @@ import { attemptsQuery, deliveryQuery, eventTypesQuery, messageQuery, useChange 
 import type { Endpoint } from '../../api/types';
 import { parseLossless } from '../../lib/json';
 import { deliveryState } from '../../lib/state';
-import { useMayChange } from '../../session';
+import { useMay } from '../../session';
 import { Badge } from '../../ui/atoms';
 import { AreaField, Button, TextField } from '../../ui/controls';
 import { Card } from '../../ui/figures';
@@ -16,7 +16,7 @@ import { AttemptDetail } from '../parts/attempts';
 import { exampleOf } from '../parts/example';
 
 export function Test({ app, endpoint }: { app: string; endpoint: Endpoint }) {
-  return <TestFor app={app} endpoint={endpoint} may={useMayChange()} />;
+  return <TestFor app={app} endpoint={endpoint} may={useMay('POST /api/v1/app/{app_id}/endpoint/{endpoint_id}/send-example')} />;
 }
 
 export function TestFor({ app, endpoint, may }: { app: string; endpoint: Pick<Endpoint, 'id' | 'eventTypes'>; may: boolean }) {

@@ -11,7 +11,7 @@ import { whyNot } from '../../lib/match';
 import { deliveryState, failureText, reasonText } from '../../lib/state';
 import { plural } from '../../lib/text';
 import { duration } from '../../lib/time';
-import { useMayChange } from '../../session';
+import { useMay } from '../../session';
 import { Glyph, Url } from '../../ui/atoms';
 import { Button } from '../../ui/controls';
 import { Failure, Skeleton } from '../../ui/status';
@@ -68,7 +68,7 @@ export function DeliveryMeta({ delivery }: { delivery: Delivery }) {
 
 export function DeliveryCard({ app, delivery, compact }: { app: string; delivery: Delivery; compact?: boolean }) {
   const { look } = deliveryState(delivery);
-  const may = useMayChange();
+  const may = useMay('POST /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/retry-now');
   const commands = useDeliveryCommands({ app, msg: delivery.msgId, ep: delivery.endpointId });
   const bad = ['retrying', 'dead', 'breaker', 'limited'].includes(look);
   const main = delivery.state === 'dead' ? (['Redrive', commands.redrive] as const) : delivery.state === 'pending' ? (['Retry now', commands.retry] as const) : delivery.state === 'succeeded' ? (['Resend', commands.resend] as const) : null;

@@ -51,16 +51,16 @@ export function bodyOf(form: EndpointForm) {
   };
 }
 
-type FieldsProps = { form: EndpointForm; set: (patch: Partial<EndpointForm>) => void; error: unknown; touched: boolean; readOnly?: boolean; /** Without the operator's fields. */ simple?: boolean };
+type FieldsProps = { form: EndpointForm; set: (patch: Partial<EndpointForm>) => void; error: unknown; touched: boolean; readOnly?: boolean; /** For keys that may not change where messages go. */ fixedUrl?: boolean; /** Without the operator's fields. */ simple?: boolean };
 
-export function EndpointFields({ form, set, error, touched, readOnly, simple }: FieldsProps) {
+export function EndpointFields({ form, set, error, touched, readOnly, fixedUrl, simple }: FieldsProps) {
   const types = useQuery(eventTypesQuery());
   const fields = error instanceof ApiFailure ? Object.fromEntries(error.fields.map(({ field, message }) => [field.split('.')[0] ?? '', message])) : {};
   const known = (types.data?.data ?? []).map(({ name }) => name);
   const chosen = new Set(words(form.eventTypes));
   return (
     <>
-      <TextField label="URL" value={form.url} onChange={(url) => set({ url })} mono type="url" placeholder="https://example.com/hook" error={(touched ? checkUrl(form.url) : null) ?? fields.url} readOnly={readOnly} required />
+      <TextField label="URL" value={form.url} onChange={(url) => set({ url })} mono type="url" placeholder="https://example.com/hook" error={(touched ? checkUrl(form.url) : null) ?? fields.url} readOnly={readOnly || fixedUrl} hint={fixedUrl && !readOnly ? 'Your key may not change URLs' : undefined} required />
       <TextField label="Description" optional value={form.description} onChange={(description) => set({ description })} error={fields.description} readOnly={readOnly} />
       <AreaField label="Event types" optional rows={3} value={form.eventTypes} onChange={(eventTypes) => set({ eventTypes })} hint="One on each line. Empty: all types" error={fields.eventTypes ?? fields.filterTypes} readOnly={readOnly} />
       {!readOnly && known.length > 0 && (

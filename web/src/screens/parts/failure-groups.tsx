@@ -10,7 +10,7 @@ import type { FailureGroup, Page } from '../../api/types';
 import { failureClass } from '../../lib/buckets';
 import { attemptLabel, classLabel } from '../../lib/state';
 import { count, plural } from '../../lib/text';
-import { useMayChange } from '../../session';
+import { useMay } from '../../session';
 import { Code, Glyph, Url } from '../../ui/atoms';
 import { Button, TextField } from '../../ui/controls';
 import { Dialog } from '../../ui/overlay';
@@ -28,7 +28,7 @@ type Verb = 'acknowledge' | 'resolve' | 'reopen' | 'redrive';
 
 export function FailureGroups({ state }: { state: string }) {
   const [url, setUrl] = useUrl();
-  const may = useMayChange();
+  const may = useMay('POST /api/v1/failure-group/{group_id}/redrive');
   const [open, setOpen] = useState<string | null>(null);
   const [asked, setAsked] = useState<{ verb: Verb; group: FailureGroup } | null>(null);
   const query = useQuery({ ...groupsQuery(state, url.cursor), refetchInterval: usePoll(5000) });

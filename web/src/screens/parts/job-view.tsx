@@ -12,7 +12,7 @@ import { parseLossless } from '../../lib/json';
 import { classLabel, jobState } from '../../lib/state';
 import { bytes, clip, plural, shortId } from '../../lib/text';
 import { duration } from '../../lib/time';
-import { useMayChange } from '../../session';
+import { useMay } from '../../session';
 import { Badge, Glyph, Id, Tags } from '../../ui/atoms';
 import { Button, TextField } from '../../ui/controls';
 import { Meter, Props } from '../../ui/figures';
@@ -41,7 +41,7 @@ export const jobQuery = (id: string) =>
   });
 
 export function JobActions({ job, onGone }: { job: Job; onGone?: () => void }) {
-  const may = useMayChange();
+  const may = useMay('POST /api/v1/job/{job_id}/retry');
   const [dialog, setDialog] = useState<'cancel' | 'delete' | 'reschedule' | null>(null);
   const [seconds, setSeconds] = useState('60');
   const params = { params: { path: { job_id: job.id } } };

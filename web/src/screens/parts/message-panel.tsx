@@ -6,7 +6,7 @@ import { RotateCw, Terminal } from 'lucide-react';
 import { useState } from 'react';
 import { messageQuery } from '../../api/queries';
 import { useKeys } from '../../keys';
-import { useMayChange } from '../../session';
+import { useMay } from '../../session';
 import { Id, Tags, useCopy } from '../../ui/atoms';
 import { Button } from '../../ui/controls';
 import { Payload } from '../../ui/json-view';
@@ -22,7 +22,7 @@ type Props = { app: string; msg: string; eventType?: string; onClose: () => void
 
 export function MessagePanel({ app, msg, eventType, onClose, onStep }: Props) {
   const query = useQuery(messageQuery(app, msg));
-  const may = useMayChange();
+  const may = useMay('POST /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/resend');
   const [replay, setReplay] = useState(false);
   const [copied, copy] = useCopy();
   const data = query.data;

@@ -178,7 +178,15 @@ async fn check_overview(client: &Client) {
     assert!(plan.contains("(ROW(parent, id) > ROW(") && !plan.contains("Sort"), "{plan}");
 }
 
+/// The messages of all applications: one look-up for each application, and no scan.
+async fn check_placed_messages(client: &Client) {
+    let plan = self::plan(client, "list_message_placed").await;
+    assert!(plan.contains("(application = resource.id)"), "{plan}");
+    assert!(!plan.contains("Seq Scan") && !plan.contains("Join Filter"), "{plan}");
+}
+
 async fn check_all(client: &Client) {
+    check_placed_messages(client).await;
     check_overview(client).await;
     check_polled(client).await;
     check_tasks(client).await;

@@ -222,6 +222,9 @@ fn an_overview_reads_by_index_however_many_tasks_there_are() {
     check(&conn, declared("list_endpoint_placed"), &["(environment=? AND kind=? AND (parent,id)>(?,?)", RESOURCE_KEY]);
     assert!(!plan(&conn, declared("list_endpoint_placed")).contains("TEMP B-TREE"), "the index sorts");
     check(&conn, declared("find_message_application"), &["(environment=? AND application=? AND id=?)"]);
+    let within = "(environment=? AND application=? AND id>? AND id<?)";
+    let placed = ["SEARCH placed USING COVERING INDEX", within, RESOURCE_KEY];
+    check(&conn, declared("list_message_placed"), &placed);
     // The leased tasks are few. Their index is scanned for those of the environment.
     let open = plan(&conn, declared("count_open"));
     assert!(counted.iter().all(|index| open.contains(index)) && open.contains("INDEX task_owner"), "{open}");

@@ -124,6 +124,7 @@ fn the_document_lists_every_route() {
 /api/v1/job/{job_id}/retry post
 /api/v1/job/{job_id}/snooze post
 /api/v1/lookup/{id} get
+/api/v1/message get
 /api/v1/node get
 /api/v1/operational-webhook/endpoint get post
 /api/v1/operational-webhook/endpoint/{endpoint_id} delete get put
@@ -136,6 +137,7 @@ fn the_document_lists_every_route() {
 /api/v1/outbox/{outbox}/aside/{row_id} delete patch
 /api/v1/outbox/{outbox}/aside/{row_id}/retry post
 /api/v1/overview get
+/api/v1/portal-settings get put
 /api/v1/queue get
 /api/v1/queue/{queue} delete get patch
 /api/v1/queue/{queue}/pause post

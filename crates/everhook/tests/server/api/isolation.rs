@@ -38,6 +38,7 @@ impl Operation {
             "/filter/test",
             "/failure-group",
             "/environment/policy",
+            "/portal-settings",
         ];
         let is_own = is_of_jobs(&self.path) || own.iter().any(|own| self.path.contains(own));
         let mut body = all.clone();

@@ -87,6 +87,35 @@ async fn endpoints_of_all_applications_are_listed() {
 }
 
 #[tokio::test]
+async fn messages_of_all_applications_are_listed() {
+    let world = World::new().await;
+    let mut sent = Vec::new();
+    for application in ["acme", "globex"] {
+        world.application(application).await;
+        world.endpoint(application, "main").await;
+    }
+    for (application, event_type) in [("acme", "a"), ("globex", "b"), ("acme", "b"), ("globex", "a")] {
+        sent.push(world.message(application, event_type).await);
+    }
+    sent.reverse();
+    let page = world.get("/message?limit=3").await;
+    assert_eq!((page.each("id"), page.json()["done"].clone()), (sent[..3].to_vec(), json!(false)));
+    assert_eq!(page.each("appUid"), ["globex", "acme", "globex"]);
+    assert!(page.json()["data"][0].get("payload").is_none(), "payloads are not part of the list");
+    let rest = world.get(&format!("/message?limit=3&iterator={}", page.text("/iterator"))).await;
+    assert_eq!((rest.each("id"), rest.json()["done"].clone()), (sent[3..].to_vec(), json!(true)));
+    assert_eq!(world.get("/message?event_types=b").await.each("id"), [&*sent[1], &*sent[2]]);
+    assert_eq!(world.get("/message?tag=none").await.json()["data"], json!([]));
+    world.deliver(200, b"", NextRow::Gone).await;
+    let counted = world.get("/message?limit=1&with_deliveries=true").await.json()["data"][0]["deliveries"].clone();
+    assert_eq!((&counted["succeeded"], &counted["pending"]), (&json!(1), &json!(0)));
+    let there = world.call(Call::new(Method::GET, "/message").bearer(&world.other_key)).await;
+    assert_eq!(there.json()["data"], json!([]), "another environment");
+    assert_eq!(world.get("/message?iterator=nonsense").await.status, 422);
+    assert_eq!(world.get("/message?status=dead").await.status, 422, "unknown parameters are refused");
+}
+
+#[tokio::test]
 async fn an_id_leads_to_its_object() {
     let world = World::new().await;
     let application = world.application("acme").await;

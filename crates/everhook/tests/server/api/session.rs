@@ -13,7 +13,7 @@ async fn post(world: &World, body: serde_json::Value) -> Answer {
 }
 
 /// Returns the cookie and the `csrf` value of a new session.
-async fn sign_in(world: &World, key: &str) -> (String, String) {
+pub(crate) async fn sign_in(world: &World, key: &str) -> (String, String) {
     let answer = post(world, json!({ "key": key })).await;
     assert_eq!(answer.status, 200, "{answer}");
     (cookie(&answer), answer.text("/csrf"))

@@ -1,0 +1,69 @@
+-- List the messages of all applications in a range of ids, without payloads. Indexes: resource_open, the primary keys.
+-- The first rows of all are among the first rows of the applications with the first heads. So this asks a bounded number
+-- of applications for one id each, and as many applications as rows for more.
+-- Differs: lateral subqueries with a limit stay look-ups, whatever the statistics say.
+select {message: Message}, {application: ResourceRow}
+from (
+    select
+        listed.environment, listed.application, listed.id, stored.event_type, stored.event_id, stored.channels,
+        stored.tags, null::bytea as payload, stored.created_at, stored.rest
+    from (
+        select busy.environment, busy.application, placed.id
+        from (
+            select asked.environment, asked.id as application, head.id as head
+            from (
+                select resource.environment, resource.id
+                from everhook.resource
+                where resource.environment = :environment
+                    and resource.kind = 0
+                    and resource.parent = ''
+                    and resource.deleted_at is null
+                order by resource.id desc
+                limit :applications_max
+            ) as asked
+                cross join lateral (
+                    select message.id
+                    from everhook.message
+                    where message.environment = :environment
+                        and message.application = asked.id
+                        and message.id > :above
+                        and message.id < :below
+                    order by message.id :order
+                    limit 1
+                ) as head
+            order by head.id :order
+            limit :limit
+        ) as busy
+            cross join lateral (
+                select message.id
+                from everhook.message
+                where message.environment = :environment
+                    and message.application = busy.application
+                    and message.id > :above
+                    and message.id < :below
+                order by message.id :order
+                limit :limit
+            ) as placed
+        order by placed.id :order
+        limit :limit
+    ) as listed
+        cross join lateral (
+            select
+                found.event_type, found.event_id, found.channels, found.tags, found.created_at, found.rest
+            from everhook.message as found
+            where found.environment = :environment
+                and found.application = listed.application
+                and found.id = listed.id
+            limit 1
+        ) as stored
+) as message
+    cross join lateral (
+        select found.*
+        from everhook.resource as found
+        where found.environment = :environment
+            and found.kind = 0
+            and found.parent = ''
+            and found.id = message.application
+        limit 1
+    ) as application
+order by message.id :order;

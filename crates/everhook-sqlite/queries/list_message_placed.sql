@@ -1,0 +1,63 @@
+-- List the messages of all applications in a range of ids, without payloads. Indexes: resource_open, the primary keys.
+-- The first rows of all are among the first rows of the applications with the first heads. So this asks a bounded number
+-- of applications for one id each, and as many applications as rows for more.
+-- Differs: SQLite has no lateral join; subqueries in the columns and in a condition take its place. `cross join` keeps
+-- the order of the tables.
+select {message: Message}, {application: ResourceRow}
+from (
+    select
+        stored.environment, stored.application, stored.id, stored.event_type, stored.event_id, stored.channels,
+        stored.tags, null as payload, stored.created_at, stored.rest
+    from (
+        select busy.application, placed.id
+        from (
+            select
+                asked.id as application,
+                (
+                    select message.id
+                    from message
+                    where message.environment = :environment
+                        and message.application = asked.id
+                        and message.id > :above
+                        and message.id < :below
+                    order by message.id :order
+                    limit 1
+                ) as head
+            from (
+                select resource.id
+                from resource
+                where resource.environment = :environment
+                    and resource.kind = 0
+                    and resource.parent = x''
+                    and resource.deleted_at is null
+                order by resource.id desc
+                limit :applications_max
+            ) as asked
+            where head is not null
+            order by head :order
+            limit :limit
+        ) as busy
+            cross join message as placed on placed.environment = :environment
+                and placed.application = busy.application
+                and placed.id in (
+                    select message.id
+                    from message
+                    where message.environment = :environment
+                        and message.application = busy.application
+                        and message.id > :above
+                        and message.id < :below
+                    order by message.id :order
+                    limit :limit
+                )
+        order by placed.id :order
+        limit :limit
+    ) as listed
+        cross join message as stored on stored.environment = :environment
+            and stored.application = listed.application
+            and stored.id = listed.id
+) as message
+    cross join resource as application on application.environment = message.environment
+        and application.kind = 0
+        and application.parent = x''
+        and application.id = message.application
+order by message.id :order;

@@ -1,0 +1,86 @@
+// The newest messages of all applications.
+
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { ArrowUp } from 'lucide-react';
+import { allMessagesQuery, appsQuery, useHeld, usePoll } from '../../api/queries';
+import type { PlacedMessage } from '../../api/types';
+import { tallyChips } from '../../lib/state';
+import { plural } from '../../lib/text';
+import { Fan, Id, Tags } from '../../ui/atoms';
+import { Button } from '../../ui/controls';
+import { Split, stepper } from '../../ui/panel';
+import { Empty, Failure, Skeleton } from '../../ui/status';
+import { DataTable, Pager, type Column } from '../../ui/table';
+import { ListTime } from '../../ui/time';
+import { useUrl } from '../../url';
+import { filterNames, Filters, StateTabs } from './message-filters';
+import { MessagePanel } from './message-panel';
+import { NoApp, NoMessages } from './no-messages';
+
+const rowId = (row: PlacedMessage) => `${row.appId}/${row.id}`;
+
+const columns: Column<PlacedMessage>[] = [
+  { id: 'time', header: 'Accepted', width: 128, narrow: 'b', cell: (row) => <ListTime at={row.timestamp} exact /> },
+  {
+    id: 'type',
+    header: 'Type',
+    narrow: 'a',
+    cell: (row) => (
+      <Link className="med" to="/apps/$app/messages/$msg" params={{ app: row.appId, msg: row.id }}>
+        {row.eventType}
+      </Link>
+    ),
+  },
+  { id: 'app', header: 'Application', width: 180, narrow: 'c', cell: (row) => row.appName },
+  { id: 'deliveries', header: 'Deliveries', width: 300, narrow: 'd', cell: (row) => (row.deliveries ? <Fan chips={tallyChips(row.deliveries)} /> : <span className="t3">…</span>) },
+  { id: 'tags', header: 'Tags', width: 150, wide: true, narrow: 'drop', cell: (row) => <Tags names={[...row.channels, ...row.tags]} /> },
+  { id: 'event', header: 'Event id', width: 190, wide: true, narrow: 'drop', cell: (row) => (row.eventId ? <span className="mono t2">{row.eventId}</span> : '') },
+  { id: 'id', header: 'Id', width: 150, wide: true, narrow: 'drop', cell: (row) => <Id id={row.id} /> },
+];
+
+export function AllMessages({ onSend }: { onSend?: () => void }) {
+  const [url, setUrl] = useUrl();
+  const poll = usePoll();
+  const filter = { cursor: url.cursor, type: url.type, tag: url.tag, channel: url.channel, after: url.after, before: url.before };
+  const query = useQuery({ ...allMessagesQuery(filter), refetchInterval: url.cursor ? false : poll });
+  const apps = useQuery(appsQuery({ limit: 1 }));
+  const { rows, waiting, release } = useHeld(query.data?.data, rowId, url.open !== undefined);
+  const open = (row: PlacedMessage) => setUrl({ open: rowId(row) }, { replace: url.open !== undefined });
+  const [app = '', msg] = (url.open ?? '').split('/');
+  const chosen = rows?.find((row) => rowId(row) === url.open);
+  const hasNoApp = apps.data?.data.length === 0;
+  const next = query.data?.done === false ? (query.data.iterator ?? undefined) : undefined;
+  const list = (
+    <>
+      <StateTabs state="" />
+      <Filters />
+      {waiting > 0 && (
+        <button type="button" className="newbar" onClick={release}>
+          <ArrowUp className="i xs" aria-hidden="true" />
+          {plural(waiting, 'new message')}
+        </button>
+      )}
+      <div className="body listbody">
+        {query.isError && !rows && <Failure error={query.error} what="The list of messages" retry={() => void query.refetch()} />}
+        {!rows && !query.isError && <Skeleton rows={14} />}
+        {rows?.length === 0 && (hasNoApp ? <NoApp /> : next ? <Searched go={() => setUrl({ cursor: next })} /> : <NoMessages app="acme" filtered={filterNames.some((name) => url[name])} onSend={onSend} />)}
+        {rows && rows.length > 0 && <DataTable label="Messages" keyboard columns={columns} rows={rows} rowId={rowId} openId={url.open} onOpen={open} panelOpen={url.open !== undefined} />}
+      </div>
+      <Pager note="Newest first" page={query.data} cursor={url.cursor} go={(cursor) => setUrl({ cursor, open: undefined })} keys={[['J K', 'move'], ['O', 'open']]} />
+    </>
+  );
+  const panel = app && msg && (
+    <MessagePanel key={url.open} app={app} msg={msg} eventType={chosen?.eventType} onClose={() => setUrl({ open: undefined })} onStep={stepper(rows ?? [], rowId, url.open, open)} />
+  );
+  return <Split list={list} panel={panel} />;
+}
+
+/** A page of a search reads a bounded number of messages, and may find none of them. */
+function Searched({ go }: { go: () => void }) {
+  return (
+    <Empty title="No match among the newest messages" action={<Button onClick={go}>Search older messages</Button>}>
+      Choose an application to search faster.
+    </Empty>
+  );
+}
