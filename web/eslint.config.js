@@ -30,7 +30,7 @@ export default tseslint.config(
     languageOptions: {
       globals: {
         process: 'readonly', console: 'readonly', URL: 'readonly', fetch: 'readonly', setTimeout: 'readonly', Buffer: 'readonly',
-        document: 'readonly', window: 'readonly', location: 'readonly', performance: 'readonly', localStorage: 'readonly', navigator: 'readonly', PerformanceObserver: 'readonly', getComputedStyle: 'readonly', clearTimeout: 'readonly', setInterval: 'readonly', clearInterval: 'readonly', URLSearchParams: 'readonly', AbortSignal: 'readonly',
+        document: 'readonly', window: 'readonly', location: 'readonly', performance: 'readonly', localStorage: 'readonly', navigator: 'readonly', PerformanceObserver: 'readonly', getComputedStyle: 'readonly', clearTimeout: 'readonly', setInterval: 'readonly', clearInterval: 'readonly', URLSearchParams: 'readonly', AbortSignal: 'readonly', AbortController: 'readonly',
       },
     },
   },

@@ -90,7 +90,9 @@ async function forward(request, response, url) {
 }
 
 async function stream(request, response) {
-  const answer = await fetch(`${upstream}/auth/stream`, { headers: { cookie: request.headers.cookie ?? '' } });
+  const gone = new AbortController();
+  response.on('close', () => gone.abort());
+  const answer = await fetch(`${upstream}/auth/stream`, { headers: { cookie: request.headers.cookie ?? '' }, signal: gone.signal });
   response.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? 'text/plain' });
   Readable.fromWeb(answer.body).on('error', () => response.end()).pipe(response);
 }

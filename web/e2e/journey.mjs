@@ -123,7 +123,7 @@ async function read_only_role_sees_no_button_that_fails({ page, signIn }) {
   // The role comes from the session: a read-only key gets the same page without its buttons.
   await page.route('**/auth/session', async (route) => {
     const answer = await route.fetch();
-    await route.fulfill({ response: answer, json: { ...(await answer.json()), role: 'read' } });
+    await route.fulfill({ response: answer, json: { ...(await answer.json()), role: 'read', rights: ['read'] } });
   });
   const app = await call('POST', '/app?get_if_exists=true', { name: 'Journey', uid: 'journey' });
   for (const [path, name] of [[`/messages?app=${app.id}`, 'Send message'], [`/endpoints?app=${app.id}`, 'New endpoint'], ['/jobs', 'Enqueue job'], ['/schedules', 'New schedule'], ['/apps', 'New application']]) {

@@ -95,9 +95,90 @@ async function the_portal_has_the_look_of_the_operator({ page, signIn, shot }) {
   await call('PUT', '/portal-settings', {});
 }
 
+async function a_paused_application_holds_the_deliveries_of_its_endpoints({ page, receiver, signIn, shot }) {
+  const app = await call('POST', '/app?get_if_exists=true', { name: 'Paused customer', uid: 'paused-customer' });
+  const path = `/app-pause-${Date.now()}`;
+  const endpoint = await call('POST', `/app/${app.id}/endpoint`, { url: receiver.url(path) });
+  await signIn();
+  await page.goto(`${base}/apps/${app.id}`);
+  await page.getByRole('button', { name: 'Pause', exact: true }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Pause application' }).click();
+  await page.getByText('Application Paused customer is paused.').waitFor();
+  const message = await call('POST', `/app/${app.id}/msg`, { eventType: 'invoice.paid', payload: {} });
+  await page.goto(`${base}/apps/${app.id}/messages/${message.id}/endpoints/${endpoint.id}`);
+  await page.getByText('The application is paused; the delivery waits until it is resumed').first().waitFor();
+  await shot('waits');
+  await page.goto(`${base}/apps/${app.id}`);
+  await page.getByRole('button', { name: 'Resume' }).click();
+  await until('the delivery arrived', () => receiver.seen(path).length === 1);
+}
+
+async function a_key_is_shown_once_and_a_read_only_key_sees_no_button({ page, context, signIn, shot }) {
+  await signIn();
+  await page.goto(`${base}/keys`);
+  await page.getByRole('button', { name: 'New key' }).click();
+  const dialog = page.getByRole('dialog');
+  const name = `reader ${Date.now()}`;
+  await dialog.getByRole('textbox', { name: /^Name/ }).fill(name);
+  await dialog.getByLabel('Scope').selectOption('read');
+  await dialog.getByRole('button', { name: 'Create key' }).click();
+  await dialog.getByText('This is the only time that the key is shown.').waitFor();
+  const text = await dialog.locator('.secret .mono').innerText();
+  check(text.startsWith('ehk_'), 'the key is shown');
+  await shot('created');
+  await dialog.getByRole('button', { name: 'I have stored it' }).click();
+  await page.getByText(name).waitFor();
+  check(!(await page.content()).includes(text), 'the key is not shown again');
+
+  const app = await call('POST', '/app?get_if_exists=true', { name: 'Alpha', uid: 'alpha' });
+  const endpoint = await call('POST', `/app/${app.id}/endpoint`, { url: 'https://example.com/read-only-key' });
+  const reader = await context.browser().newContext({ viewport: { width: 1440, height: 900 } });
+  const seen = await reader.newPage();
+  await seen.goto(`${base}/sign-in`);
+  await seen.getByLabel('API key').fill(text);
+  await seen.getByRole('button', { name: 'Sign in' }).click();
+  await seen.waitForURL((url) => url.pathname !== '/sign-in');
+  const screens = [
+    ['/messages', 'Send message'], [`/endpoints?app=${app.id}`, 'New endpoint'], ['/apps', 'New application'], [`/apps/${app.id}`, 'Pause'], [`/apps/${app.id}`, 'Make a portal link'],
+    [`/apps/${app.id}/endpoints/${endpoint.id}/health`, 'Pause'], [`/apps/${app.id}/endpoints/${endpoint.id}/secret`, 'Reveal the secret'], ['/settings', 'Save portal'], ['/jobs', 'Enqueue job'], ['/schedules', 'New schedule'],
+  ];
+  for (const [path, button] of screens) {
+    await seen.goto(base + path);
+    await seen.locator('main h1').first().waitFor();
+    await settled(seen);
+    check((await seen.getByRole('button', { name: button }).count()) === 0, `${path} has no button ${button} for a key that reads`);
+  }
+  check((await seen.getByRole('link', { name: 'Keys' }).count()) === 0, 'the screen of keys is not offered');
+  await reader.close();
+
+  await page.getByRole('row').filter({ hasText: name }).getByRole('button', { name: 'Revoke' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Revoke key' }).click();
+  await until('the key is refused', async () => (await fetch(`${base}/api/v1/app`, { headers: { authorization: `Bearer ${text}` } })).status === 401);
+  await call('DELETE', `/app/${app.id}/endpoint/${endpoint.id}`);
+}
+
+async function a_chat_endpoint_is_previewed_before_it_exists({ page, signIn, shot }) {
+  const app = await call('POST', '/app?get_if_exists=true', { name: 'Alpha', uid: 'alpha' });
+  await signIn();
+  await page.goto(`${base}/endpoints?app=${app.id}`);
+  await page.getByRole('button', { name: 'New endpoint' }).first().click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Kind').selectOption('slack');
+  await dialog.getByRole('textbox', { name: /^Title/ }).fill('Deployed {{ payload.amount }}');
+  await dialog.getByRole('button', { name: 'Preview' }).click();
+  await dialog.getByText('Deployed 42').first().waitFor();
+  await shot('preview');
+  await dialog.getByRole('textbox', { name: /^Title/ }).fill('{{ payload.missing.member }}');
+  await dialog.getByRole('button', { name: 'Preview' }).click();
+  await dialog.getByText('The default text is used.').waitFor();
+}
+
 export default [
   a_paused_endpoint_holds_its_deliveries_and_resumes,
   the_policy_shows_the_origin_of_each_setting,
   a_new_message_appears_in_the_list_of_all_applications,
   the_portal_has_the_look_of_the_operator,
+  a_paused_application_holds_the_deliveries_of_its_endpoints,
+  a_key_is_shown_once_and_a_read_only_key_sees_no_button,
+  a_chat_endpoint_is_previewed_before_it_exists,
 ];

@@ -46,6 +46,7 @@ export const offers = {
   failureGroups: has('GET', '/failure-group'),
   lookup: has('GET', '/lookup/{id}'),
   config: has('GET', '/config'),
+  chat: has('POST', '/app/{app_id}/chat/preview'),
   portalSettings: has('GET', '/portal-settings'),
 } as const;
 

@@ -79,7 +79,7 @@ const pages = [
   screen('/bulk', () => import('./screens/bulk')),
   screen('/nodes', () => import('./screens/nodes')),
   screen('/keys', () => (screens.keys ? import('./screens/keys') : import('./screens/missing'))),
-  screen('/audit', () => import('./screens/missing')),
+  screen('/audit', () => (screens.audit ? import('./screens/audit') : import('./screens/missing'))),
   screen('/settings', () => import('./screens/settings')),
 ] as const;
 

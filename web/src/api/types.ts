@@ -54,6 +54,29 @@ export type ApiKey = {
 
 export type NewApiKey = ApiKey & { key: string };
 
+export type AuditEntry = {
+  seq: number;
+  at: string;
+  operation: string;
+  phase: string;
+  actor: string;
+  keyId?: string;
+  principal?: string;
+  action: string;
+  object: string;
+  reason?: string;
+  status?: number;
+  requestHash?: string;
+  beforeHash?: string;
+  afterHash?: string;
+  hash: string;
+};
+
+export type AuditCheck = { valid: boolean; checked: number; seq: number; hash: string; problem?: string; done: boolean };
+
+export type ChatPreview = { body: unknown; templateError?: string | null };
+export type ChatTest = ChatPreview & { posted: boolean; explanation: string; class: string; responseStatusCode: number; response: string };
+
 export type PortalSettings = { name?: string; logoUrl?: string; accent?: string; backUrl?: string };
 
 export type Page<T> = { data: T[]; iterator: string | null; prevIterator?: string | null; done: boolean };

@@ -25,6 +25,8 @@ const alertsQuery = (iterator?: string) =>
 export default function Alerts() {
   const [url, setUrl] = useUrl();
   const may = useMay('PUT /api/v1/operational-webhook/endpoint/{endpoint_id}');
+  const mayReveal = useMay('GET /api/v1/operational-webhook/endpoint/{endpoint_id}/secret');
+  const mayDelete = useMay('DELETE /api/v1/operational-webhook/endpoint/{endpoint_id}');
   const [dialog, setDialog] = useState<AlertEndpoint | 'new' | null>(null);
   const [removing, setRemoving] = useState<AlertEndpoint | null>(null);
   const query = useQuery(alertsQuery(url.cursor));
@@ -35,8 +37,8 @@ export default function Alerts() {
     { id: 'state', header: 'State', width: 130, narrow: 'b', cell: (row) => (row.disabled ? <StateText look="disabled" word="Disabled" /> : <StateText look="delivered" word="Enabled" />) },
     { id: 'types', header: 'Events', width: 300, narrow: 'c', cell: (row) => (row.eventTypes?.length ? <Tags names={row.eventTypes.slice(0, 3)} /> : <span className="t3">all</span>) },
     { id: 'created', header: 'Created', width: 130, narrow: 'drop', cell: (row) => <ListTime at={row.createdAt} /> },
-    { id: 'secret', header: 'Secret', width: 230, narrow: 'drop', cell: (row) => may && <Secret id={row.id} /> },
-    { id: 'act', header: <span className="sr">Action</span>, width: 100, num: true, narrow: 'd', cell: (row) => may && <Button size="sm" kind="ghost" icon={Trash2} onClick={() => setRemoving(row)}>Delete</Button> },
+    { id: 'secret', header: 'Secret', width: 230, narrow: 'drop', cell: (row) => mayReveal && <Secret id={row.id} /> },
+    { id: 'act', header: <span className="sr">Action</span>, width: 100, num: true, narrow: 'd', cell: (row) => mayDelete && <Button size="sm" kind="ghost" icon={Trash2} onClick={() => setRemoving(row)}>Delete</Button> },
   ];
   return (
     <Page title="Alerts" tools={may && <Button kind="primary" icon={Plus} onClick={() => setDialog('new')}>New alert endpoint</Button>}>

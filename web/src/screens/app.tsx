@@ -18,6 +18,7 @@ import { Callout, Empty, Failure, Skeleton } from '../ui/status';
 import { FullTime } from '../ui/time';
 import { toast } from '../ui/toast';
 import { EndpointDialog } from './parts/endpoint-form';
+import { isPaused, PauseApplication, PausedAbove } from './parts/pause';
 
 export default function AppScreen() {
   const { app: id = '' } = useParams({ strict: false });
@@ -63,6 +64,7 @@ function Content({ app }: { app: Application }) {
                 <Inbox className="i" aria-hidden="true" />
                 Messages
               </Link>
+              <PauseApplication app={app.id} paused={isPaused(app.policy)} />
               {mayAdd && (
                 <Button kind="primary" icon={Plus} onClick={() => setDialog('endpoint')}>
                   New endpoint
@@ -73,6 +75,7 @@ function Content({ app }: { app: Application }) {
         />
       }
     >
+      <PausedAbove app={app} />
       <div className="grid cols two-cards">
         <Card title="Endpoints" sub={endpoints.data?.done ? plural(endpoints.data.data.length, 'endpoint') : undefined} className="clip" tools={<Link className="link" to="/endpoints" search={{ app: app.id }}>All endpoints</Link>}>
           {endpoints.data?.data.length === 0 && <Empty icon={Webhook} title="No endpoints yet" />}

@@ -5,7 +5,7 @@ import { useNavigate, useParams } from '@tanstack/react-router';
 import { Ellipsis, Pause, Play, Power, Send, Trash2 } from 'lucide-react';
 import { useState } from 'react';
 import { api, ok } from '../api/client';
-import { endpointAttemptsQuery, endpointQuery, useAppName, useChange, usePoll } from '../api/queries';
+import { appQuery, endpointAttemptsQuery, endpointQuery, useAppName, useChange, usePoll } from '../api/queries';
 import type { Endpoint } from '../api/types';
 import { offers } from '../capabilities';
 import { endpointState } from '../lib/state';
@@ -20,28 +20,40 @@ import { isRange } from '../lib/time';
 import { toast, toastError } from '../ui/toast';
 import { useUrl } from '../url';
 import { Link } from '@tanstack/react-router';
+import { isChat, kindText } from '../lib/chat';
+import { ChatTab } from './endpoint/chat';
 import { Health } from './endpoint/health';
 import { EndpointDeliveries } from './endpoint/deliveries';
 import { Policy } from './endpoint/policy';
 import { Recover } from './endpoint/recover';
+import { PausedAbove } from './parts/pause';
 import { Secret } from './endpoint/secret';
 import { EndpointSettings } from './endpoint/settings';
 import { Test } from './endpoint/test';
 
-const tabs = [
-  ['health', 'Health', true],
-  ['deliveries', 'Deliveries', true],
-  ['recover', 'Recover', true],
-  ['policy', 'Policy', offers.policy],
-  ['settings', 'Settings', true],
-  ['secret', 'Secret', true],
-  ['test', 'Test', true],
-] as const;
+const kindOf = (endpoint: Endpoint): string | undefined => {
+  const { kind } = endpoint as { kind?: string | null };
+  return isChat(kind) ? kind : undefined;
+};
+
+/** A chat endpoint has a text in the place of a secret: platforms do not check signatures. */
+const tabsOf = (endpoint: Endpoint) =>
+  [
+    ['health', 'Health', true],
+    ['deliveries', 'Deliveries', true],
+    ['recover', 'Recover', true],
+    ['policy', 'Policy', offers.policy],
+    ['settings', 'Settings', true],
+    ['chat', 'Text', offers.chat && kindOf(endpoint) !== undefined],
+    ['secret', 'Secret', kindOf(endpoint) === undefined],
+    ['test', 'Test', true],
+  ] as const;
 
 export default function EndpointScreen() {
   const { app = '', ep = '', tab = 'health' } = useParams({ strict: false });
   const [url] = useUrl();
   const query = useQuery({ ...endpointQuery(app, ep), refetchInterval: usePoll(10_000) });
+  const application = useQuery({ ...appQuery(app), staleTime: 5000 });
   const endpoint = query.data;
   const title = endpoint ? urlParts(endpoint.url).host : shortId(ep);
   const range = isRange(url.range) ? url.range : '1h';
@@ -63,13 +75,14 @@ export default function EndpointScreen() {
         ) : (
           <>
             <Head app={app} endpoint={endpoint} />
-            <Tabs label="Endpoint" tabs={tabs.filter(([, , on]) => on).map(([key, label]) => ({ to: '/apps/$app/endpoints/$ep/$tab', params: { app, ep, tab: key }, label, active: key === tab }))} />
+            <Tabs label="Endpoint" tabs={tabsOf(endpoint).filter(([, , on]) => on).map(([key, label]) => ({ to: '/apps/$app/endpoints/$ep/$tab', params: { app, ep, tab: key }, label, active: key === tab }))} />
             <div className="pad stack">
               {endpoint.disabled && (
                 <Callout look="disabled" title="This endpoint is disabled. Nothing is sent to it.">
                   Open deliveries wait until it is enabled. Messages that are accepted meanwhile are not delivered to it; “Replay missing” sends them later.
                 </Callout>
               )}
+              <PausedAbove app={application.data} />
               {!endpoint.disabled && endpoint.policy?.paused && (
                 <Callout look="paused" title="This endpoint is paused. Nothing is sent to it.">
                   New messages are accepted, and their deliveries wait. Resuming sends them in order.
@@ -80,6 +93,7 @@ export default function EndpointScreen() {
               {tab === 'recover' && <Recover app={app} endpoint={endpoint} />}
               {tab === 'policy' && offers.policy && <Policy app={app} endpoint={endpoint} />}
               {tab === 'settings' && <EndpointSettings app={app} endpoint={endpoint} />}
+              {tab === 'chat' && kindOf(endpoint) && <ChatTab app={app} endpoint={endpoint} kind={kindOf(endpoint) ?? ''} />}
               {tab === 'secret' && <Secret app={app} endpoint={endpoint} />}
               {tab === 'test' && <Test app={app} endpoint={endpoint} />}
             </div>
@@ -147,6 +161,7 @@ function Head({ app, endpoint }: { app: string; endpoint: Endpoint }) {
               {name}
             </Link>
             <Id id={endpoint.id} />
+            {kindOf(endpoint) && <span>{kindText(kindOf(endpoint) ?? '')}</span>}
             {endpoint.description && <span>{endpoint.description}</span>}
             <Tags names={endpoint.eventTypes} />
             <Tags names={endpoint.channels} />

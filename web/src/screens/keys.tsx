@@ -48,11 +48,11 @@ export default function Keys() {
     },
     { id: 'scope', header: 'Scope', width: 190, narrow: 'c', cell: (row) => <Scope row={row} /> },
     { id: 'place', header: 'Valid in', width: 170, wide: true, narrow: 'drop', cell: (row) => (row.applicationId ? <AppName app={row.applicationId} /> : (row.environment ?? 'all environments')) },
-    { id: 'state', header: 'State', width: 120, narrow: 'd', cell: (row) => <StateText look={looks[row.state]?.[0] ?? 'pending'} word={looks[row.state]?.[1] ?? row.state} /> },
+    { id: 'state', header: 'State', width: 120, narrow: 'drop', cell: (row) => <State row={row} /> },
     { id: 'used', header: 'Last used', width: 120, narrow: 'b', cell: (row) => (row.lastUsedAt ? <Ago at={row.lastUsedAt} /> : <span className="t3">never</span>) },
     { id: 'ends', header: 'Ends', width: 130, narrow: 'drop', cell: (row) => (row.expiresAt ? <ListTime at={row.expiresAt} /> : <span className="t3">never</span>) },
     { id: 'created', header: 'Created', width: 130, wide: true, narrow: 'drop', cell: (row) => <ListTime at={row.createdAt} /> },
-    { id: 'act', header: <span className="sr">Action</span>, width: 90, num: true, narrow: 'drop', cell: (row) => may && row.state === 'active' && <Button size="sm" kind="ghost" onClick={() => setRevoking(row)}>Revoke</Button> },
+    { id: 'act', header: <span className="sr">Action</span>, width: 90, num: true, narrow: 'd', cell: (row) => (may && row.state === 'active' ? <Button size="sm" kind="ghost" onClick={() => setRevoking(row)}>Revoke</Button> : <span className="only-narrow"><State row={row} /></span>) },
   ];
   return (
     <Page title="Keys" tools={may && <Button kind="primary" icon={Plus} onClick={() => setCreating(true)}>New key</Button>}>
@@ -74,6 +74,8 @@ export default function Keys() {
     </Page>
   );
 }
+
+const State = ({ row }: { row: ApiKey }) => <StateText look={looks[row.state]?.[0] ?? 'pending'} word={looks[row.state]?.[1] ?? row.state} />;
 
 function Scope({ row }: { row: ApiKey }) {
   const extra = row.rights.flatMap((right) => extraNames[right] ?? []);

@@ -17,6 +17,7 @@ import { Empty, Failure, Skeleton } from '../ui/status';
 import { Ago } from '../ui/time';
 import { useUrl } from '../url';
 import { FirstStart } from './first-start';
+import { PausedAbove } from './parts/pause';
 
 export default function OverviewScreen() {
   const [url, setUrl] = useUrl();
@@ -62,6 +63,7 @@ function Content({ query, range }: { query: { data?: Overview; error: unknown; r
   return (
     <Body>
       {query.error ? <Failure error={query.error} what="The overview" retry={() => query.refetch()} /> : null}
+      <PausedAbove />
       <Attention data={data} />
       <Figures data={data} range={range} />
       <div className="grid stretch cols ov-charts">

@@ -4,6 +4,7 @@ import { useQuery } from '@tanstack/react-query';
 import { api, ok, raw } from '../api/client';
 import { offers } from '../capabilities';
 import { setPreference, usePreferences, type Theme } from '../preferences';
+import { PauseEnvironment } from './parts/pause';
 import { PortalLookCard } from './parts/portal-look';
 import { currentEnvironment, useSession } from '../session';
 import { Seg, Switch } from '../ui/controls';
@@ -53,6 +54,13 @@ export default function SettingsScreen() {
                     ]}
                   />
                 )}
+              </div>
+            </Card>
+            <Card title="Deliveries">
+              <div className="in">
+                <Option title="Pause the environment" text="Messages are accepted, and all deliveries wait.">
+                  <PauseEnvironment />
+                </Option>
               </div>
             </Card>
             <Card title="Server">

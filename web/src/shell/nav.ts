@@ -3,7 +3,7 @@
 import { Bell, Boxes, Building2, CalendarClock, Database, Fingerprint, Inbox, KeyRound, Layers, LayoutDashboard, ListChecks, ListTodo, MailX, ScrollText, Server, Settings, Tag, Webhook, type LucideIcon } from 'lucide-react';
 import { screens, type Screen } from '../capabilities';
 
-export type Entry = { screen: Screen; to: string; label: string; icon: LucideIcon; key?: string; /** Needs an admin key. */ admin?: boolean };
+export type Entry = { screen: Screen; to: string; label: string; icon: LucideIcon; key?: string; /** Needs an admin key. */ admin?: boolean; /** The read that the screen is about, if not every key may call it. */ reads?: string };
 export type Group = { title: string; entries: Entry[] };
 
 const all: Group[] = [
@@ -35,8 +35,8 @@ const all: Group[] = [
       { screen: 'alerts', to: '/alerts', label: 'Alerts', icon: Bell },
       { screen: 'bulk', to: '/bulk', label: 'Bulk tasks', icon: ListChecks },
       { screen: 'nodes', to: '/nodes', label: 'Nodes', icon: Server, key: 'n', admin: true },
-      { screen: 'keys', to: '/keys', label: 'Keys', icon: KeyRound },
-      { screen: 'audit', to: '/audit', label: 'Audit log', icon: ScrollText },
+      { screen: 'keys', to: '/keys', label: 'Keys', icon: KeyRound, reads: 'GET /api/v1/key' },
+      { screen: 'audit', to: '/audit', label: 'Audit log', icon: ScrollText, reads: 'GET /api/v1/audit' },
       { screen: 'settings', to: '/settings', label: 'Settings', icon: Settings },
     ],
   },

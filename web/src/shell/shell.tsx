@@ -10,14 +10,14 @@ import { screens } from '../capabilities';
 import { useKeys } from '../keys';
 import { count, initials } from '../lib/text';
 import { isDark, setPreference, usePreferences, type Theme } from '../preferences';
-import { chooseEnvironment, currentEnvironment, signOut, useSession } from '../session';
+import { chooseEnvironment, currentEnvironment, mayCall, signOut, useSession } from '../session';
 import { Kbd } from '../ui/atoms';
 import { IconButton } from '../ui/controls';
 import { Menu, type MenuItem } from '../ui/overlay';
 import { exactly } from '../ui/page';
 import { Skeleton } from '../ui/status';
 import { Logo } from './logo';
-import { entries, groups, narrowEntries } from './nav';
+import { entries, groups, narrowEntries, type Entry } from './nav';
 
 const Palette = lazy(() => import('./palette'));
 const Shortcuts = lazy(() => import('./shortcuts'));
@@ -112,7 +112,8 @@ function useGoTo() {
 
 function SideNav({ onSearch }: { onSearch: () => void }) {
   const path = useRouterState({ select: (state) => state.location.pathname });
-  const isAdmin = useSession()?.role === 'admin';
+  const session = useSession();
+  const isShown = ({ admin, reads }: Entry) => session !== null && (!admin || session.role === 'admin') && (!reads || mayCall(session, reads));
   const poll = usePoll(15_000);
   const dead = useQuery({ ...overviewQuery('1h'), enabled: screens.overview, refetchInterval: poll, staleTime: 10_000 }).data?.totals.dead ?? 0;
   return (
@@ -128,7 +129,7 @@ function SideNav({ onSearch }: { onSearch: () => void }) {
           <div key={title}>
             {title && <h2>{title}</h2>}
             <ul>
-              {list.filter(({ admin }) => !admin || isAdmin).map(({ to, label, icon: Icon, screen }) => (
+              {list.filter(isShown).map(({ to, label, icon: Icon, screen }) => (
                 <li key={to}>
                   <Link to={to} activeOptions={exactly} aria-current={isAt(path, to) ? 'page' : undefined}>
                     <Icon className="i" aria-hidden="true" />

@@ -43,7 +43,14 @@ export function VerifyCard() {
 
 export function SecretCard({ app, ep }: { app: string; ep: string }) {
   const may = useMay('GET /api/v1/app/{app_id}/endpoint/{endpoint_id}/secret');
-  return <SecretFor app={app} ep={ep} may={may} />;
+  if (!may) {
+    return (
+      <Card title="Signing secret">
+        <p className="in t2">Your key may not read secrets.</p>
+      </Card>
+    );
+  }
+  return <SecretFor app={app} ep={ep} may />;
 }
 
 /** `may` is an argument, because the portal decides it by capabilities. */

@@ -6,10 +6,14 @@ import { useState } from 'react';
 import { api, ApiFailure, messageOf, ok } from '../../api/client';
 import { appsQuery, eventTypesQuery, useChange } from '../../api/queries';
 import type { Endpoint } from '../../api/types';
+import { offers } from '../../capabilities';
+import { chatBody, emptyChat, isChat, kinds, kindText, parseFields } from '../../lib/chat';
+import { useMay } from '../../session';
 import { AreaField, Button, SelectField, TextField } from '../../ui/controls';
 import { Dialog } from '../../ui/overlay';
 import { Callout } from '../../ui/status';
 import { toast } from '../../ui/toast';
+import { ChatFields, ChatTry } from './chat-text';
 
 export type EndpointForm = { url: string; description: string; eventTypes: string; channels: string; uid: string; throttleRate: string };
 
@@ -87,24 +91,27 @@ export function EndpointDialog({ app: given, onClose }: { app?: string; onClose:
   const [chosen, setChosen] = useState('');
   const app = given || chosen || apps[0]?.id || '';
   const [form, setForm] = useState(emptyForm);
+  const [kind, setKind] = useState<string>('http');
+  const [chat, setChat] = useState(emptyChat);
+  const mayTest = useMay('POST /api/v1/app/{app_id}/chat/test');
   const [touched, setTouched] = useState(false);
   const navigate = useNavigate();
   const create = useChange(
     () => {
       const { uid, eventTypes, channels, throttleRate, ...rest } = bodyOf(form);
-      const body = { ...rest, ...(uid ? { uid } : {}), ...(eventTypes ? { eventTypes } : {}), ...(channels ? { channels } : {}), ...(throttleRate ? { throttleRate } : {}) };
+      const body = { ...rest, ...(uid ? { uid } : {}), ...(eventTypes ? { eventTypes } : {}), ...(channels ? { channels } : {}), ...(throttleRate ? { throttleRate } : {}), ...(isChat(kind) ? { kind, chat: chatBody(chat) } : {}) };
       return ok(api.POST('/api/v1/app/{app_id}/endpoint', { params: { path: { app_id: app } }, body }));
     },
     ['endpoints'],
     (endpoint) => {
       toast('Endpoint created', { text: endpoint.url });
       onClose();
-      void navigate({ to: '/apps/$app/endpoints/$ep/$tab', params: { app, ep: endpoint.id, tab: 'test' } });
+      void navigate({ to: '/apps/$app/endpoints/$ep/$tab', params: { app, ep: endpoint.id, tab: isChat(kind) ? 'chat' : 'test' } });
     },
   );
   const submit = () => {
     setTouched(true);
-    if (!checkUrl(form.url) && app) create.mutate(undefined);
+    if (!checkUrl(form.url) && parseFields(chat.fields) && app) create.mutate(undefined);
   };
   const footer = (
     <>
@@ -117,7 +124,14 @@ export function EndpointDialog({ app: given, onClose }: { app?: string; onClose:
   return (
     <Dialog open wide onClose={onClose} title="New endpoint" footer={footer} onSubmit={submit}>
       {!given && <SelectField label="Application" value={app} onChange={setChosen} options={apps.map(({ id, name }) => [id, name] as const)} />}
+      {offers.chat && <SelectField label="Kind" value={kind} onChange={setKind} options={kinds} hint={isChat(kind) ? `A readable message is posted in ${kindText(kind)}. The URL is a credential and is not shown again` : undefined} />}
       <EndpointFields form={form} set={(patch) => setForm({ ...form, ...patch })} error={create.error} touched={touched} />
+      {isChat(kind) && (
+        <>
+          <ChatFields kind={kind} form={chat} set={(patch) => setChat({ ...chat, ...patch })} error={create.error} />
+          {app && <ChatTry app={app} target={{ kind, url: form.url.trim() || undefined }} chat={chatBody(chat)} mayTest={mayTest} />}
+        </>
+      )}
       {create.isError && <Callout look="dead" title={messageOf(create.error)} />}
     </Dialog>
   );
