@@ -47,7 +47,7 @@ export function AuthCard({ app, ep }: { app: string; ep: string }) {
       <div className="in">
         <Loaded query={query} what="The authentication" rows={3}>
           {(state) => (
-            <ul className="auth">
+            <ul className="creds">
               {(Object.keys(titles) as Kind[]).map((kind) => (
                 <li key={kind} className="opt">
                   <span>
