@@ -80,6 +80,9 @@ const RIGHTS: &[(&str, &str, Right)] = &[
     ("POST", "/api/v1/app", Write),
     ("PUT", "/api/v1/app/{app_id}", Write),
     ("PATCH", "/api/v1/app/{app_id}", Write),
+    ("POST", "/api/v1/app/{app_id}/chat/preview", Read),
+    // A test posts to the URL of the request.
+    ("POST", "/api/v1/app/{app_id}/chat/test", ChangeUrl),
     ("POST", "/api/v1/app/{app_id}/destination", ChangeUrl),
     ("POST", "/api/v1/app/{app_id}/endpoint", ChangeUrl),
     // A changed URL needs `change-url`, too. The handlers check it.

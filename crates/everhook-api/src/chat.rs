@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use everhook_chat::notice::Facts;
+use everhook_chat::notice::ChatFacts;
 use everhook_chat::post::{Post, post};
 use everhook_chat::reply::judge;
 use everhook_chat::template;
@@ -16,6 +16,7 @@ use everhook_core::message::{Message, Rest};
 use everhook_core::name::Name;
 use everhook_core::outcome::Outcome;
 use everhook_core::policy::statuses::FinalStatuses;
+use everhook_core::policy::{Settings, Switch};
 use everhook_core::poll::POLL_URL;
 use everhook_core::scope::AppScope;
 use everhook_core::violation::{Violation, at};
@@ -84,7 +85,7 @@ pub(crate) struct ChatTemplate {
     #[schema(max_length = 2048)]
     description: Option<String>,
     /// Labelled values. Default: the members of the payload.
-    #[schema(max_items = 10)]
+    #[schema(max_items = 10, example = json!([{ "name": "Stage", "value": "{{ payload.stage }}" }]))]
     fields: Option<Vec<ChatField>>,
     /// Renders to an absolute URL. Default: the message in the dashboard, if the server has a public URL.
     #[schema(max_length = 2048)]
@@ -179,7 +180,8 @@ async fn preview(
     Ok(Json(ChatPreviewOut { body: serde_json::from_slice(&body).unwrap_or_default(), template_error: failure }))
 }
 
-/// Post a message to a chat room once, and explain the answer. Nothing is stored, and nothing is retried.
+/// Post a message to a chat room once, and explain the answer. Nothing is stored, and nothing is retried. The request has
+/// neither the headers nor the credentials of the endpoint.
 #[utoipa::path(
     post, path = "/api/v1/app/{app_id}/chat/test", operation_id = "v1.chat.test", tag = "Chat",
     params(ApplicationPath), request_body = ChatTryIn, responses((status = 200, body = ChatTestOut))
@@ -256,7 +258,7 @@ impl Trial {
         let now = api.now();
         let removed = || ApiError::bad_request("payload_removed", "The payload of this message was removed.");
         let payload = self.message.payload_at(now).ok_or_else(removed)?;
-        let facts = Facts { message: &self.message, payload, public_url: api.public_url.as_deref() };
+        let facts = ChatFacts { message: &self.message, payload, public_url: api.public_url.as_deref() };
         Ok(post(&self.chat, &self.url, &facts, now))
     }
 }
@@ -335,6 +337,24 @@ pub(crate) fn changed(
             event_types: wanted.event_types.unwrap_or_default(),
         }),
     }))
+}
+
+/// Adds the rate of the platform to the policy of an endpoint that becomes a chat endpoint without a rate.
+pub(crate) fn with_rate(
+    policy: Option<Arc<Settings>>,
+    throttle_rate: Option<u16>,
+    chat: Option<&Chat>,
+    old: Option<&Chat>,
+) -> Option<Arc<Settings>> {
+    let is_new = chat.map(|chat| chat.kind) != old.map(|old| old.kind);
+    let has_rate = throttle_rate.is_some() || policy.as_ref().is_some_and(|policy| policy.rate.is_some());
+    match chat {
+        Some(chat) if is_new && !has_rate => {
+            let rate = Some(Switch::On(chat.kind.rate()));
+            Some(Arc::new(Settings { rate, ..policy.as_deref().cloned().unwrap_or_default() }))
+        }
+        Some(_) | None => policy,
+    }
 }
 
 /// Checks the URL and the settings of a chat endpoint. A URL that is unchanged or masked is kept.

@@ -48,7 +48,8 @@ use crate::scope::{self, ApplicationPath, AtEndpoint, EndpointPath, InApplicatio
 use crate::state::Api;
 
 /// An endpoint to create, or the new content of an existing endpoint. An existing endpoint keeps its headers,
-/// its policy, its filter, its kind and its chat text if they are absent. Its secret cannot be changed here: use the route that rotates it.
+/// its policy, its filter, its kind and its chat text if they are absent. Its secret cannot be changed here: use the
+/// route that rotates it.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct EndpointIn {
@@ -100,7 +101,8 @@ pub(crate) struct EndpointIn {
     pub(crate) filter: Option<Option<String>>,
     /// `http`, or the chat platform that gets a readable message: `slack`, `discord`, `teams`, `google-chat`, `feishu`,
     /// `lark`, `dingtalk` or `wecom`. The URL of a chat endpoint is a credential and is never shown again. Absent: an
-    /// existing endpoint keeps its kind, and a new one is `http`.
+    /// existing endpoint keeps its kind, and a new one is `http`. A chat endpoint without a rate gets the rate of its
+    /// platform in its policy.
     pub(crate) kind: Option<String>,
     /// The text of a chat endpoint. Absent: an existing endpoint keeps it. Null: the default text.
     #[serde(default, deserialize_with = "input::present")]
@@ -447,7 +449,8 @@ impl Form for EndpointIn {
     const ALIASES: &'static [(&'static str, &'static str)] =
         &[("filterTypes", "eventTypes"), ("rateLimit", "throttleRate")];
 
-    /// Leaves out the secret, the headers, the policy, the filter, the kind and the chat text, which a change without them keeps.
+    /// Leaves out the secret, the headers, the policy, the filter, the kind and the chat text, which a change without
+    /// them keeps.
     fn of(endpoint: &Endpoint) -> EndpointIn {
         let types = endpoint.event_types.as_ref();
         let channels = endpoint.channels.as_ref();
@@ -528,6 +531,9 @@ impl EndpointIn {
         if let Some(headers) = &headers {
             endpoint_auth::check_headers(headers, old.auth.as_ref())?;
         }
+        let policy = policy::changed(self.policy, old.policy, Level::Endpoint)?;
+        let throttle_rate = input::throttle_rate(self.throttle_rate.or(self.rate_limit))?;
+        let policy = chat::with_rate(policy, throttle_rate, chat.as_deref(), old.chat.as_deref());
         let state = switched(old.state, self.disabled.unwrap_or(false));
         // Earlier failures say nothing about another URL, or about an endpoint that a user has mended and enabled.
         let is_mended = old.url != url || (old.state != state && state == EndpointState::Enabled);
@@ -540,10 +546,10 @@ impl EndpointIn {
             event_types,
             channels: input::some_names("channels", self.channels, ENDPOINT_CHANNELS_MAX)?,
             headers: headers.unwrap_or(old.headers),
-            throttle_rate: input::throttle_rate(self.throttle_rate.or(self.rate_limit))?,
+            throttle_rate,
             metadata: input::metadata(self.metadata.unwrap_or_default())?,
             version: self.version.unwrap_or(1),
-            policy: policy::changed(self.policy, old.policy, Level::Endpoint)?,
+            policy,
             filter: filter::changed(self.filter, old.filter)?,
             chat,
             ..old

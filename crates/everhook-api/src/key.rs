@@ -84,6 +84,7 @@ pub(crate) struct KeyOut {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     last_used_at: Option<Timestamp>,
+    /// The time at which the key was revoked.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     revoked_at: Option<Timestamp>,

@@ -16,20 +16,20 @@ use crate::template::{readable, render};
 
 /// The text of one message, escaped for one platform.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notice {
+pub struct ChatText {
     pub level: ChatLevel,
     /// One line without markup.
     pub title: String,
     /// In the markup of the platform.
     pub description: String,
-    pub fields: Vec<NoticeField>,
+    pub fields: Vec<ChatTextField>,
     pub link: Option<String>,
     pub mentions: Vec<String>,
     pub language: Language,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NoticeField {
+pub struct ChatTextField {
     /// One line without markup.
     pub name: String,
     /// In the markup of the platform.
@@ -38,7 +38,7 @@ pub struct NoticeField {
 
 /// The content of a message, as templates see it.
 #[derive(Clone, Copy, Debug)]
-pub struct Facts<'a> {
+pub struct ChatFacts<'a> {
     pub message: &'a Message,
     pub payload: &'a [u8],
     /// The beginning of links to the dashboard.
@@ -48,7 +48,7 @@ pub struct Facts<'a> {
 /// A notice, and the reason for which it has the default text instead of its template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rendered {
-    pub notice: Notice,
+    pub notice: ChatText,
     pub failure: Option<String>,
 }
 
@@ -57,7 +57,7 @@ const TITLES: [&str; 3] = ["title", "subject", "summary"];
 const DESCRIPTIONS: [&str; 4] = ["description", "message", "text", "body"];
 
 /// Renders the text of a message for an endpoint.
-pub fn notice(chat: &Chat, facts: &Facts<'_>) -> Rendered {
+pub fn notice(chat: &Chat, facts: &ChatFacts<'_>) -> Rendered {
     let markup = Markup::of(chat.kind);
     let payload = serde_json::from_slice::<Value>(facts.payload)
         .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(facts.payload).into_owned()));
@@ -72,11 +72,11 @@ pub fn notice(chat: &Chat, facts: &Facts<'_>) -> Rendered {
 
 fn filled(
     template: &Template,
-    default: &Notice,
+    default: &ChatText,
     payload: &Value,
-    facts: &Facts<'_>,
+    facts: &ChatFacts<'_>,
     markup: Markup,
-) -> Result<Notice, String> {
+) -> Result<ChatText, String> {
     let context = context(default, payload, facts);
     let part = |name: &str, text: &Option<String>, markup| {
         let text =
@@ -94,11 +94,11 @@ fn filled(
         let field = |field: &everhook_core::chat::FieldTemplate| {
             let name = render(&field.name, &context, Markup::Plain).map_err(|error| format!("fields: {error}"))?;
             let value = render(&field.value, &context, markup).map_err(|error| format!("fields: {error}"))?;
-            Ok(NoticeField { name: one_line(&name), value: value.trim().to_owned() })
+            Ok(ChatTextField { name: one_line(&name), value: value.trim().to_owned() })
         };
-        fields.iter().map(field).collect::<Result<Vec<NoticeField>, String>>()
+        fields.iter().map(field).collect::<Result<Vec<ChatTextField>, String>>()
     });
-    Ok(Notice {
+    Ok(ChatText {
         level,
         title: title.filter(|title| !title.is_empty()).unwrap_or_else(|| default.title.clone()),
         // A template replaces the default text as a whole: a description without fields has no default fields.
@@ -117,7 +117,7 @@ fn filled(
     })
 }
 
-fn context(default: &Notice, payload: &Value, facts: &Facts<'_>) -> TemplateValue {
+fn context(default: &ChatText, payload: &Value, facts: &ChatFacts<'_>) -> TemplateValue {
     let message = facts.message;
     let names = |names: &[Name]| names.iter().map(Name::to_string).collect::<Vec<_>>();
     minijinja::context! {
@@ -136,7 +136,7 @@ fn context(default: &Notice, payload: &Value, facts: &Facts<'_>) -> TemplateValu
 }
 
 /// Returns the text of a message without a template.
-fn standard(payload: &Value, facts: &Facts<'_>, language: Language, markup: Markup) -> Notice {
+fn standard(payload: &Value, facts: &ChatFacts<'_>, language: Language, markup: Markup) -> ChatText {
     let event_type = facts.message.event_type.as_str();
     let empty = Map::new();
     let outer = payload.as_object();
@@ -153,14 +153,14 @@ fn standard(payload: &Value, facts: &Facts<'_>, language: Language, markup: Mark
     let fields = content.iter().filter(|(name, value)| !value.is_null() && !shown.contains(&Some(name.as_str())));
     let fields = fields
         .take(CHAT_FIELDS_MAX)
-        .map(|(name, value)| NoticeField { name: one_line(name), value: escape(markup, &plain(value)) });
+        .map(|(name, value)| ChatTextField { name: one_line(name), value: escape(markup, &plain(value)) });
     let description = match (description, outer) {
         (Some((_, text)), _) => text.to_owned(),
         (None, Some(_)) => String::new(),
         (None, None) => plain(payload),
     };
     let title = title.map(|(_, text)| one_line(text)).unwrap_or_else(|| title_of(event_type, level, language));
-    Notice {
+    ChatText {
         level,
         title: cut(&title, NESTED_CHARS_MAX),
         description: escape(markup, description.trim()),

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use url::Url;
 
 use crate::escape::{Markup, cut, cut_bytes, escape};
-use crate::notice::{Notice, NoticeField};
+use crate::notice::{ChatText, ChatTextField};
 
 /// Returns the body for a platform.
-pub(crate) fn payload(kind: ChatKind, url: &Url, notice: &Notice) -> Value {
+pub(crate) fn payload(kind: ChatKind, url: &Url, notice: &ChatText) -> Value {
     match kind {
         ChatKind::Slack => slack(notice),
         ChatKind::Discord => discord(notice),
@@ -26,7 +26,7 @@ pub(crate) fn payload(kind: ChatKind, url: &Url, notice: &Notice) -> Value {
 }
 
 /// A text is at most 3000 characters, a field 2000. Mentions are only read in the top text.
-fn slack(notice: &Notice) -> Value {
+fn slack(notice: &ChatText) -> Value {
     let mention = |id: &String| match id.as_str() {
         MENTION_ALL => "<!channel>".to_owned(),
         "here" => "<!here>".to_owned(),
@@ -41,7 +41,7 @@ fn slack(notice: &Notice) -> Value {
         blocks.push(json!({ "type": "section", "text": mrkdwn(cut(&notice.description, 3000)) }));
     }
     if !notice.fields.is_empty() {
-        let field = |field: &NoticeField| {
+        let field = |field: &ChatTextField| {
             let name = cut(&escape(Markup::Mrkdwn, &field.name), 200).replace('*', "∗");
             mrkdwn(format!("*{name}*\n{}", cut(&field.value, 1700)))
         };
@@ -60,7 +60,7 @@ fn slack(notice: &Notice) -> Value {
 }
 
 /// An embed has at most 6000 characters in all its texts. Embeds mention nobody.
-fn discord(notice: &Notice) -> Value {
+fn discord(notice: &ChatText) -> Value {
     let (mut users, mut roles, mut everyone, mut content) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for mention in &notice.mentions {
         match mention.strip_prefix("role:") {
@@ -78,7 +78,7 @@ fn discord(notice: &Notice) -> Value {
             }
         }
     }
-    let field = |field: &NoticeField| {
+    let field = |field: &ChatTextField| {
         let name = cut(&escape(Markup::Markdown, &field.name), 100);
         json!({ "name": or_dash(name), "value": or_dash(cut(&field.value, 250)), "inline": true })
     };
@@ -101,7 +101,7 @@ fn discord(notice: &Notice) -> Value {
 }
 
 /// A message has at most 28 kB.
-fn teams_workflow(notice: &Notice) -> Value {
+fn teams_workflow(notice: &ChatText) -> Value {
     let style = match notice.level {
         ChatLevel::Info => "accent",
         ChatLevel::Success => "good",
@@ -145,7 +145,7 @@ fn teams_workflow(notice: &Notice) -> Value {
     json!({ "type": "message", "attachments": [attachment] })
 }
 
-fn teams_connector(notice: &Notice) -> Value {
+fn teams_connector(notice: &ChatText) -> Value {
     let title = cut(&escape(Markup::Markdown, &headline(notice)), 300);
     let mut card = json!({
         "@type": "MessageCard",
@@ -163,8 +163,8 @@ fn teams_connector(notice: &Notice) -> Value {
     card
 }
 
-fn facts(notice: &Notice, name: &str) -> Vec<Value> {
-    let fact = |field: &NoticeField| {
+fn facts(notice: &ChatText, name: &str) -> Vec<Value> {
+    let fact = |field: &ChatTextField| {
         let label = cut(&escape(Markup::Markdown, &field.name), 100);
         json!({ name: label, "value": cut(&field.value, 300) })
     };
@@ -172,7 +172,7 @@ fn facts(notice: &Notice, name: &str) -> Vec<Value> {
 }
 
 /// A message has at most 32 kB. Only the top text mentions people.
-fn google_chat(notice: &Notice) -> Value {
+fn google_chat(notice: &ChatText) -> Value {
     let mut widgets = Vec::new();
     if !notice.description.is_empty() {
         widgets.push(json!({ "textParagraph": { "text": cut(&notice.description, 3000) } }));
@@ -199,7 +199,7 @@ fn google_chat(notice: &Notice) -> Value {
 }
 
 /// A request has at most 20 kB.
-fn feishu(notice: &Notice) -> Value {
+fn feishu(notice: &ChatText) -> Value {
     let template = match notice.level {
         ChatLevel::Info => "blue",
         ChatLevel::Success => "green",
@@ -211,7 +211,7 @@ fn feishu(notice: &Notice) -> Value {
         elements.push(json!({ "tag": "markdown", "content": cut(&notice.description, 2500) }));
     }
     if !notice.fields.is_empty() {
-        let field = |field: &NoticeField| {
+        let field = |field: &ChatTextField| {
             let label = cut(&escape(Markup::Entities, &field.name), 80);
             let content = format!("**{label}**\n{}", cut(&field.value, 200));
             json!({ "is_short": true, "text": { "tag": "lark_md", "content": content } })
@@ -234,7 +234,7 @@ fn feishu(notice: &Notice) -> Value {
 }
 
 /// A message has at most 20 kB. Mentions need both the text and the list.
-fn dingtalk(notice: &Notice) -> Value {
+fn dingtalk(notice: &ChatText) -> Value {
     let is_mobile = |id: &&String| id.bytes().all(|byte| byte.is_ascii_digit());
     let people = notice.mentions.iter().filter(|id| *id != MENTION_ALL);
     let (mobiles, users): (Vec<&String>, Vec<&String>) = people.clone().partition(is_mobile);
@@ -253,14 +253,14 @@ fn dingtalk(notice: &Notice) -> Value {
 }
 
 /// A text has at most 4096 bytes.
-fn wecom(notice: &Notice) -> Value {
+fn wecom(notice: &ChatText) -> Value {
     let mentions: Vec<String> = notice.mentions.iter().map(|id| format!("<@{id}>")).collect();
     let content = document(notice, Markup::Lookalikes, "### ", "\n", &mentions.join(" "), 4096);
     json!({ "msgtype": "markdown", "markdown": { "content": content } })
 }
 
 /// Writes all parts as one Markdown text. The description gets the bytes that the other parts leave.
-fn document(notice: &Notice, markup: Markup, heading: &str, gap: &str, mentions: &str, max: usize) -> String {
+fn document(notice: &ChatText, markup: Markup, heading: &str, gap: &str, mentions: &str, max: usize) -> String {
     let title = format!("{heading}{}", cut_bytes(&escape(markup, &headline(notice)), 400));
     let link = notice.link.as_ref().filter(|link| link.len() <= 600);
     let link = link.map(|link| format!("[{}]({link})", open(notice.language)));
@@ -284,7 +284,7 @@ fn document(notice: &Notice, markup: Markup, heading: &str, gap: &str, mentions:
     std::iter::once(title).chain(description).chain(fields).chain(tail).collect::<Vec<_>>().join(gap)
 }
 
-fn headline(notice: &Notice) -> String {
+fn headline(notice: &ChatText) -> String {
     let emoji = match notice.level {
         ChatLevel::Info => "ℹ️",
         ChatLevel::Success => "✅",

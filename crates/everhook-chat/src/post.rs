@@ -5,7 +5,7 @@ use everhook_core::chat::{Chat, ChatKind, ChatSecret};
 use everhook_core::time::Timestamp;
 use url::Url;
 
-use crate::notice::{Facts, Notice, Rendered, notice};
+use crate::notice::{ChatFacts, ChatText, Rendered, notice};
 use crate::payload::payload;
 use crate::signature;
 
@@ -19,13 +19,13 @@ pub struct Post {
 }
 
 /// Builds the request for a message. `url` is the secret URL of the endpoint.
-pub fn post(chat: &Chat, url: &str, facts: &Facts<'_>, now: Timestamp) -> Post {
+pub fn post(chat: &Chat, url: &str, facts: &ChatFacts<'_>, now: Timestamp) -> Post {
     let Rendered { notice, failure } = notice(chat, facts);
     Post { failure, ..of_notice(chat, url, &notice, now) }
 }
 
 /// Builds the request for a text that exists.
-pub fn of_notice(chat: &Chat, url: &str, notice: &Notice, now: Timestamp) -> Post {
+pub fn of_notice(chat: &Chat, url: &str, notice: &ChatText, now: Timestamp) -> Post {
     let Ok(parsed) = Url::parse(url) else {
         return Post { url: url.to_owned(), body: Bytes::new(), failure: None };
     };

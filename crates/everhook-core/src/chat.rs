@@ -283,14 +283,14 @@ impl ChatKind {
         }
     }
 
-    /// The rate that the platform documents, if it documents one.
-    pub const fn rate(self) -> Option<RateLimit> {
+    /// The default rate of an endpoint, which the platform documents.
+    pub const fn rate(self) -> RateLimit {
         match self {
-            ChatKind::Slack | ChatKind::GoogleChat => Some(RateLimit { count: 1, seconds: 1 }),
-            ChatKind::Discord => Some(RateLimit { count: 5, seconds: 2 }),
-            ChatKind::Teams => Some(RateLimit { count: 4, seconds: 1 }),
-            ChatKind::Feishu | ChatKind::Lark => Some(RateLimit { count: 5, seconds: 1 }),
-            ChatKind::DingTalk | ChatKind::WeCom => Some(RateLimit { count: 20, seconds: 60 }),
+            ChatKind::Slack | ChatKind::GoogleChat => RateLimit { count: 1, seconds: 1 },
+            ChatKind::Discord => RateLimit { count: 5, seconds: 2 },
+            ChatKind::Teams => RateLimit { count: 4, seconds: 1 },
+            ChatKind::Feishu | ChatKind::Lark => RateLimit { count: 5, seconds: 1 },
+            ChatKind::DingTalk | ChatKind::WeCom => RateLimit { count: 20, seconds: 60 },
         }
     }
 

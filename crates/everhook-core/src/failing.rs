@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use crate::endpoint::{Endpoint, EndpointState};
 use crate::id::{EndpointId, EnvironmentId};
+use crate::limits::RETRY_DELAY_MAX;
 use crate::outcome::Class;
 use crate::time::Timestamp;
 
@@ -122,9 +123,18 @@ pub struct Memory(HashMap<(EnvironmentId, EndpointId), Seen>);
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     first: Timestamp,
-    /// The revision of the endpoint. A changed endpoint starts anew: it may have another URL, or was enabled.
-    revision: i64,
+    last: Timestamp,
+    is_marked: bool,
     asked_at: Option<Timestamp>,
+}
+
+impl Seen {
+    /// Whether the failures go on. A mark that is gone was removed by a success elsewhere, or with another URL. After a
+    /// longer time than any retry waits, the endpoint was paused or idle.
+    fn goes_on(&self, endpoint: &Endpoint, at: Timestamp) -> bool {
+        let is_unmarked = self.is_marked && endpoint.failing.is_none();
+        !is_unmarked && at.since(self.last) <= RETRY_DELAY_MAX
+    }
 }
 
 impl Memory {
@@ -143,11 +153,12 @@ impl Memory {
         if self.0.len() >= MEMORY_MAX {
             self.0.clear();
         }
-        let fresh = Seen { first: at, revision: endpoint.revision, asked_at: None };
+        let fresh = Seen { first: at, last: at, is_marked: false, asked_at: None };
         let seen = self.0.entry((environment, endpoint.id)).or_insert(fresh);
-        if seen.revision != endpoint.revision {
+        if !seen.goes_on(endpoint, at) {
             *seen = fresh;
         }
+        (seen.last, seen.is_marked) = (at, endpoint.failing.is_some());
         let failure = Failure { first: seen.first, at, disable_after };
         failure.step(endpoint.failing)?;
         if seen.asked_at.is_some_and(|asked_at| at.since(asked_at) < ASK_AGAIN) {
@@ -229,11 +240,19 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_endpoint_starts_anew() {
-        let (mut memory, old) = (Memory::default(), endpoint());
-        assert_eq!(memory.failed(EnvironmentId(1), &old, after(0), DAY), None);
-        let new = Endpoint { revision: old.revision + 1, ..old };
-        assert_eq!(memory.failed(EnvironmentId(1), &new, after(20), DAY), None);
+    fn an_endpoint_that_lost_its_mark_or_was_idle_starts_anew() {
+        let (mut memory, plain) = (Memory::default(), endpoint());
+        let failed = |memory: &mut Memory, endpoint: &Endpoint, hour| {
+            memory.failed(EnvironmentId(1), endpoint, after(hour), DAY).map(|failure| failure.first)
+        };
+        assert_eq!(failed(&mut memory, &plain, 0), None);
+        let mark = Failing { since: after(0), warned_at: None, disabled_at: None };
+        assert_eq!(failed(&mut memory, &Endpoint { failing: Some(mark), ..plain.clone() }, 1), None);
+        assert_eq!(failed(&mut memory, &plain, 11), None, "a user has mended it");
+        assert_eq!(failed(&mut memory, &plain, 13), Some(after(11)));
+        assert_eq!(failed(&mut memory, &plain, 40), None, "longer than a retry waits");
+        // A change of its headers, for example, is no success.
+        assert_eq!(failed(&mut memory, &Endpoint { revision: 9, ..plain }, 43), Some(after(40)));
     }
 
     #[test]

@@ -18,6 +18,7 @@ use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::Created;
 use everhook_store::error::StoreError;
+use everhook_store::query;
 use everhook_store::retention::{Prunable, Prune};
 use everhook_store::schedule::{ScheduleRecord, Starts};
 use everhook_store::store::{Resources, Store};
@@ -49,6 +50,8 @@ const JITTER: Duration = Duration::from_secs(1800);
 const TIMEOUT: Duration = Duration::from_secs(6 * 3600);
 /// The pause before another attempt to create the schedules after a store error.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
+/// Younger messages stay, whatever the size of the store.
+const YOUNGEST: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// The time to keep each kind of row.
@@ -67,6 +70,8 @@ pub struct Ages {
     pub runs: Duration,
     /// Closed sessions.
     pub sessions: Duration,
+    /// Bytes of messages and attempts. Beyond them the oldest messages go earlier.
+    pub bytes_max: Option<u64>,
 }
 
 impl Default for Ages {
@@ -79,6 +84,7 @@ impl Default for Ages {
             batches: 90 * DAY,
             runs: 90 * DAY,
             sessions: DAY,
+            bytes_max: None,
         }
     }
 }
@@ -136,9 +142,35 @@ impl Pruner {
         Pruner { store: Arc::clone(store), clock: Arc::clone(clock), ages }
     }
 
-    /// Removes expired rows, one small transaction at a time. Returns the number of removed rows.
+    /// Removes expired rows, and messages for which there is no room. Returns the number of removed rows.
     async fn prune(&self, what: Prunable, is_over: impl Fn() -> bool) -> Result<usize, StoreError> {
-        let before = self.clock.now().minus(self.ages.of(what));
+        let mut removed = self.prune_before(what, self.clock.now().minus(self.ages.of(what)), &is_over).await?;
+        let Some(bytes_max) = self.ages.bytes_max.filter(|_| what == Prunable::Messages) else { return Ok(removed) };
+        while !is_over()
+            && let Some(cut) = self.store.read(query::FindSizeCut { bytes_max }).await?
+        {
+            let before = cut.min(self.clock.now().minus(YOUNGEST));
+            let gone = self.prune_before(what, before, &is_over).await?;
+            removed += gone;
+            if gone == 0 {
+                warn!(
+                    "the store is larger than `keep_bytes_max`, but its messages are younger than an hour or not yet \
+                     delivered: raise it, or redrive or dismiss dead deliveries"
+                );
+                break;
+            }
+            info!("pruned messages before {before}, because the store is larger than `keep_bytes_max`");
+        }
+        Ok(removed)
+    }
+
+    /// Removes rows that are older than `before`, one small transaction at a time.
+    async fn prune_before(
+        &self,
+        what: Prunable,
+        before: Timestamp,
+        is_over: &impl Fn() -> bool,
+    ) -> Result<usize, StoreError> {
         let began = self.clock.elapsed();
         let mut removed = 0;
         while !is_over() {

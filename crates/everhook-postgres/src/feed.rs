@@ -66,8 +66,8 @@ statement! {
     pub(crate) NextReady<'a> = "next_ready" { wanted: FeedNames<'a>, full: Vec<LaneId>, after: Timestamp }
         -> Vec<(usize, i64)>;
     NextDeliveryLane<'a> = "next_delivery_lane" {
-        full: Vec<LaneId>, full_groups: Vec<&'a [u8]>, paused: Vec<EnvironmentId>, after_at: Timestamp, after_environment: EnvironmentId,
-        after_lane: LaneId, scanned: usize, limit: usize,
+        full: Vec<LaneId>, full_groups: Vec<&'a [u8]>, paused: Vec<EnvironmentId>, after_at: Timestamp,
+        after_environment: EnvironmentId, after_lane: LaneId, scanned: usize, limit: usize,
     } -> Vec<DeliveryLane>;
     // Returns the number of a range, and its leased tasks.
     CountLeased<'a> = "count_leased" { wanted: GateRanges<'a> } -> Vec<(usize, usize)>;

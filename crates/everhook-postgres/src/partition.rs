@@ -38,6 +38,18 @@ impl Week {
         Week(u32::from_be_bytes([a, b, c, d]) / WEEK_SECS)
     }
 
+    /// Reads the week at the end of a partition's name.
+    pub(crate) fn of_partition(name: &str) -> Option<Week> {
+        name.rsplit_once("_w").and_then(|(_, week)| week.parse().ok()).map(Week)
+    }
+
+    /// The first time after this week.
+    pub(crate) fn end(self) -> Timestamp {
+        let mut edge = [0; ID_BYTES];
+        edge[..4].copy_from_slice(&(self.0 + 1).saturating_mul(WEEK_SECS).to_be_bytes());
+        Id::from_bytes(edge).timestamp()
+    }
+
     /// Returns this week and the weeks that are created ahead.
     pub(crate) fn current(now: Timestamp) -> Vec<Week> {
         let Week(first) = Week::of(&Id::floor(now));

@@ -112,6 +112,7 @@ impl PostgresStore {
             FindWorker(q) => self.find_worker_once(q.scope.environment, q.id).await?,
             Workers(q) => self.list_workers_once(q.scope.environment).await?,
             CountBacklog(_) => self.backlog_once().await?,
+            FindSizeCut(q) => self.find_size_cut_once(q.bytes_max).await?,
             CountOpen(q) => self.count_open_once(q.scope.environment).await?,
             Traffic(q) => self.list_traffic_once(q.scope.environment, q.span, q.since).await?,
         ))

@@ -57,6 +57,7 @@ statement! {
         "prune_job_output",
         "delete from everhook.job_output where job >= :low and job < :high"
     ) { low: &'a [u8], high: &'a [u8] };
+    FindSize = "find_size" {} -> Vec<(String, i64)>;
     FindJobAttemptSince<'a> = (
         "find_job_attempt_since",
         "select 1 from everhook.attempt \
@@ -178,6 +179,25 @@ impl PostgresStore {
     }
 
     /// Drops a week, unless a recent attempt failed: each attempt blocks traffic for a moment.
+    /// The end of the newest week that no longer fits. The current week always stays.
+    pub(crate) async fn find_size_cut_once(&self, bytes_max: u64) -> Result<Option<Timestamp>, Fault> {
+        let mut weeks: BTreeMap<Week, u64> = BTreeMap::new();
+        for (name, bytes) in self.database.read(FindSize {}).await? {
+            if let Some(week) = Week::of_partition(&name) {
+                *weeks.entry(week).or_default() += bytes.unsigned_abs();
+            }
+        }
+        let current = Week::of(&Id::floor(self.read_clock().await?));
+        let mut sum = 0;
+        for (week, bytes) in weeks.into_iter().rev() {
+            sum += bytes;
+            if sum > bytes_max && week < current {
+                return Ok(Some(week.end()));
+            }
+        }
+        Ok(None)
+    }
+
     async fn may_drop_week(&self, what: Prunable, before: Timestamp) -> Result<bool, Fault> {
         let until = *self.drop_pause.0.lock().expect("nothing panics while it holds this lock");
         // The retention limit advances with time, so that it can serve as the clock of the pause.

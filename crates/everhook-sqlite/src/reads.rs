@@ -13,8 +13,8 @@ use crate::history::{self, attempt, delivery};
 use crate::job::query as job;
 use crate::queue::{self, stats};
 use crate::{
-    append, background, backlog, batch, deliveries, directory, egress, environment, failure, once, resource, schedule,
-    session, token, traffic, worker,
+    append, background, backlog, batch, deliveries, directory, egress, environment, failure, once, resource, retention,
+    schedule, session, token, traffic, worker,
 };
 
 /// Answers a query. The caller applies the deadline and the share.
@@ -86,6 +86,7 @@ pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<
         FindWorker(q) => worker::find(conn, q.scope.environment, q.id)?,
         Workers(q) => worker::list(conn, q.scope.environment)?,
         CountBacklog(_) => backlog::count(conn, now)?,
+        FindSizeCut(q) => retention::find_size_cut(conn, q.bytes_max, now)?,
         CountOpen(q) => backlog::count_open(conn, q.scope.environment, now)?,
         Traffic(q) => traffic::list(conn, q.scope.environment, q.span, q.since)?,
     ))

@@ -4,8 +4,9 @@
 //! can still be pruned. The scan over rows that stay therefore never blocks the writer.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
-use everhook_core::id::{EnvironmentId, Id, LaneId};
+use everhook_core::id::{EnvironmentId, Id, LaneId, MessageId};
 use everhook_core::job;
 use everhook_core::name::Name;
 use everhook_core::time::Timestamp;
@@ -13,6 +14,7 @@ use everhook_core::traffic::Span;
 use everhook_store::error::StoreError;
 use everhook_store::retention::Prunable;
 use everhook_store::schedule::RUNS_KEPT;
+use everhook_store::statement;
 use everhook_store::store::Op;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params, params_from_iter};
@@ -20,12 +22,19 @@ use rusqlite::{Connection, Row, params, params_from_iter};
 use crate::SqliteStore;
 use crate::error::Fault;
 use crate::rows::Reader;
-use crate::sql::limit;
+use crate::sql::{limit, run};
 use crate::token;
 use crate::writer::{Tx, WriteAsk, WriteClass};
 
 /// The number of young rows in sequence after which no old row is expected: tables are read in the order of writing.
 const YOUNG_MAX: usize = 1000;
+
+/// The shortest slice of time that is pruned because of the size of the store.
+const SIZE_SLICE_MIN: Duration = Duration::from_secs(60);
+/// Free pages that stay in the file, beside a share of all pages.
+const FREE_PAGES_MIN: i64 = 256;
+/// Returns at most this number of pages in one transaction.
+const RETURN_PAGES: &str = "pragma incremental_vacuum(512)";
 
 /// The statements that prune one kind of rows.
 struct Rule {
@@ -164,6 +173,30 @@ impl Verdict {
     }
 }
 
+statement! {
+    FindSize = "find_size" {} -> Option<(i64, Option<MessageId>)>;
+}
+
+/// One slice of the time between the oldest message and now, as long as the store is too large. Deleted rows free their
+/// pages at once, so that a few slices suffice.
+pub(crate) fn find_size_cut(conn: &Connection, bytes_max: u64, now: Timestamp) -> Result<Option<Timestamp>, Fault> {
+    let (bytes, oldest) = run(conn, FindSize {})?.unwrap_or_default();
+    let oldest = oldest.filter(|_| bytes.unsigned_abs() > bytes_max).map(|oldest| oldest.0.timestamp());
+    Ok(oldest.map(|oldest| oldest.plus((now.since(oldest) / 8).max(SIZE_SLICE_MIN))))
+}
+
+/// Returns free pages to the file system, a few at a time. Some stay for the next rows.
+fn return_pages(tx: &Tx<'_>) -> Result<(), Fault> {
+    let count = |pragma: &str| tx.conn.query_row(pragma, [], |row| row.get::<_, i64>(0));
+    let (pages, free) = (count("pragma page_count")?, count("pragma freelist_count")?);
+    if free > FREE_PAGES_MIN + pages / 16 {
+        let mut vacuum = tx.conn.prepare_cached(RETURN_PAGES)?;
+        let mut rows = vacuum.query([])?;
+        while rows.next()?.is_some() {}
+    }
+    Ok(())
+}
+
 impl SqliteStore {
     pub(crate) async fn prune_rows(
         &self,
@@ -179,7 +212,12 @@ impl SqliteStore {
         };
         let (rule, chosen) = self.read(Op::Prune, choose).await?;
         let ask = WriteAsk { op: Op::Prune, class: WriteClass::Maintenance, rows: chosen.len() };
-        let removed = self.write(ask, move |tx| rule.remove(tx, &chosen)).await?;
+        let remove = move |tx: &Tx<'_>| {
+            let removed = rule.remove(tx, &chosen)?;
+            return_pages(tx)?;
+            Ok(removed)
+        };
+        let removed = self.write(ask, remove).await?;
         match what {
             Prunable::Sessions => Ok(removed + self.prune_lanes(limit).await?),
             Prunable::Tokens => {

@@ -197,6 +197,7 @@ const KEYS: &[(&str, Kind)] = &[
     ("keep_batches_days", Kind::Number),
     ("keep_runs_days", Kind::Number),
     ("keep_sessions_days", Kind::Number),
+    ("keep_bytes_max", Kind::Text),
     ("egress_allow", Kind::Texts),
     ("egress_deny", Kind::Texts),
     ("egress_hosts", Kind::Texts),

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::app;
 use crate::confirm::Consent;
+use crate::endpoint::chat::{ChatCommand, add_json};
 use crate::exit::usage;
 use crate::fields::Fields;
 use crate::output::{Answer, Part};
@@ -16,6 +17,8 @@ use crate::remote::{MORE, Remote, named};
 use crate::table::{cell, cells, pairs, time};
 use crate::task;
 use crate::when;
+
+mod chat;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum EndpointCommand {
@@ -31,7 +34,8 @@ pub(crate) enum EndpointCommand {
     #[command(after_help = "Examples:
   everhook endpoint create acme https://acme.example.com/hooks
   everhook endpoint create acme https://acme.example.com/hooks --event-type invoice.paid --event-type invoice.voided
-  everhook endpoint create acme https://acme.example.com/hooks --header 'Authorization: Bearer abc' --disabled")]
+  everhook endpoint create acme https://acme.example.com/hooks --header 'Authorization: Bearer abc' --disabled
+  everhook endpoint create acme https://hooks.slack.com/services/… --kind slack --uid ops-room")]
     Create {
         /// Id or uid of the application.
         application: String,
@@ -98,6 +102,9 @@ pub(crate) enum EndpointCommand {
     /// Show or set the headers that an endpoint gets with every request.
     #[command(subcommand)]
     Headers(HeadersCommand),
+    /// Preview or try the text of a chat endpoint.
+    #[command(subcommand)]
+    Chat(ChatCommand),
 }
 
 #[derive(Debug, Subcommand)]
@@ -188,6 +195,12 @@ pub(crate) struct EndpointFields {
     /// Metadata that Everhook stores and never interprets; repeatable. Replaces earlier metadata.
     #[arg(long = "metadata", value_name = "KEY=VALUE")]
     metadata: Vec<String>,
+    /// Kind: http, slack, discord, teams, google-chat, feishu, lark, dingtalk or wecom.
+    #[arg(long, value_name = "KIND")]
+    kind: Option<String>,
+    /// Text of a chat endpoint, such as '{"language": "zh", "template": {"title": "{{ payload.name }}"}}'.
+    #[arg(long, value_name = "JSON")]
+    chat: Option<String>,
 }
 
 impl EndpointFields {
@@ -197,6 +210,8 @@ impl EndpointFields {
         body.add_list_or_none("filterTypes", self.event_types);
         body.add_list_or_none("channels", self.channels);
         body.add_number_or_none("throttleRate", self.throttle_rate)?;
+        body.add_text("kind", self.kind);
+        add_json(body, "chat", self.chat)?;
         body.add_pairs("metadata", &self.metadata)
     }
 }
@@ -236,6 +251,7 @@ impl EndpointCommand {
             EndpointCommand::ReplayMissing { at, window } => window.start(remote, &at, "replay-missing").await,
             EndpointCommand::Secret(command) => command.ask(remote).await,
             EndpointCommand::Headers(command) => command.ask(remote).await,
+            EndpointCommand::Chat(command) => command.ask(remote).await,
         }
     }
 }
@@ -322,6 +338,7 @@ fn facts(endpoint: &Value) -> Vec<(&'static str, String)> {
         ("id", cell(endpoint, "id")),
         ("uid", cell(endpoint, "uid")),
         ("url", cell(endpoint, "url")),
+        ("kind", cell(endpoint, "kind")),
         ("state", state(endpoint)),
         ("description", cell(endpoint, "description")),
         ("event types", cell(endpoint, "filterTypes")),

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use everhook_chat::notice::Facts;
+use everhook_chat::notice::ChatFacts;
 use everhook_chat::post::post;
 use everhook_chat::reply::judge;
 use everhook_core::delivery::ENDPOINT_DELETED;
@@ -326,14 +326,15 @@ impl Deliverer {
     ) -> Result<Outgoing, SendFailure> {
         let patience = policy.and_then(|policy| policy.timeout);
         if let Some(chat) = &endpoint.chat {
-            let facts = Facts { message, payload: &body, public_url: self.node.config.public_url.as_deref() };
+            let facts = ChatFacts { message, payload: &body, public_url: self.node.config.public_url.as_deref() };
             // Platforms compare the timestamp of a signature with their own clocks.
             let now = self.node.clock.now().minus(self.node.store.ahead());
             let post = post(chat, &endpoint.url, &facts, now);
             let mut headers = own_headers(endpoint)?;
             outbound::introduce(&self.node, &mut headers);
             let failed = |failure| format!("the template failed, and the default text was sent ({failure})");
-            let request = Request { url: post.url, headers, body: post.body, patience, auth: None };
+            let auth = endpoint.auth.clone();
+            let request = Request { url: post.url, headers, body: post.body, patience, auth };
             return Ok(Outgoing { request, note: post.failure.map(failed) });
         }
         let legacy = policy.and_then(|policy| policy.legacy_signature.as_ref());

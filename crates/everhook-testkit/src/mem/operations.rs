@@ -21,7 +21,7 @@ use everhook_core::time::Timestamp;
 use everhook_core::token::{TokenEnd, TokenKeyChange};
 use everhook_core::traffic::TrafficRow;
 
-use crate::mem::{MemStore, append, backlog, job, lease, poll, request, sessions, settle};
+use crate::mem::{MemStore, append, backlog, job, lease, poll, request, retention, sessions, settle};
 use everhook_store::answers;
 use everhook_store::background::{Advance, Advanced};
 use everhook_store::batch::{BatchRecord, NewBatch, Resolve, Resolved};
@@ -355,6 +355,10 @@ impl Store for MemStore {
             CountBacklog(_) => {
                 let (tables, now) = self.lock();
                 backlog::count(&tables, now)
+            },
+            FindSizeCut(q) => {
+                let (tables, now) = self.lock();
+                retention::find_size_cut(&tables, q.bytes_max, now)
             },
             CountOpen(q) => {
                 let (tables, now) = self.lock();

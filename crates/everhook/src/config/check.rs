@@ -242,6 +242,24 @@ impl Settings {
         })
     }
 
+    /// A number of bytes such as "50GB"; none if it is empty.
+    fn bytes(&self, key: &str) -> anyhow::Result<Option<u64>> {
+        let Some(text) = self.text(key).map(str::trim).filter(|text| !text.is_empty()) else { return Ok(None) };
+        let digits = text.trim_end_matches(|char: char| char.is_ascii_alphabetic() || char == ' ');
+        let unit = match text[digits.len()..].trim().to_ascii_uppercase().as_str() {
+            "" | "B" => Some(1),
+            "MB" => Some(1_000_000),
+            "GB" => Some(1_000_000_000),
+            "TB" => Some(1_000_000_000_000),
+            _ => None,
+        };
+        let bytes = digits.parse::<u64>().ok().zip(unit).and_then(|(count, unit)| count.checked_mul(unit));
+        match bytes.filter(|bytes| *bytes > 0) {
+            Some(bytes) => Ok(Some(bytes)),
+            None => bail!("invalid `{key}` {text:?} ({}): use a size such as 50GB, or nothing", self.source(key)),
+        }
+    }
+
     fn retention(&self) -> anyhow::Result<Ages> {
         let days = |key: &str| anyhow::Ok(Duration::from_secs(self.number(key, 1..=36_500)? as u64 * 24 * 3600));
         Ok(Ages {
@@ -252,6 +270,7 @@ impl Settings {
             batches: days("keep_batches_days")?,
             runs: days("keep_runs_days")?,
             sessions: days("keep_sessions_days")?,
+            bytes_max: self.bytes("keep_bytes_max")?,
         })
     }
 

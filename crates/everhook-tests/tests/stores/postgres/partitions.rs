@@ -7,6 +7,7 @@ use everhook_core::time::Timestamp;
 use everhook_store::catalog::Locator;
 use everhook_store::lease::Settled;
 use everhook_store::query;
+use everhook_store::retention::{Prunable, Prune};
 use everhook_store::store::{Reads, Store};
 
 use crate::postgres::database::Database;
@@ -73,4 +74,25 @@ async fn nodes_may_make_partitions_at_once() {
     let (one, other) = (database.store().await, database.store().await);
     let (first, second) = tokio::join!(one.ensure_partitions(), other.ensure_partitions());
     first.and(second).unwrap();
+}
+
+#[tokio::test]
+async fn a_store_beyond_its_size_loses_whole_weeks_and_keeps_the_current_one() {
+    let database = Database::migrated().await;
+    let stage = Stage::new(database.store().await).await;
+    let old = Id::floor(Timestamp::from_millis(1_500_000_000_000));
+    let (kept, id) = (stage.message(Vec::new()), stage.message_with_id(old, Vec::new()));
+    for task in stage.append_fast(vec![kept, id]).await.unwrap() {
+        stage.store.settle([stage.settlement(&task, NextRow::Gone)].into()).await.unwrap();
+    }
+    let client = database.client().await;
+    let weeks = async || {
+        let count = "select count(*) from pg_inherits where inhparent = 'everhook.message'::regclass";
+        client.query_one(count, &[]).await.unwrap().get::<_, i64>(0)
+    };
+    let cut = async |bytes_max| stage.store.read(query::FindSizeCut { bytes_max }).await.unwrap();
+    assert_eq!(cut(u64::MAX).await, None);
+    let (before, many) = (cut(0).await.expect("the old week does not fit"), weeks().await);
+    stage.store.prune(Prune { what: Prunable::Messages, before, limit: 200 }).await.unwrap();
+    assert_eq!((weeks().await, cut(0).await), (many - 1, None), "the space of the week is back; the others stay");
 }

@@ -3,18 +3,20 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use everhook_core::id::{EndpointId, OrgId, SessionId};
+use everhook_core::id::{EndpointId, MessageId, OrgId, SessionId};
 use everhook_core::lifecycle::NextRow;
 use everhook_core::limits::ENDPOINTS_MAX;
 use everhook_core::role::Role;
-use everhook_core::scope::Scope;
+use everhook_core::scope::{AppScope, Scope};
+use everhook_core::time::Timestamp;
 use everhook_sqlite::{OpenAs, SqliteMigrationReport, SqliteOpenError, SqliteStore, migrate};
-use everhook_store::catalog::Created;
+use everhook_store::catalog::{Created, Locator};
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
 use everhook_store::lease::{Append, NewSession, Reclaim, ReclaimAsk, Renewed, Settled};
 use everhook_store::query;
 use everhook_store::resource::NewEndpoint;
+use everhook_store::retention::{Prunable, Prune};
 use everhook_store::store::{Reads, Resources, Store};
 use everhook_store::worker::{REMOTE, Takes};
 use everhook_testkit::conformance::fixture::{HOUR, new_endpoint};
@@ -318,4 +320,36 @@ fn what_is_not_a_database_is_named() {
     std::fs::write(folder.path().join("everhook.db"), "not a database, but long enough to be taken for one").unwrap();
     let text = open(folder.path(), OpenAs::Server).err().unwrap().to_string();
     assert!(text.contains("everhook.db"), "{text}");
+}
+
+#[tokio::test]
+async fn a_store_beyond_its_size_loses_its_oldest_messages_and_shrinks() {
+    let folder = tempfile::tempdir().unwrap();
+    let stage = Stage::in_folder(folder.path()).await;
+    let mut ids = Vec::new();
+    for number in 0..100 {
+        let mut new = stage.message(Vec::new());
+        new.message.id = MessageId(stage.ids.next(Timestamp::from_millis(1_700_000_000_000 + number * 3_600_000)));
+        new.message.payload = Some(vec![b'x'; 50_000].into());
+        ids.push(new.message.id);
+        stage.append(None, vec![new]).await;
+    }
+    let pages = || raw(folder.path()).query_row("pragma page_count", [], |row| row.get::<_, i64>(0)).unwrap();
+    let (full, bytes_max) = (pages(), 3_000_000);
+    let cut = async || stage.store.read(query::FindSizeCut { bytes_max }).await.unwrap();
+    let mut pruned = 0;
+    while let Some(before) = cut().await {
+        let gone = stage.store.prune(Prune { what: Prunable::Messages, before, limit: 200 }).await.unwrap();
+        assert!(gone > 0, "it gets closer");
+        pruned += gone;
+    }
+    assert!((40..95).contains(&pruned), "{pruned}");
+    let scope = AppScope::of(stage.environment, stage.application);
+    let find = async |id| stage.store.read(query::FindMessage { scope, locator: Locator::Id(id) }).await.unwrap();
+    assert!(find(ids[0]).await.is_none() && find(ids[99]).await.is_some(), "the oldest go first");
+    // The file gives its space back a little at a time.
+    for _ in 0..20 {
+        stage.store.prune(Prune { what: Prunable::Keys, before: Timestamp::default(), limit: 200 }).await.unwrap();
+    }
+    assert!(pages() < full * 3 / 4, "{} of {full} pages", pages());
 }

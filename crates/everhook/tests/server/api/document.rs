@@ -33,6 +33,8 @@ fn the_document_lists_every_route() {
 /api/v1/app/{app_id} delete get patch put
 /api/v1/app/{app_id}/attempt/endpoint/{endpoint_id} get
 /api/v1/app/{app_id}/attempt/msg/{msg_id} get
+/api/v1/app/{app_id}/chat/preview post
+/api/v1/app/{app_id}/chat/test post
 /api/v1/app/{app_id}/delivery get
 /api/v1/app/{app_id}/destination post
 /api/v1/app/{app_id}/endpoint get post
@@ -123,6 +125,8 @@ fn the_document_lists_every_route() {
 /api/v1/job/{job_id}/progress post
 /api/v1/job/{job_id}/retry post
 /api/v1/job/{job_id}/snooze post
+/api/v1/key get post
+/api/v1/key/{key_id} delete get
 /api/v1/lookup/{id} get
 /api/v1/message get
 /api/v1/node get

@@ -10,7 +10,8 @@ use crate::api::world::{Call, World};
 /// A body that every route reads.
 const BODY: &str = r#"{"name": "x", "url": "https://example.com/", "eventType": "a", "payload": {}, "description": "d",
     "headers": {}, "since": "2026-01-01T00:00:00Z", "until": "2026-01-02T00:00:00Z", "after": "2026-01-01T00:00:00Z",
-    "messages": [{"eventType": "a", "payload": {}}], "type": "pollingEndpoint", "spec": {"webhooks": {"b": {}}}}"#;
+    "messages": [{"eventType": "a", "payload": {}}], "type": "pollingEndpoint", "scope": "read",
+    "spec": {"webhooks": {"b": {}}}}"#;
 
 /// An operation of the document.
 struct Operation {
@@ -36,6 +37,7 @@ impl Operation {
             "/dismiss",
             "/msg/batch",
             "/filter/test",
+            "/chat/",
             "/failure-group",
             "/environment/policy",
             "/portal-settings",
@@ -96,7 +98,7 @@ fn is_of_jobs(path: &str) -> bool {
 
 /// An application with one of everything.
 struct Everything {
-    slots: [(&'static str, String); 11],
+    slots: [(&'static str, String); 12],
 }
 
 impl Everything {
@@ -118,6 +120,7 @@ impl Everything {
             ("/operational-webhook/endpoint/{endpoint_id}", format!("/operational-webhook/endpoint/{operational}")),
             ("{app_id}", application),
             ("{integ_id}", integration),
+            ("{key_id}", world.post("/key", r#"{"name": "k", "scope": "read"}"#).await.created()),
             ("{endpoint_id}", endpoint),
             ("{msg_id}", message),
             ("{attempt_id}", attempt),
@@ -272,6 +275,8 @@ async fn every_route_works_on_what_is_the_callers() {
             || path.starts_with("/failure-group/")
             || path.starts_with("/lookup/")
             || path.ends_with("/resend")
+            // The tests of `chat` try a chat endpoint.
+            || path.contains("/chat/")
             || path == "/event-type" && method == Method::POST
             || is_of_jobs(&path)
         {

@@ -56,17 +56,17 @@ async fn a_key_expires_at_its_time() {
 #[tokio::test]
 async fn bad_keys_are_refused_with_the_field() {
     let world = World::new().await;
-    insta::assert_snapshot!(create(&world, &json!({ "name": "", "scope": "read" })).await, @"");
-    insta::assert_snapshot!(create(&world, &json!({ "name": "a", "scope": "root" })).await, @"");
-    insta::assert_snapshot!(create(&world, &json!({ "name": "a", "scope": "read", "rights": ["change-url"] })).await, @"");
-    insta::assert_snapshot!(create(&world, &json!({ "name": "a", "scope": "admin" })).await, @"");
-    insta::assert_snapshot!(create(&world, &json!({ "name": "a", "scope": "read", "applicationId": "none" })).await, @"");
+    insta::assert_snapshot!(create(&world, &json!({ "name": "", "scope": "read" })).await, @r#"422 {"detail":[{"loc":["body","name"],"msg":"must not be empty","type":"value_error"}]}"#);
+    insta::assert_snapshot!(create(&world, &json!({ "name": "a", "scope": "root" })).await, @r#"422 {"detail":[{"loc":["body","scope"],"msg":"must be admin, operate, write or read","type":"value_error"}]}"#);
+    insta::assert_snapshot!(create(&world, &json!({ "name": "a", "scope": "read", "rights": ["change-url"] })).await, @r#"422 {"detail":[{"loc":["body","rights"],"msg":"change-url needs the scope write, operate or admin","type":"value_error"}]}"#);
+    insta::assert_snapshot!(create(&world, &json!({ "name": "a", "scope": "admin" })).await, @r#"422 {"detail":[{"loc":["body","scope"],"msg":"must not grant more rights than the key of the request has","type":"value_error"}]}"#);
+    insta::assert_snapshot!(create(&world, &json!({ "name": "a", "scope": "read", "applicationId": "none" })).await, @r#"422 {"detail":[{"loc":["body","applicationId"],"msg":"must be the id or uid of an application","type":"value_error"}]}"#);
     let past = json!({ "name": "a", "scope": "read", "expiresAt": "2020-01-01T00:00:00Z" });
-    insta::assert_snapshot!(create(&world, &past).await, @"");
+    insta::assert_snapshot!(create(&world, &past).await, @r#"422 {"detail":[{"loc":["body","expiresAt"],"msg":"must be in the future","type":"value_error"}]}"#);
     let repeated =
         Call::new(Method::POST, "/key").header("idempotency-key", "k").body(r#"{"name": "a", "scope": "read"}"#);
-    insta::assert_snapshot!(world.call(repeated).await, @"");
-    insta::assert_snapshot!(world.get("/key/key_none").await, @"");
+    insta::assert_snapshot!(world.call(repeated).await, @r#"422 {"detail":[{"loc":["header","idempotency-key"],"msg":"is not supported here: a repeated answer would have to store the key","type":"value_error"}]}"#);
+    insta::assert_snapshot!(world.get("/key/key_none").await, @r#"404 {"code":"not_found","detail":"key key_none not found"}"#);
 }
 
 #[tokio::test]
@@ -92,7 +92,7 @@ async fn a_changed_url_needs_a_right_of_its_own() {
     let key = create(&world, &json!({ "name": "a", "scope": "write" })).await.text("/key");
     let patch = async |key: &str, body: &str| with(&world, key, Method::PATCH, "/app/acme/endpoint/e", body).await;
     assert_eq!(patch(&key, r#"{"description": "new"}"#).await.status, 200);
-    insta::assert_snapshot!(patch(&key, r#"{"url": "https://two.example.com/"}"#).await, @"");
+    insta::assert_snapshot!(patch(&key, r#"{"url": "https://two.example.com/"}"#).await, @r#"403 {"code":"insufficient access","detail":"The key lacks the right change-url: use a key that has it."}"#);
     let put = |url: &str| json!({ "url": url }).to_string();
     let path = "/app/acme/endpoint/e";
     assert_eq!(with(&world, &key, Method::PUT, path, &put("https://one.example.com/")).await.status, 200);
@@ -122,7 +122,7 @@ async fn a_key_of_one_application_uses_its_routes_only() {
         assert_eq!(with(&world, &key, Method::POST, &path, message).await.status, 404, "{path}");
     }
     assert_eq!(with(&world, &key, Method::PUT, "/app/none", r#"{"name": "new"}"#).await.status, 404);
-    insta::assert_snapshot!(with(&world, &key, Method::GET, "/app", "").await, @"");
+    insta::assert_snapshot!(with(&world, &key, Method::GET, "/app", "").await, @r#"403 {"code":"insufficient access","detail":"The key is restricted to one application: use a key of the environment."}"#);
     assert_eq!(with(&world, &key, Method::GET, "/delivery", "").await.status, 403);
     assert_eq!(with(&world, &key, Method::GET, "/app/acme/msg", "").await.status, 200);
 }
@@ -135,7 +135,7 @@ async fn after_many_failures_unknown_keys_are_refused_and_known_ones_work() {
     assert_eq!(bad("nonsense").await.status, 401);
     assert_eq!(bad("nonsense").await.status, 401);
     let refused = bad("nonsense").await;
-    insta::assert_snapshot!(refused, @"");
+    insta::assert_snapshot!(refused, @r#"429 {"code":"too_many_failures","detail":"Too many failed authentications from this address: try again later, with a valid key."}"#);
     assert!(
         refused.headers.get("retry-after").is_some_and(|wait| wait.to_str().unwrap().parse::<u64>().unwrap() <= 60)
     );

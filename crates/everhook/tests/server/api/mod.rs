@@ -6,6 +6,7 @@ mod auth;
 mod background_task;
 mod bad_input;
 mod batch;
+mod chat;
 mod dashboard;
 mod delivery;
 mod direct;

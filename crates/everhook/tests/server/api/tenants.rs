@@ -27,8 +27,8 @@ const CREATE: [(&str, &str); 2] = [("PUT", "/event-type/{event_type_name}"), ("P
 const OPERATIONAL_PATH: &str = "/operational-webhook/endpoint";
 const OPERATIONAL: &str = "operational_endpoint_id";
 
-/// Lists of sessions, which renew themselves, and what contains the time of the answer.
-const RESTLESS: [&str; 4] = ["/worker", "/node", "/health/ready", "/overview"];
+/// Lists of sessions, which renew themselves, what contains the time of the answer, and the last uses of keys.
+const RESTLESS: [&str; 5] = ["/worker", "/node", "/health/ready", "/overview", "/key"];
 
 /// An operation with a caller.
 struct Operation {
@@ -124,6 +124,7 @@ impl Tenant {
             ("job_id", post("/job".to_owned(), job).await.created()),
             ("queue", queue),
             ("integ_id", integration),
+            ("key_id", post("/key".to_owned(), json!({ "name": name, "scope": "read" })).await.created()),
             ("task_id", task),
             ("sink_id", polled),
             ("consumer_id", format!("{name}-consumer")),

@@ -7,6 +7,7 @@
 mod background;
 mod backup;
 mod beside;
+mod chat;
 mod checker;
 mod cli;
 mod client;

@@ -22,7 +22,7 @@ fn rate() -> Value {
 
 /// Waits until all of these messages but one wait for the rate limit, and returns the time of the next permit.
 fn wait_for_limit(application: &Application, endpoint: &Endpoint, messages: &[String]) -> String {
-    let path = application.path(&format!("/delivery?endpoint_id={}&limit=100", endpoint.id));
+    let path = application.path(&format!("/delivery?endpoint_id={}", endpoint.id));
     until("all but one wait for the rate limit", || {
         let deliveries = application.client.list(&path);
         let waits = |delivery: &&Value| delivery["reason"]["kind"] == "rateLimit";

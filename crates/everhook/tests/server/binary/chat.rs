@@ -1,0 +1,159 @@
+//! Chat endpoints against a fake of each platform: posted, failed, throttled, dead, redriven, gone.
+
+use std::sync::Arc;
+
+use everhook_core::chat::ChatKind;
+use everhook_testkit::chat_room;
+use everhook_testkit::receiver::Receiver;
+use serde_json::{Value, json};
+
+use crate::binary::client::{Application, Endpoint};
+use crate::binary::operator::Operator;
+use crate::binary::retry::redrive;
+use crate::binary::server::{Backend, Server, on_both_stores};
+
+on_both_stores! {
+    a_room_of_every_platform_gets_its_messages,
+    a_template_that_fails_is_said_in_the_attempt,
+    a_chat_endpoint_is_tried_before_it_is_saved,
+    operational_events_arrive_in_a_room,
+}
+
+const SETTINGS: [(&str, &str); 3] =
+    [("RETRY_SCHEDULE", "0.05"), ("CHAT_HOSTS", "127.0.0.1"), ("PUBLIC_URL", "https://hooks.example.com")];
+
+fn room(application: &Application, receiver: &Receiver, kind: ChatKind, path: &str) -> Endpoint {
+    let endpoint = json!({ "kind": kind, "url": receiver.url(path), "eventTypes": [format!("{kind}.failed")] });
+    let types = json!({ "name": format!("{kind}.failed"), "description": "" });
+    application.client.post("/event-type", &types);
+    application.endpoint_with(endpoint)
+}
+
+fn send(application: &Application, kind: ChatKind) -> String {
+    let payload = json!({ "title": "Pipeline failed", "stage": "build" });
+    let message = json!({ "eventType": format!("{kind}.failed"), "payload": payload });
+    let sent = application.client.post(&application.path("/msg"), &message).expect(202);
+    sent["id"].as_str().unwrap().to_owned()
+}
+
+fn a_room_of_every_platform_gets_its_messages(backend: Arc<Backend>) {
+    let (server, receiver) = (Server::start(&backend, &SETTINGS), Receiver::start());
+    let application = server.client().application("Acme");
+    for kind in ChatKind::ALL {
+        let path = format!("/{kind}/credential");
+        let endpoint = room(&application, &receiver, kind, &path);
+        receiver.answer_in_turn(&path, [chat_room::failed(kind)], chat_room::posted(kind));
+        let message = send(&application, kind);
+        application.wait_for(&message, &endpoint, "success");
+        let seen = receiver.seen(&path);
+        assert_eq!(seen.len(), 2, "{kind}: one failure, and one success that is not repeated");
+        let body = String::from_utf8_lossy(&seen[1].body);
+        assert!(body.contains("Pipeline failed") && body.contains("build"), "{body}");
+        assert!(body.contains(&format!("https://hooks.example.com/apps/{}/messages/{message}", application.id)));
+        assert!(seen[1].headers.iter().all(|(name, _)| !name.starts_with("webhook-")));
+
+        receiver.answer(&path, chat_room::failed(kind));
+        let message = send(&application, kind);
+        application.wait_for(&message, &endpoint, "fail");
+        receiver.answer(&path, chat_room::posted(kind));
+        redrive(&application, &endpoint);
+        application.wait_for(&message, &endpoint, "success");
+        let attempts = application.attempts(&message);
+        assert_eq!(attempts.len(), 3, "{attempts:?}");
+
+        receiver.answer(&path, chat_room::throttled(kind));
+        let message = send(&application, kind);
+        let attempts = application.wait_for_attempts(&message, 1);
+        assert_eq!(attempts[0]["class"], "throttled", "{kind}");
+        assert_eq!(application.destination(&message, &endpoint)["statusText"], "pending", "{kind}");
+        application.client.delete(&application.path(&format!("/endpoint/{}", endpoint.id))).expect(204);
+
+        let gone = room(&application, &receiver, kind, &format!("/gone/{kind}/credential"));
+        receiver.answer(&format!("/gone/{kind}/credential"), chat_room::gone(kind));
+        let message = send(&application, kind);
+        assert_eq!(application.wait_for(&message, &gone, "fail")["disabled"], true, "{kind}");
+    }
+    check_secrecy(&server, &application);
+}
+
+/// The URL is the credential of a room, so it appears nowhere.
+#[track_caller]
+fn check_secrecy(server: &Server, application: &Application) {
+    let mut shown = vec![server.log()];
+    for path in ["/endpoint", "/msg"] {
+        let rows = application.client.list(&application.path(path));
+        if path == "/msg" {
+            let attempts = rows.iter().flat_map(|message| application.attempts(message["id"].as_str().unwrap()));
+            shown.extend(attempts.map(|attempt| attempt.to_string()));
+        }
+        shown.extend(rows.iter().map(Value::to_string));
+    }
+    for path in ["/endpoint", "/overview", "/failure-group", "/delivery"] {
+        shown.push(application.client.get(path).expect(200).to_string());
+    }
+    for text in shown {
+        assert!(!text.contains("credential"), "{text}");
+    }
+}
+
+fn a_template_that_fails_is_said_in_the_attempt(backend: Arc<Backend>) {
+    let (server, receiver) = (Server::start(&backend, &SETTINGS), Receiver::start());
+    let application = server.client().application("Acme");
+    let endpoint = room(&application, &receiver, ChatKind::Slack, "/room");
+    receiver.answer("/room", chat_room::posted(ChatKind::Slack));
+    application.change(&endpoint, &json!({ "chat": { "template": { "title": "{{ payload.owner.name }}" } } }));
+    let message = send(&application, ChatKind::Slack);
+    application.wait_for(&message, &endpoint, "success");
+    let response = application.attempts(&message)[0]["response"].as_str().unwrap().to_owned();
+    let want = "the template failed, and the default text was sent (title: undefined value in line 1)\nok";
+    assert_eq!(response, want);
+    assert!(String::from_utf8_lossy(&receiver.seen("/room")[0].body).contains("Pipeline failed"));
+
+    application.change(&endpoint, &json!({ "chat": { "template": { "title": "{{ payload.stage }}!" } } }));
+    let message = send(&application, ChatKind::Slack);
+    application.wait_for(&message, &endpoint, "success");
+    assert!(String::from_utf8_lossy(&receiver.seen("/room")[1].body).contains("build!"));
+}
+
+fn a_chat_endpoint_is_tried_before_it_is_saved(backend: Arc<Backend>) {
+    let (server, receiver) = (Server::start(&backend, &SETTINGS), Receiver::start());
+    let application = server.client().application("Acme");
+    let test = |body: Value| application.client.post(&application.path("/chat/test"), &body).expect(200);
+    receiver.answer("/room", chat_room::posted(ChatKind::WeCom));
+    let tried = test(json!({ "kind": "wecom", "url": receiver.url("/room") }));
+    assert_eq!((&tried["posted"], &tried["explanation"]), (&json!(true), &json!("wecom has posted the message")));
+    receiver.answer("/room", chat_room::gone(ChatKind::WeCom));
+    let tried = test(json!({ "kind": "wecom", "url": receiver.url("/room"), "eventType": "a.b", "payload": {"n": 1} }));
+    assert_eq!((&tried["posted"], &tried["class"]), (&json!(false), &json!("gone")));
+    assert!(tried["explanation"].as_str().unwrap().contains("does not exist any more"), "{tried}");
+
+    let operator = Operator::new(&server);
+    let id = application.id.as_str();
+    receiver.answer("/room", chat_room::posted(ChatKind::WeCom));
+    let url = receiver.url("/room");
+    let created = operator.prints(&["endpoint", "create", id, &url, "--kind", "wecom", "--uid", "ops"]);
+    assert!(created.contains("wecom") && !created.contains("/room"), "{created}");
+    let shown = operator.prints(&["endpoint", "chat", "preview", id, "ops"]);
+    assert!(shown.contains("Test of Everhook"), "{shown}");
+    let shown = operator.prints(&["endpoint", "chat", "test", id, "ops"]);
+    assert!(shown.contains("wecom has posted the message"), "{shown}");
+    assert_eq!(receiver.seen("/room").len(), 3);
+}
+
+fn operational_events_arrive_in_a_room(backend: Arc<Backend>) {
+    let (server, receiver) = (Server::start(&backend, &SETTINGS), Receiver::start());
+    let client = server.client();
+    receiver.answer("/room", chat_room::posted(ChatKind::Feishu));
+    let endpoint = json!({
+        "kind": "feishu", "url": receiver.url("/room"), "chat": { "language": "zh", "secret": "demo" },
+        "eventTypes": ["endpoint.created"],
+    });
+    let created = client.post("/operational-webhook/endpoint", &endpoint).expect(201);
+    assert_eq!((&created["kind"], &created["url"]), (&json!("feishu"), &json!(receiver.url("/***"))));
+    assert!(!created.to_string().contains("demo"), "{created}");
+    client.application("Acme").endpoint(&receiver.url("/other"));
+    let seen = receiver.wait_for("/room", 1);
+    let body: Value = serde_json::from_slice(&seen[0].body).unwrap();
+    assert_eq!(body["card"]["header"]["title"]["content"], "ℹ️ 端点已创建");
+    assert!(body["sign"].is_string() && body["timestamp"].is_string());
+}
