@@ -11,6 +11,7 @@ use crate::id::{ApplicationId, BadId, EndpointId, MessageId};
 use crate::lane::HoldKind;
 use crate::lifecycle::EndState;
 use crate::outcome::Class;
+use crate::policy::rate::STRIDE;
 use crate::task::TaskState;
 use crate::time::Timestamp;
 
@@ -245,6 +246,10 @@ fn waiting(facts: &DeliveryFacts, now: Timestamp) -> Reason {
             HoldKind::BackOff => Reason::BackOff { until },
             HoldKind::RateLimit => Reason::RateLimit { until },
         },
+        // A fast rate holds its lane again and again, for a stride each. A reader may come just in between.
+        Some(until) if facts.hold_kind == HoldKind::RateLimit && until.plus(STRIDE) > due_at.max(now) => {
+            Reason::RateLimit { until: due_at.max(now) }
+        }
         _ if due_at <= now => Reason::Queued,
         _ if facts.last.is_some() => Reason::Retry { until: due_at },
         _ => Reason::Scheduled { until: due_at },
@@ -428,6 +433,10 @@ mod tests {
             (facts.due_at, facts.hold_until, facts.hold_kind) = (at(99_000), at(105_000), HoldKind::RateLimit);
         };
         check(limited, "rateLimit until 105000");
+        let between = |facts: &mut DeliveryFacts| {
+            (facts.due_at, facts.hold_until, facts.hold_kind) = (at(99_000), at(99_950), HoldKind::RateLimit);
+        };
+        check(between, "rateLimit until 100000");
         check(|facts| (facts.due_at, facts.hold_until) = (at(106_000), at(105_000)), "scheduled until 106000");
         check(|facts| (facts.due_at, facts.hold_until) = (at(99_000), at(98_000)), "queued");
         check(|facts| (facts.due_at, facts.cancel) = (at(101_000), true), "cancelRequested");

@@ -106,6 +106,7 @@ pub enum Switch<T> {
 
 /// `count` deliveries in each period of `seconds`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(expecting = "an object with count and seconds")]
 pub struct RateLimit {
     pub count: u32,
     pub seconds: u32,

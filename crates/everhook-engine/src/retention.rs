@@ -21,7 +21,7 @@ use everhook_store::error::StoreError;
 use everhook_store::query;
 use everhook_store::retention::{Prunable, Prune};
 use everhook_store::schedule::{ScheduleRecord, Starts};
-use everhook_store::store::{Resources, Store};
+use everhook_store::store::{Reads, Resources, Store};
 use serde::{Deserialize, Serialize};
 use tracing::{debug, info, warn};
 

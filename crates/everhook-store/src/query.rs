@@ -276,7 +276,7 @@ queries! {
     lookup CountBacklog {} -> Backlog;
     /// The time before which messages have to go, so that the store gets closer to a size; none if it is small enough,
     /// or nothing more can go.
-    search FindSizeCut { bytes_max: u64 } -> Option<Timestamp>;
+    lookup FindSizeCut { bytes_max: u64 } -> Option<Timestamp>;
     /// The pause of egress; none while requests are sent.
     lookup FindEgressPause {} -> Option<EgressPause>;
     /// The open tasks of an environment, counted up to a bound.

@@ -98,7 +98,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Post a message to a chat room once, and explain the answer. Nothing is stored, and nothing is retried. */
+        /**
+         * Post a message to a chat room once, and explain the answer. Nothing is stored, and nothing is retried. The request has
+         *     neither the headers nor the credentials of the endpoint.
+         */
         post: operations["v1.chat.test"];
         delete?: never;
         options?: never;
@@ -2939,8 +2942,8 @@ export interface components {
              *         "description": "Invoices for the bookkeeping",
              *         "fields": [
              *           {
-             *             "name": "nightly",
-             *             "value": "text"
+             *             "name": "Stage",
+             *             "value": "{{ payload.stage }}"
              *           }
              *         ],
              *         "level": "text",
@@ -2972,8 +2975,8 @@ export interface components {
              *       "description": "Invoices for the bookkeeping",
              *       "fields": [
              *         {
-             *           "name": "nightly",
-             *           "value": "text"
+             *           "name": "Stage",
+             *           "value": "{{ payload.stage }}"
              *         }
              *       ],
              *       "level": "text",
@@ -2995,8 +2998,8 @@ export interface components {
              *         "description": "Invoices for the bookkeeping",
              *         "fields": [
              *           {
-             *             "name": "nightly",
-             *             "value": "text"
+             *             "name": "Stage",
+             *             "value": "{{ payload.stage }}"
              *           }
              *         ],
              *         "level": "text",
@@ -3022,8 +3025,8 @@ export interface components {
              *       "description": "Invoices for the bookkeeping",
              *       "fields": [
              *         {
-             *           "name": "nightly",
-             *           "value": "text"
+             *           "name": "Stage",
+             *           "value": "{{ payload.stage }}"
              *         }
              *       ],
              *       "level": "text",
@@ -3064,8 +3067,8 @@ export interface components {
              * @description Labelled values. Default: the members of the payload.
              * @example [
              *       {
-             *         "name": "nightly",
-             *         "value": "text"
+             *         "name": "Stage",
+             *         "value": "{{ payload.stage }}"
              *       }
              *     ]
              */
@@ -3142,8 +3145,8 @@ export interface components {
              *           "description": "Invoices for the bookkeeping",
              *           "fields": [
              *             {
-             *               "name": "nightly",
-             *               "value": "text"
+             *               "name": "Stage",
+             *               "value": "{{ payload.stage }}"
              *             }
              *           ],
              *           "level": "text",
@@ -3160,8 +3163,8 @@ export interface components {
              *         "description": "Invoices for the bookkeeping",
              *         "fields": [
              *           {
-             *             "name": "nightly",
-             *             "value": "text"
+             *             "name": "Stage",
+             *             "value": "{{ payload.stage }}"
              *           }
              *         ],
              *         "level": "text",
@@ -3947,7 +3950,8 @@ export interface components {
         };
         /**
          * @description An endpoint to create, or the new content of an existing endpoint. An existing endpoint keeps its headers,
-         *     its policy, its filter, its kind and its chat text if they are absent. Its secret cannot be changed here: use the route that rotates it.
+         *     its policy, its filter, its kind and its chat text if they are absent. Its secret cannot be changed here: use the
+         *     route that rotates it.
          */
         EndpointIn: {
             /**
@@ -3965,8 +3969,8 @@ export interface components {
              *           "description": "Invoices for the bookkeeping",
              *           "fields": [
              *             {
-             *               "name": "nightly",
-             *               "value": "text"
+             *               "name": "Stage",
+             *               "value": "{{ payload.stage }}"
              *             }
              *           ],
              *           "level": "text",
@@ -3983,8 +3987,8 @@ export interface components {
              *         "description": "Invoices for the bookkeeping",
              *         "fields": [
              *           {
-             *             "name": "nightly",
-             *             "value": "text"
+             *             "name": "Stage",
+             *             "value": "{{ payload.stage }}"
              *           }
              *         ],
              *         "level": "text",
@@ -4042,7 +4046,8 @@ export interface components {
             /**
              * @description `http`, or the chat platform that gets a readable message: `slack`, `discord`, `teams`, `google-chat`, `feishu`,
              *     `lark`, `dingtalk` or `wecom`. The URL of a chat endpoint is a credential and is never shown again. Absent: an
-             *     existing endpoint keeps its kind, and a new one is `http`.
+             *     existing endpoint keeps its kind, and a new one is `http`. A chat endpoint without a rate gets the rate of its
+             *     platform in its policy.
              * @example email.send
              */
             kind?: string | null;
@@ -4252,8 +4257,8 @@ export interface components {
              *           "description": "Invoices for the bookkeeping",
              *           "fields": [
              *             {
-             *               "name": "nightly",
-             *               "value": "text"
+             *               "name": "Stage",
+             *               "value": "{{ payload.stage }}"
              *             }
              *           ],
              *           "level": "text",
@@ -4269,8 +4274,8 @@ export interface components {
              *         "description": "Invoices for the bookkeeping",
              *         "fields": [
              *           {
-             *             "name": "nightly",
-             *             "value": "text"
+             *             "name": "Stage",
+             *             "value": "{{ payload.stage }}"
              *           }
              *         ],
              *         "level": "text",
@@ -4335,8 +4340,8 @@ export interface components {
              *           "description": "Invoices for the bookkeeping",
              *           "fields": [
              *             {
-             *               "name": "nightly",
-             *               "value": "text"
+             *               "name": "Stage",
+             *               "value": "{{ payload.stage }}"
              *             }
              *           ],
              *           "level": "text",
@@ -4353,8 +4358,8 @@ export interface components {
              *         "description": "Invoices for the bookkeeping",
              *         "fields": [
              *           {
-             *             "name": "nightly",
-             *             "value": "text"
+             *             "name": "Stage",
+             *             "value": "{{ payload.stage }}"
              *           }
              *         ],
              *         "level": "text",
@@ -4403,7 +4408,8 @@ export interface components {
             /**
              * @description `http`, or the chat platform that gets a readable message: `slack`, `discord`, `teams`, `google-chat`, `feishu`,
              *     `lark`, `dingtalk` or `wecom`. The URL of a chat endpoint is a credential and is never shown again. Absent: an
-             *     existing endpoint keeps its kind, and a new one is `http`.
+             *     existing endpoint keeps its kind, and a new one is `http`. A chat endpoint without a rate gets the rate of its
+             *     platform in its policy.
              * @example email.send
              */
             kind?: string | null;
@@ -5855,6 +5861,7 @@ export interface components {
             name: string;
             /**
              * Format: date-time
+             * @description The time at which the key was revoked.
              * @example 2026-01-31T12:00:00.000000Z
              */
             revokedAt?: string | null;
@@ -6657,8 +6664,8 @@ export interface components {
              *           "description": "Invoices for the bookkeeping",
              *           "fields": [
              *             {
-             *               "name": "nightly",
-             *               "value": "text"
+             *               "name": "Stage",
+             *               "value": "{{ payload.stage }}"
              *             }
              *           ],
              *           "level": "text",
@@ -6675,8 +6682,8 @@ export interface components {
              *         "description": "Invoices for the bookkeeping",
              *         "fields": [
              *           {
-             *             "name": "nightly",
-             *             "value": "text"
+             *             "name": "Stage",
+             *             "value": "{{ payload.stage }}"
              *           }
              *         ],
              *         "level": "text",
@@ -6778,8 +6785,8 @@ export interface components {
              *           "description": "Invoices for the bookkeeping",
              *           "fields": [
              *             {
-             *               "name": "nightly",
-             *               "value": "text"
+             *               "name": "Stage",
+             *               "value": "{{ payload.stage }}"
              *             }
              *           ],
              *           "level": "text",
@@ -6795,8 +6802,8 @@ export interface components {
              *         "description": "Invoices for the bookkeeping",
              *         "fields": [
              *           {
-             *             "name": "nightly",
-             *             "value": "text"
+             *             "name": "Stage",
+             *             "value": "{{ payload.stage }}"
              *           }
              *         ],
              *         "level": "text",
@@ -7429,7 +7436,10 @@ export interface components {
              *             "key": {
              *               "description": "Invoices for the bookkeeping",
              *               "fields": [
-             *                 {}
+             *                 {
+             *                   "name": "Stage",
+             *                   "value": "{{ payload.stage }}"
+             *                 }
              *               ],
              *               "level": "text",
              *               "link": "text",
@@ -7443,7 +7453,10 @@ export interface components {
              *           "template": {
              *             "description": "Invoices for the bookkeeping",
              *             "fields": [
-             *               {}
+             *               {
+             *                 "name": "Stage",
+             *                 "value": "{{ payload.stage }}"
+             *               }
              *             ],
              *             "level": "text",
              *             "link": "text",
@@ -7904,7 +7917,10 @@ export interface components {
              *             "key": {
              *               "description": "Invoices for the bookkeeping",
              *               "fields": [
-             *                 {}
+             *                 {
+             *                   "name": "Stage",
+             *                   "value": "{{ payload.stage }}"
+             *                 }
              *               ],
              *               "level": "text",
              *               "link": "text",
@@ -7919,8 +7935,8 @@ export interface components {
              *             "description": "Invoices for the bookkeeping",
              *             "fields": [
              *               {
-             *                 "name": "nightly",
-             *                 "value": "text"
+             *                 "name": "Stage",
+             *                 "value": "{{ payload.stage }}"
              *               }
              *             ],
              *             "level": "text",
@@ -7987,7 +8003,10 @@ export interface components {
              *           "template": {
              *             "description": "Invoices for the bookkeeping",
              *             "fields": [
-             *               {}
+             *               {
+             *                 "name": "Stage",
+             *                 "value": "{{ payload.stage }}"
+             *               }
              *             ],
              *             "level": "text",
              *             "link": "text",
@@ -10929,7 +10948,10 @@ export interface operations {
                      *               "key": {
                      *                 "description": "Invoices for the bookkeeping",
                      *                 "fields": [
-                     *                   {}
+                     *                   {
+                     *                     "name": "Stage",
+                     *                     "value": "{{ payload.stage }}"
+                     *                   }
                      *                 ],
                      *                 "level": "text",
                      *                 "link": "text",
@@ -10943,7 +10965,10 @@ export interface operations {
                      *             "template": {
                      *               "description": "Invoices for the bookkeeping",
                      *               "fields": [
-                     *                 {}
+                     *                 {
+                     *                   "name": "Stage",
+                     *                   "value": "{{ payload.stage }}"
+                     *                 }
                      *               ],
                      *               "level": "text",
                      *               "link": "text",
@@ -11054,8 +11079,8 @@ export interface operations {
                      *             "description": "Invoices for the bookkeeping",
                      *             "fields": [
                      *               {
-                     *                 "name": "nightly",
-                     *                 "value": "text"
+                     *                 "name": "Stage",
+                     *                 "value": "{{ payload.stage }}"
                      *               }
                      *             ],
                      *             "level": "text",
@@ -11071,8 +11096,8 @@ export interface operations {
                      *           "description": "Invoices for the bookkeeping",
                      *           "fields": [
                      *             {
-                     *               "name": "nightly",
-                     *               "value": "text"
+                     *               "name": "Stage",
+                     *               "value": "{{ payload.stage }}"
                      *             }
                      *           ],
                      *           "level": "text",
@@ -11169,8 +11194,8 @@ export interface operations {
                      *             "description": "Invoices for the bookkeeping",
                      *             "fields": [
                      *               {
-                     *                 "name": "nightly",
-                     *                 "value": "text"
+                     *                 "name": "Stage",
+                     *                 "value": "{{ payload.stage }}"
                      *               }
                      *             ],
                      *             "level": "text",
@@ -11186,8 +11211,8 @@ export interface operations {
                      *           "description": "Invoices for the bookkeeping",
                      *           "fields": [
                      *             {
-                     *               "name": "nightly",
-                     *               "value": "text"
+                     *               "name": "Stage",
+                     *               "value": "{{ payload.stage }}"
                      *             }
                      *           ],
                      *           "level": "text",
@@ -11293,8 +11318,8 @@ export interface operations {
                      *             "description": "Invoices for the bookkeeping",
                      *             "fields": [
                      *               {
-                     *                 "name": "nightly",
-                     *                 "value": "text"
+                     *                 "name": "Stage",
+                     *                 "value": "{{ payload.stage }}"
                      *               }
                      *             ],
                      *             "level": "text",
@@ -11310,8 +11335,8 @@ export interface operations {
                      *           "description": "Invoices for the bookkeeping",
                      *           "fields": [
                      *             {
-                     *               "name": "nightly",
-                     *               "value": "text"
+                     *               "name": "Stage",
+                     *               "value": "{{ payload.stage }}"
                      *             }
                      *           ],
                      *           "level": "text",
@@ -11372,8 +11397,8 @@ export interface operations {
                      *             "description": "Invoices for the bookkeeping",
                      *             "fields": [
                      *               {
-                     *                 "name": "nightly",
-                     *                 "value": "text"
+                     *                 "name": "Stage",
+                     *                 "value": "{{ payload.stage }}"
                      *               }
                      *             ],
                      *             "level": "text",
@@ -11389,8 +11414,8 @@ export interface operations {
                      *           "description": "Invoices for the bookkeeping",
                      *           "fields": [
                      *             {
-                     *               "name": "nightly",
-                     *               "value": "text"
+                     *               "name": "Stage",
+                     *               "value": "{{ payload.stage }}"
                      *             }
                      *           ],
                      *           "level": "text",
@@ -11541,8 +11566,8 @@ export interface operations {
                      *             "description": "Invoices for the bookkeeping",
                      *             "fields": [
                      *               {
-                     *                 "name": "nightly",
-                     *                 "value": "text"
+                     *                 "name": "Stage",
+                     *                 "value": "{{ payload.stage }}"
                      *               }
                      *             ],
                      *             "level": "text",
@@ -11558,8 +11583,8 @@ export interface operations {
                      *           "description": "Invoices for the bookkeeping",
                      *           "fields": [
                      *             {
-                     *               "name": "nightly",
-                     *               "value": "text"
+                     *               "name": "Stage",
+                     *               "value": "{{ payload.stage }}"
                      *             }
                      *           ],
                      *           "level": "text",
@@ -17143,7 +17168,10 @@ export interface operations {
                      *             "template": {
                      *               "description": "Invoices for the bookkeeping",
                      *               "fields": [
-                     *                 {}
+                     *                 {
+                     *                   "name": "Stage",
+                     *                   "value": "{{ payload.stage }}"
+                     *                 }
                      *               ],
                      *               "level": "text",
                      *               "link": "text",
@@ -20039,7 +20067,10 @@ export interface operations {
                      *               "key": {
                      *                 "description": "Invoices for the bookkeeping",
                      *                 "fields": [
-                     *                   {}
+                     *                   {
+                     *                     "name": "Stage",
+                     *                     "value": "{{ payload.stage }}"
+                     *                   }
                      *                 ],
                      *                 "level": "text",
                      *                 "link": "text",
@@ -20054,8 +20085,8 @@ export interface operations {
                      *               "description": "Invoices for the bookkeeping",
                      *               "fields": [
                      *                 {
-                     *                   "name": "nightly",
-                     *                   "value": "text"
+                     *                   "name": "Stage",
+                     *                   "value": "{{ payload.stage }}"
                      *                 }
                      *               ],
                      *               "level": "text",
@@ -20145,8 +20176,8 @@ export interface operations {
                      *             "description": "Invoices for the bookkeeping",
                      *             "fields": [
                      *               {
-                     *                 "name": "nightly",
-                     *                 "value": "text"
+                     *                 "name": "Stage",
+                     *                 "value": "{{ payload.stage }}"
                      *               }
                      *             ],
                      *             "level": "text",
@@ -20162,8 +20193,8 @@ export interface operations {
                      *           "description": "Invoices for the bookkeeping",
                      *           "fields": [
                      *             {
-                     *               "name": "nightly",
-                     *               "value": "text"
+                     *               "name": "Stage",
+                     *               "value": "{{ payload.stage }}"
                      *             }
                      *           ],
                      *           "level": "text",
@@ -20239,8 +20270,8 @@ export interface operations {
                      *             "description": "Invoices for the bookkeeping",
                      *             "fields": [
                      *               {
-                     *                 "name": "nightly",
-                     *                 "value": "text"
+                     *                 "name": "Stage",
+                     *                 "value": "{{ payload.stage }}"
                      *               }
                      *             ],
                      *             "level": "text",
@@ -20256,8 +20287,8 @@ export interface operations {
                      *           "description": "Invoices for the bookkeeping",
                      *           "fields": [
                      *             {
-                     *               "name": "nightly",
-                     *               "value": "text"
+                     *               "name": "Stage",
+                     *               "value": "{{ payload.stage }}"
                      *             }
                      *           ],
                      *           "level": "text",
@@ -20342,8 +20373,8 @@ export interface operations {
                      *             "description": "Invoices for the bookkeeping",
                      *             "fields": [
                      *               {
-                     *                 "name": "nightly",
-                     *                 "value": "text"
+                     *                 "name": "Stage",
+                     *                 "value": "{{ payload.stage }}"
                      *               }
                      *             ],
                      *             "level": "text",
@@ -20359,8 +20390,8 @@ export interface operations {
                      *           "description": "Invoices for the bookkeeping",
                      *           "fields": [
                      *             {
-                     *               "name": "nightly",
-                     *               "value": "text"
+                     *               "name": "Stage",
+                     *               "value": "{{ payload.stage }}"
                      *             }
                      *           ],
                      *           "level": "text",
@@ -20405,8 +20436,8 @@ export interface operations {
                      *             "description": "Invoices for the bookkeeping",
                      *             "fields": [
                      *               {
-                     *                 "name": "nightly",
-                     *                 "value": "text"
+                     *                 "name": "Stage",
+                     *                 "value": "{{ payload.stage }}"
                      *               }
                      *             ],
                      *             "level": "text",
@@ -20422,8 +20453,8 @@ export interface operations {
                      *           "description": "Invoices for the bookkeeping",
                      *           "fields": [
                      *             {
-                     *               "name": "nightly",
-                     *               "value": "text"
+                     *               "name": "Stage",
+                     *               "value": "{{ payload.stage }}"
                      *             }
                      *           ],
                      *           "level": "text",

@@ -11,7 +11,7 @@ use crate::time::{Timestamp, micros};
 /// Unused slots of this time may be used at once. Together with [`PERMIT_LIFE`] it bounds the excess over ten seconds.
 const UNUSED_MAX: Duration = Duration::from_millis(250);
 /// A busy lane is leased from at this interval. A fast rate gives several permits each time.
-const STRIDE: Duration = Duration::from_millis(100);
+pub(crate) const STRIDE: Duration = Duration::from_millis(100);
 /// A delivery that could not start within this time after its lease goes back to its lane. Permits that nodes save up
 /// would otherwise be used together.
 pub const PERMIT_LIFE: Duration = Duration::from_millis(700);
