@@ -129,6 +129,8 @@ const RIGHTS: &[(&str, &str, Right)] = &[
     ("POST", "/api/v1/key", ManageKeys),
     ("GET", "/api/v1/key/{key_id}", ManageKeys),
     ("DELETE", "/api/v1/key/{key_id}", ManageKeys),
+    ("GET", "/api/v1/audit", Operate),
+    ("GET", "/api/v1/audit/verify", Operate),
     ("GET", "/api/v1/node", Admin),
     ("POST", "/api/v1/operational-webhook/endpoint", ChangeUrl),
     ("PUT", "/api/v1/operational-webhook/endpoint/{endpoint_id}", ChangeUrl),
@@ -158,6 +160,42 @@ pub(crate) fn right(method: &str, path: &str) -> Right {
     let path = path.strip_suffix('/').unwrap_or(path);
     let found = RIGHTS.iter().find(|need| (need.0, need.1) == (method, path)).map(|need| need.2);
     found.unwrap_or(if method == "GET" { Read } else { Operate })
+}
+
+/// Routes that change something and leave no entry in the audit log: the work of producers, workers and readers.
+const NOT_AUDITED: &[(&str, &str)] = &[
+    ("POST", "/api/v1/app/{app_id}/chat/preview"),
+    ("POST", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/filter/test"),
+    ("POST", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/send-example"),
+    ("POST", "/api/v1/app/{app_id}/msg"),
+    ("POST", "/api/v1/app/{app_id}/msg/batch"),
+    ("POST", "/api/v1/app/{app_id}/msg/precheck/active"),
+    ("POST", "/api/v1/auth/logout"),
+    ("POST", "/api/v1/batch"),
+    ("POST", "/api/v1/batch/{batch_id}/job"),
+    ("POST", "/api/v1/batch/{batch_id}/seal"),
+    ("POST", "/api/v1/environment/export"),
+    ("POST", "/api/v1/job"),
+    ("POST", "/api/v1/job/bulk"),
+    ("POST", "/api/v1/job/{job_id}/complete"),
+    ("POST", "/api/v1/job/{job_id}/fail"),
+    ("POST", "/api/v1/job/{job_id}/progress"),
+    ("POST", "/api/v1/job/{job_id}/snooze"),
+    ("POST", "/api/v1/stats/usage/app"),
+    ("PUT", "/api/v1/stats/usage/event-types"),
+    ("POST", "/api/v1/worker"),
+    ("DELETE", "/api/v1/worker/{worker_id}"),
+    ("POST", "/api/v1/worker/{worker_id}/heartbeat"),
+    ("POST", "/api/v1/worker/{worker_id}/lease"),
+];
+
+/// Whether calls of a route are logged: all changes that are not listed above, and reads of secrets.
+pub(crate) fn is_audited(method: &str, path: &str) -> bool {
+    let path = path.strip_suffix('/').unwrap_or(path);
+    match method {
+        "GET" | "HEAD" => right(method, path) == RevealSecret,
+        _ => !NOT_AUDITED.contains(&(method, path)),
+    }
 }
 
 /// Returns the capability that an application token needs on a route, or none if the route refuses such tokens.
@@ -229,8 +267,9 @@ mod tests {
     fn every_entry_of_the_table_is_a_route() {
         let paths = routes::all().paths.paths;
         let needs = NEEDS.iter().map(|need| (need.0, need.1));
+        let silent = NOT_AUDITED.iter().copied();
         let rights = RIGHTS.iter().map(|need| (need.0, need.1)).filter(|(_, path)| *path != "/metrics");
-        for (method, path) in needs.chain(rights) {
+        for (method, path) in needs.chain(rights).chain(silent) {
             let item = paths.get(path).unwrap_or_else(|| panic!("no route {path}"));
             let operation = match method {
                 "GET" => &item.get,

@@ -21,6 +21,7 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::audit;
 use crate::error::ApiError;
 use crate::input::{self, Input};
 use crate::merge::{Form, Members};
@@ -231,6 +232,7 @@ async fn delete(
     InEnvironment { environment }: InEnvironment,
     InApplication { application, .. }: InApplication,
 ) -> Result<StatusCode, ApiError> {
+    audit::note(environment, Some(&application.clone().into()), None);
     let deleted = api.node.delete(Scope::of(environment), ResourceKey::Application(application.id)).await?.is_done();
     if deleted { Ok(StatusCode::NO_CONTENT) } else { Err(scope::no_application(&application.id.to_string())) }
 }

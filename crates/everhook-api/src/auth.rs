@@ -9,7 +9,7 @@ use std::sync::Arc;
 use axum::extract::{FromRequestParts, MatchedPath, RawPathParams};
 use everhook_core::api_key::{ApiKey, ApiKeyHash, KeyRecord};
 use everhook_core::capability::Capabilities;
-use everhook_core::id::{ApplicationId, EnvironmentId};
+use everhook_core::id::{ApplicationId, EnvironmentId, KeyId};
 use everhook_core::integration::IntegrationKey;
 use everhook_core::name::Name;
 use everhook_core::right::{Grants, KeyScope, Right};
@@ -47,6 +47,24 @@ const ENVIRONMENT_HEADER: &str = "everhook-environment";
 pub(crate) struct Caller {
     pub(crate) environment: EnvironmentId,
     pub(crate) rights: Rights,
+    pub(crate) actor: Actor,
+}
+
+/// The caller as the audit log names it.
+#[derive(Clone, Debug)]
+pub(crate) struct Actor {
+    pub(crate) name: Arc<str>,
+    pub(crate) key: Option<KeyId>,
+}
+
+impl Actor {
+    fn key(key: &KeyRecord) -> Actor {
+        Actor { name: key.title().into(), key: Some(key.id) }
+    }
+
+    fn token(name: String) -> Actor {
+        Actor { name: name.into(), key: None }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -189,10 +207,12 @@ pub(crate) async fn find_key(api: &Api, hash: ApiKeyHash) -> Result<Option<Arc<K
 /// Returns the caller with this key, before its application is compared with the path.
 pub(crate) async fn by_key(api: &Api, key: &KeyRecord, headers: &HeaderMap) -> Result<Caller, ApiError> {
     match key.access.environment {
-        Some(environment) => Ok(Caller { environment, rights: Rights::Environment(key.access.grants) }),
+        Some(environment) => {
+            Ok(Caller { environment, rights: Rights::Environment(key.access.grants), actor: Actor::key(key) })
+        }
         None => {
             let environment = chosen_environment(api, headers.get(ENVIRONMENT_HEADER)).await?;
-            Ok(Caller { environment, rights: Rights::Admin })
+            Ok(Caller { environment, rights: Rights::Admin, actor: Actor::key(key) })
         }
     }
 }
@@ -259,14 +279,15 @@ async fn by_integration(api: &Api, key: &IntegrationKey) -> Result<Caller, ApiEr
     let integration = found.ok_or_else(|| ApiError::unauthenticated("Invalid token"))?;
     let (id, flags) = (integration.application, integration.feature_flags.as_slice().into());
     let rights = Rights::Application { id, flags, capabilities: Capabilities::ALL, token: None };
-    Ok(Caller { environment, rights })
+    Ok(Caller { environment, rights, actor: Actor::token(format!("integration {}", integration.id)) })
 }
 
 async fn by_token(api: &Api, claims: Claims) -> Result<Caller, ApiError> {
     match claims {
         Claims::Environment(org) => {
             let environment = api.environments.ensure(&api.node, org).await?;
-            Ok(Caller { environment, rights: Rights::Environment(Grants::of(KeyScope::Operate)) })
+            let rights = Rights::Environment(Grants::of(KeyScope::Operate));
+            Ok(Caller { environment, rights, actor: Actor::token(format!("token of {org}")) })
         }
         Claims::Application(ApplicationClaims { org, id, flags, capabilities, mark, expires_at }) => {
             let environment = api.environments.ensure(&api.node, org).await?;
@@ -274,7 +295,8 @@ async fn by_token(api: &Api, claims: Claims) -> Result<Caller, ApiError> {
                 return Err(ApiError::unauthenticated("The token was ended: get a new one."));
             }
             let token = Some(HeldToken { hash: mark.hash, expires_at });
-            Ok(Caller { environment, rights: Rights::Application { id, flags, capabilities, token } })
+            let rights = Rights::Application { id, flags, capabilities, token };
+            Ok(Caller { environment, rights, actor: Actor::token(format!("token of {id}")) })
         }
     }
 }

@@ -30,6 +30,7 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::audit;
 use crate::auth::{self, Caller};
 use crate::chat::{self, ChatIn, ChatOut};
 use crate::endpoint_auth;
@@ -302,6 +303,7 @@ async fn patch(
 )]
 async fn delete(State(api): State<Arc<Api>>, at: AtEndpoint) -> Result<StatusCode, ApiError> {
     let key = ResourceKey::Endpoint(at.application, at.endpoint.id);
+    audit::note(at.environment, Some(&at.endpoint.clone().into()), None);
     let deleted = api.node.delete(Scope::of(at.environment), key).await?.is_done();
     if deleted { Ok(StatusCode::NO_CONTENT) } else { Err(scope::no_endpoint(&at.endpoint.id.to_string())) }
 }

@@ -9,6 +9,7 @@ mod access;
 mod addresses;
 mod application;
 mod attempt;
+mod audit;
 mod auth;
 mod background_task;
 mod batch;

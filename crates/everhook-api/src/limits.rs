@@ -49,6 +49,12 @@ pub(crate) const KEY_USE_NOTED: Duration = Duration::from_secs(60);
 pub(crate) const KEY_USE_WAIT: Duration = Duration::from_secs(1);
 /// Active keys of an environment, and active admin keys.
 pub(crate) const KEYS_MAX: usize = 1000;
+/// Longest principal, reason or path in the audit log.
+pub(crate) const AUDIT_TEXT_BYTES_MAX: usize = 1000;
+/// Entries of the audit log that a check reads at once.
+pub(crate) const AUDIT_VERIFY_PIECE: usize = 500;
+/// Reads of one request that checks the audit log. The next request continues.
+pub(crate) const AUDIT_VERIFY_ROUNDS: usize = 100;
 /// Environments in the cache. A full cache is cleared.
 pub(crate) const ENVIRONMENTS_CACHED_MAX: usize = 10_000;
 /// Tolerated difference between the clocks of the token's issuer and this server.

@@ -17,6 +17,7 @@ use everhook_store::resource::{Change, ChangedEndpoint, Create, Record};
 use everhook_store::schedule::ScheduleRecord;
 use http::StatusCode;
 
+use crate::audit;
 use crate::error::ApiError;
 use crate::limits::REPLACE_TRIES_MAX;
 use crate::state::Api;
@@ -83,7 +84,10 @@ pub(crate) async fn create<C: Create<Record: ApiResource>>(
     key: Option<&DedupKey>,
 ) -> Result<Creation<C::Record>, ApiError> {
     match api.node.create(Scope::of(environment), new, key.cloned()).await? {
-        Created::New(new) | Created::Repeated(new) => Ok(Creation::Done(new)),
+        Created::New(new) | Created::Repeated(new) => {
+            audit::note(environment, None, Some(&new.clone().into()));
+            Ok(Creation::Done(new))
+        }
         Created::Taken(old) => Ok(Creation::Taken(old)),
         Created::KeyReused => Err(ApiError::key_reused()),
         // The application was deleted during the request.
@@ -107,7 +111,10 @@ pub(crate) async fn change<R: ApiResource>(
             return Ok(Some(old));
         }
         match api.node.replace(Scope::of(environment), new.changed(key.cloned())).await? {
-            Replaced::Done(new) => return Ok(Some(new)),
+            Replaced::Done(new) => {
+                audit::note(environment, Some(&old.into()), Some(&new.clone().into()));
+                return Ok(Some(new));
+            }
             Replaced::Repeated => return Ok(Some(old)),
             Replaced::Stale => {}
             Replaced::Taken => return Err(R::taken()),

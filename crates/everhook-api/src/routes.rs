@@ -19,18 +19,19 @@ use utoipa::openapi::schema::Schema;
 use utoipa::openapi::{Paths, RefOr};
 
 use crate::access;
+use crate::audit::Audited;
 use crate::error::ApiError;
 use crate::http_metrics::{self, HttpMetrics};
 use crate::idempotency::{self, Keyed};
 use crate::state::{Api, ApiConfig};
 use crate::strict::{self, Known, KnownByRoute};
 use crate::{
-    application, attempt, background_task, batch, bounds, chat, cors, dashboard, delivery, delivery_steer, destination,
-    directory, document, endpoint, endpoint_auth, endpoint_headers, endpoint_message, endpoint_replay, endpoint_secret,
-    endpoint_stats, environment, event_type, event_type_import, example, failure_group, filter, health, integration,
-    job, job_end, key, live, message, message_batch, message_content, node, once, operational_webhook, outbox,
-    overview, policy, poller, portal, portal_settings, precheck, queue, redrive, schedule, session, statistics,
-    token_end, viewer, worker,
+    application, attempt, audit, background_task, batch, bounds, chat, cors, dashboard, delivery, delivery_steer,
+    destination, directory, document, endpoint, endpoint_auth, endpoint_headers, endpoint_message, endpoint_replay,
+    endpoint_secret, endpoint_stats, environment, event_type, event_type_import, example, failure_group, filter,
+    health, integration, job, job_end, key, live, message, message_batch, message_content, node, once,
+    operational_webhook, outbox, overview, policy, poller, portal, portal_settings, precheck, queue, redrive, schedule,
+    session, statistics, token_end, viewer, worker,
 };
 
 /// Returns all routes of the API and the documentation. A worker node serves only health checks and metrics.
@@ -98,6 +99,7 @@ pub(crate) fn all() -> Routes {
         .merge(token_end::routes())
         .merge(integration::routes())
         .merge(key::routes())
+        .merge(audit::routes())
         .merge(node::routes())
         .merge(overview::routes())
         .merge(directory::routes())
@@ -150,6 +152,8 @@ impl Routes {
         D: Description,
     {
         let path = D::path();
+        let action = D::operation().operation_id.unwrap_or_else(|| path.clone()).into();
+        let handler = Audited { handler, action };
         let is_keyed = D::methods().contains(&HttpMethod::Post) && !idempotency::deduplicates(&path);
         if is_keyed {
             return self.described(Keyed(handler), &description, document::add_failures);

@@ -201,7 +201,7 @@ impl FromRequestParts<Arc<Api>> for InApplication {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<InApplication, ApiError> {
-        let Caller { environment, rights } = Caller::from_request_parts(parts, api).await?;
+        let Caller { environment, rights, .. } = Caller::from_request_parts(parts, api).await?;
         let PathParams(ApplicationPath { app_id }) = PathParams::from_request_parts(parts, api).await?;
         let found = api
             .read(query::FindApplication { scope: Scope::of(environment), locator: self::application(&app_id)? })

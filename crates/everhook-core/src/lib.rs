@@ -5,6 +5,7 @@
 
 pub mod api_key;
 pub mod application;
+pub mod audit;
 pub mod background;
 pub mod batch;
 pub mod capability;

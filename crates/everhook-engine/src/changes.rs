@@ -4,6 +4,7 @@
 //! that leases them. The calls of remote workers are in `remote`.
 
 use everhook_core::application::Environment;
+use everhook_core::audit::AuditFacts;
 use everhook_core::batch::Resolution;
 use everhook_core::delivery::DeliveryAction;
 use everhook_core::failure_group::{GroupKey, GroupState};
@@ -167,6 +168,11 @@ impl Node {
     /// Changes an API key. Returns false if no active key has this id.
     pub async fn change_key(&self, id: KeyId, change: KeyChange) -> Result<bool, StoreError> {
         self.store.change_key(id, change).await
+    }
+
+    /// Appends an entry to the audit log of an environment.
+    pub async fn append_audit(&self, scope: Scope, facts: AuditFacts) -> Result<(), StoreError> {
+        self.store.append_audit(scope, facts).await
     }
 
     /// Stores a key that signs application tokens.

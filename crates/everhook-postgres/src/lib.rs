@@ -5,6 +5,7 @@
 //! writes. It makes no decisions: these are in the core, and the statements are in `queries/`.
 
 mod append;
+mod audit;
 mod background;
 mod backlog;
 mod batch;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use everhook_core::application::Environment;
+use everhook_core::audit::AuditFacts;
 use everhook_core::failure_group::{GroupKey, GroupState};
 use everhook_core::id::{BatchId, Id, JobId, KeyId, OrgId, SessionId};
 use everhook_core::job::report::Progress;
@@ -237,6 +238,10 @@ impl Store for PostgresStore {
 
     async fn change_key(&self, id: KeyId, change: KeyChange) -> Result<bool, StoreError> {
         self.run_plain(Op::ChangeKey, || self.change_key_once(id, change)).await
+    }
+
+    async fn append_audit(&self, scope: Scope, facts: AuditFacts) -> Result<(), StoreError> {
+        self.run_plain(Op::AppendAudit, || self.append_audit_once(scope, &facts)).await
     }
 
     async fn set_egress_pause(&self, reason: Option<String>) -> Result<(), StoreError> {

@@ -40,6 +40,7 @@ impl PostgresStore {
             Keys(_) => self.list_keys_once().await?,
             FindKey(q) => self.find_key_once(&q.hash).await?,
             FindEgressPause(_) => self.find_egress_pause_once().await?,
+            Audit(q) => self.list_audit_once(q.scope, &q.filter, &q.slice).await?,
             TokenKeys(_) => self.list_token_keys_once().await?,
             FindTokenEnd(q) => self.find_token_end_once(q.scope, &q.mark).await?,
             FindApplication(q) => {

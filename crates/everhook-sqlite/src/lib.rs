@@ -17,6 +17,7 @@ use everhook_store::worker::REMOTE;
 use rusqlite::{Connection, params};
 
 mod append;
+mod audit;
 mod background;
 mod backlog;
 mod backup;

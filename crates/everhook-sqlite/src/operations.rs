@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use everhook_core::application::Environment;
+use everhook_core::audit::AuditFacts;
 use everhook_core::batch::BatchChange;
 use everhook_core::failure_group::{GroupKey, GroupState};
 use everhook_core::id::{BatchId, Id, JobId, KeyId, OrgId, SessionId};
@@ -47,8 +48,8 @@ use crate::queue::stats;
 use crate::schedule::fire;
 use crate::writer::{Tx, WriteAsk, WriteClass};
 use crate::{
-    append, background, batch, deliveries, egress, environment, failure, lease, once, poll, reads, request, resource,
-    session, settle, token, traffic, worker,
+    append, audit, background, batch, deliveries, egress, environment, failure, lease, once, poll, reads, request,
+    resource, session, settle, token, traffic, worker,
 };
 
 #[async_trait]
@@ -247,6 +248,10 @@ impl Store for SqliteStore {
 
     async fn change_key(&self, id: KeyId, change: KeyChange) -> Result<bool, StoreError> {
         self.change(Op::ChangeKey, move |tx| environment::change_key(tx, id, change)).await
+    }
+
+    async fn append_audit(&self, scope: Scope, facts: AuditFacts) -> Result<(), StoreError> {
+        self.change(Op::AppendAudit, move |tx| audit::append(tx, scope, facts)).await
     }
 
     async fn set_egress_pause(&self, reason: Option<String>) -> Result<(), StoreError> {

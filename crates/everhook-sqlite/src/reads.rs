@@ -13,8 +13,8 @@ use crate::history::{self, attempt, delivery};
 use crate::job::query as job;
 use crate::queue::{self, stats};
 use crate::{
-    append, background, backlog, batch, deliveries, directory, egress, environment, failure, once, resource, retention,
-    schedule, session, token, traffic, worker,
+    append, audit, background, backlog, batch, deliveries, directory, egress, environment, failure, once, resource,
+    retention, schedule, session, token, traffic, worker,
 };
 
 /// Answers a query. The caller applies the deadline and the share.
@@ -30,6 +30,7 @@ pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<
         Keys(_) => environment::list_keys(conn)?,
         FindKey(q) => environment::find_key(conn, &q.hash)?,
         FindEgressPause(_) => egress::find(conn)?,
+        Audit(q) => audit::list(conn, q.scope, &q.filter, &q.slice)?,
         TokenKeys(_) => token::list_keys(conn)?,
         FindTokenEnd(q) => token::find_end(conn, q.scope, &q.mark)?,
         FindApplication(q) => resource::find(conn, q.scope.environment, &ResourcePlace::application(&q.locator))?,

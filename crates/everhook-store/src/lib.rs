@@ -6,6 +6,7 @@
 //! decisions: these are in the core.
 
 pub mod append;
+pub mod audit;
 pub mod background;
 pub mod backlog;
 pub mod batch;

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use everhook_core::api_key::{ApiKeyHash, KeyRecord};
 use everhook_core::application::{Application, Environment, EnvironmentPolicy};
+use everhook_core::audit::AuditEntry;
 use everhook_core::delivery::DeliveryKey;
 use everhook_core::egress::EgressPause;
 use everhook_core::endpoint::{Endpoint, EndpointKey};
@@ -30,6 +31,7 @@ use everhook_core::time::Timestamp;
 use everhook_core::token::{TokenKey, TokenMark};
 use everhook_core::traffic::{Span, TrafficRow};
 
+use crate::audit::AuditFilter;
 use crate::background::{AttemptCount, BackgroundFilter};
 use crate::backlog::{Backlog, OpenCounts};
 use crate::batch::BatchRecord;
@@ -168,6 +170,8 @@ queries! {
     lookup Keys {} -> Vec<KeyRecord>;
     /// An API key; none if it is unknown or revoked. The caller checks its expiry.
     lookup FindKey { hash: ApiKeyHash } -> Option<KeyRecord>;
+    /// Entries of the audit log, by position.
+    search Audit { scope: Scope, filter: AuditFilter, slice: Slice<i64> } -> Vec<AuditEntry>;
     /// The keys that sign application tokens, newest first.
     lookup TokenKeys {} -> Vec<TokenKey>;
     /// The time at which an application token ends before it expires; none if no record ends it.

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use everhook_core::application::Environment;
+use everhook_core::audit::AuditFacts;
 use everhook_core::failure_group::{GroupKey, GroupState};
 use everhook_core::id::{BatchId, Id, JobId, KeyId, OrgId, SessionId};
 use everhook_core::job::report::Progress;
@@ -240,6 +241,8 @@ store! {
         [CreateKey] fn create_key(key: NewKey) -> ();
         /// Changes an API key. Returns false if no active key has this id.
         [ChangeKey] fn change_key(id: KeyId, change: KeyChange) -> bool;
+        /// Appends an entry to the audit log of an environment. Repeatable: each phase of an operation has one entry.
+        [AppendAudit] fn append_audit(scope: Scope, facts: AuditFacts) -> ();
         /// Stores a key that signs application tokens. Repeatable.
         [PutTokenKey] fn put_token_key(key: NewTokenKey, change: TokenKeyChange) -> ();
         /// Ends tokens of an application before they expire. An earlier end of the same tokens stays in force.

@@ -10,6 +10,7 @@ use everhook_core::traffic::overview::Range;
 
 use crate::app::AppCommand;
 use crate::attempt::AttemptCommand;
+use crate::audit::AuditCommand;
 use crate::batch::BatchCommand;
 use crate::config::{Config, Flags, Settings, reference_page};
 use crate::confirm::Consent;
@@ -238,6 +239,8 @@ The exit code is 0 for a genuine request and 1 for any other.")]
     Worker(Asked<WorkerCommand>),
     /// Show and cancel background tasks, which do bulk work such as a recovery.
     Task(Asked<TaskCommand>),
+    /// Show and check the audit log: who did what, to which object, and why.
+    Audit(Asked<AuditCommand>),
     /// Show the nodes of a running server.
     Node(Asked<NodeCommand>),
     /// Print the completions of a shell.
@@ -363,6 +366,7 @@ impl Cli {
             Command::Schedule(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
             Command::Worker(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
             Command::Task(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            Command::Audit(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
             Command::Node(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
             Command::Completions { shell } => {
                 let mut script = Vec::new();

@@ -115,7 +115,7 @@ impl KeyCommand {
             KeyCommand::Revoke { place, id, consent } => {
                 let id = keys::handle(&id)?;
                 consent.to(&format!("revoke key {id} for ever"), None)?;
-                beside(place.settings, async |opened| keys::revoke(&*opened.store, id).await)?;
+                beside(place.settings, async |opened| keys::revoke(&*opened.store, &opened.ids, id).await)?;
                 print(&format!("revoked {id}\n"))
             }
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::Context;
 use everhook_core::api_key::{ApiKey, KeyAccess};
 use everhook_core::application::Environment;
+use everhook_core::audit::{AuditFacts, AuditPhase};
 use everhook_core::id::{ApplicationId, DEFAULT_ORG, EnvironmentId, KeyId, OrgId, TokenKeyId};
 use everhook_core::limits::TITLE_CHARS_MAX;
 use everhook_core::name::Name;
@@ -104,15 +105,50 @@ pub(crate) async fn keep(store: &dyn Store, ids: &Ids, key: &ApiKey, wanted: &Wa
         (Some(environment), Some(text)) => Some(application(store, environment, text).await?),
         _ => None,
     };
+    let id = KeyId(ids.next(now));
     let new = NewKey {
-        id: KeyId(ids.next(now)),
+        id,
         hash: key.hash(),
         hint: key.hint(),
         name: wanted.name.clone(),
         access: KeyAccess { environment, application, grants: wanted.grants },
         expires_at: wanted.expires_in.map(|span| now.plus(span)),
     };
-    store.create_key(new).await.context("could not store the key")
+    let create = async { store.create_key(new.clone()).await.context("could not store the key") };
+    logged(store, ids, environment, ("key create", format!("/key/{id}")), create).await
+}
+
+/// Logs a change of this command in the audit log of an environment, or of the default one.
+async fn logged<T>(
+    store: &dyn Store,
+    ids: &Ids,
+    environment: Option<EnvironmentId>,
+    (action, object): (&str, String),
+    change: impl Future<Output = anyhow::Result<T>>,
+) -> anyhow::Result<T> {
+    let environment = match environment {
+        Some(environment) => environment,
+        None => self::environment(store, ids, DEFAULT_ENVIRONMENT).await?.id,
+    };
+    let begun = AuditFacts {
+        operation: ids.next(store.now().await?),
+        phase: AuditPhase::Begun,
+        actor: "command line".to_owned(),
+        key: None,
+        principal: None,
+        action: action.to_owned(),
+        object,
+        reason: None,
+        status: None,
+        request: None,
+        before: None,
+        after: None,
+    };
+    let scope = Scope::of(environment);
+    store.append_audit(scope, begun.clone()).await.context("could not write to the audit log")?;
+    let done = change.await?;
+    store.append_audit(scope, AuditFacts { phase: AuditPhase::Ended, ..begun }).await?;
+    Ok(done)
 }
 
 async fn application(store: &dyn Store, environment: EnvironmentId, text: &str) -> anyhow::Result<ApplicationId> {
@@ -163,9 +199,13 @@ pub(crate) fn handle(text: &str) -> anyhow::Result<KeyId> {
     text.parse().map_err(|_| usage(format!("{text:?} is not the id of a key: `everhook key list` shows the ids")))
 }
 
-pub(crate) async fn revoke(store: &dyn Store, id: KeyId) -> anyhow::Result<()> {
-    if store.change_key(id, KeyChange::Revoke).await? {
-        return Ok(());
+pub(crate) async fn revoke(store: &dyn Store, ids: &Ids, id: KeyId) -> anyhow::Result<()> {
+    let known = store.read(query::Keys {}).await?.into_iter().find(|key| key.id == id && key.revoked_at.is_none());
+    if let Some(key) = known {
+        let revoke = async { Ok(store.change_key(id, KeyChange::Revoke).await?) };
+        if logged(store, ids, key.access.environment, ("key revoke", format!("/key/{id}")), revoke).await? {
+            return Ok(());
+        }
     }
     Err(Failure::error(Exit::NotFound, format!("active key {id} not found: `everhook key list` shows all keys")))
 }

@@ -4,6 +4,7 @@
 
 mod app;
 mod attempt;
+mod audit;
 mod backup;
 mod batch;
 mod cli;

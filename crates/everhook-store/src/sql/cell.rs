@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use everhook_core::audit::AuditPhase;
 use everhook_core::batch::{Announcement, Intake};
 use everhook_core::endpoint::EndpointState;
 use everhook_core::failure_group::GroupState;
@@ -197,6 +198,7 @@ macro_rules! coded {
 
 coded!(
     Announcement,
+    AuditPhase,
     Class,
     EndState,
     GroupState,

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use everhook_core::audit::AuditPhase;
 use everhook_core::batch::{Announcement, Intake};
 use everhook_core::endpoint::EndpointState;
 use everhook_core::failure_group::GroupState;
@@ -232,6 +233,7 @@ macro_rules! coded {
 
 coded!(
     Announcement,
+    AuditPhase,
     Class,
     EndState,
     GroupState,

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use everhook_core::api_key::{KeyAccess, KeyRecord};
 use everhook_core::application::{Environment, EnvironmentPolicy};
+use everhook_core::audit::{AuditEntry, AuditFacts};
 use everhook_core::background::replay::{AttemptEnding, Candidate};
 use everhook_core::batch::{Announcement, Batch, BatchCounts, Intake};
 use everhook_core::egress::EgressPause;
@@ -44,6 +45,15 @@ row! { Environment in "environment" { id, org, name } }
 row! { EgressPause in "egress_pause" { since, reason } }
 
 row! { TokenKey in "token_key" { id, secret, created_at, superseded_at } }
+
+row! {
+    AuditFacts in "audit" {
+        operation, phase, actor, key = key_id, principal, action, object, reason, status, request = request_hash,
+        before = before_hash, after = after_hash,
+    }
+}
+
+row! { AuditEntry in "audit" { seq, at, facts: AuditFacts, hash } }
 
 row! {
     /// An API key, decoded by [`KeyRow::record`].

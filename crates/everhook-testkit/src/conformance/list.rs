@@ -395,6 +395,9 @@ macro_rules! conformance_full {
             an_environment_is_made_once
             a_key_works_until_it_is_revoked
         }
+        $crate::conformance_cases! { $backend, audit:
+            audit_entries_are_chained_and_found
+        }
         $crate::conformance_cases! { $backend, egress:
             a_pause_of_egress_lasts_until_it_is_ended
         }

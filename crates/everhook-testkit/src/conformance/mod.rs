@@ -38,6 +38,7 @@
 
 mod append;
 mod applications;
+mod audit;
 mod background;
 mod batch;
 mod dedup;

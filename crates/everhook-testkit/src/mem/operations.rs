@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use everhook_core::application::Environment;
+use everhook_core::audit::AuditFacts;
 use everhook_core::egress::EgressPause;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::failure_group::{GroupKey, GroupState};
@@ -225,6 +226,10 @@ impl Store for MemStore {
 
     async fn change_key(&self, _: KeyId, _: KeyChange) -> Result<bool, StoreError> {
         Err(refused(Op::ChangeKey))
+    }
+
+    async fn append_audit(&self, _: Scope, _: AuditFacts) -> Result<(), StoreError> {
+        Err(refused(Op::AppendAudit))
     }
 
     async fn set_egress_pause(&self, reason: Option<String>) -> Result<(), StoreError> {

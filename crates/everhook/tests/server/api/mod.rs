@@ -2,6 +2,7 @@
 
 mod application;
 mod attempt;
+mod audit;
 mod auth;
 mod background_task;
 mod bad_input;

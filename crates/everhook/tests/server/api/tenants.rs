@@ -27,8 +27,9 @@ const CREATE: [(&str, &str); 2] = [("PUT", "/event-type/{event_type_name}"), ("P
 const OPERATIONAL_PATH: &str = "/operational-webhook/endpoint";
 const OPERATIONAL: &str = "operational_endpoint_id";
 
-/// Lists of sessions, which renew themselves, what contains the time of the answer, and the last uses of keys.
-const RESTLESS: [&str; 5] = ["/worker", "/node", "/health/ready", "/overview", "/key"];
+/// Lists of sessions, which renew themselves, what contains the time of the answer, the last uses of keys, and the log
+/// of revealed secrets.
+const RESTLESS: [&str; 7] = ["/worker", "/node", "/health/ready", "/overview", "/key", "/audit", "/audit/verify"];
 
 /// An operation with a caller.
 struct Operation {
