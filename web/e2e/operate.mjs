@@ -173,6 +173,29 @@ async function a_chat_endpoint_is_previewed_before_it_exists({ page, signIn, sho
   await dialog.getByText('The default text is used.').waitFor();
 }
 
+async function credentials_of_an_endpoint_are_set_and_never_shown({ page, receiver, signIn, shot }) {
+  const app = await call('POST', '/app?get_if_exists=true', { name: 'Alpha', uid: 'alpha' });
+  const path = `/credentials-${Date.now()}`;
+  const endpoint = await call('POST', `/app/${app.id}/endpoint`, { url: receiver.url(path) });
+  await signIn();
+  await page.goto(`${base}/apps/${app.id}/endpoints/${endpoint.id}/settings`);
+  const row = page.getByRole('listitem').filter({ hasText: 'User name and password' });
+  await row.getByRole('button', { name: 'Set' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('User name').fill('hooks');
+  await dialog.getByLabel('Password').fill('open sesame');
+  await dialog.getByRole('button', { name: 'Save credentials' }).click();
+  await row.getByText('User hooks').waitFor();
+  check(!(await page.content()).includes('open sesame'), 'the password is not in the page');
+  await shot('set');
+  await call('POST', `/app/${app.id}/msg`, { eventType: 'invoice.paid', payload: {} });
+  await until('the delivery carries the credentials', () => receiver.seen(path)[0]?.headers.authorization === `Basic ${Buffer.from('hooks:open sesame').toString('base64')}`);
+  await row.getByRole('button', { name: 'Remove' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Remove credentials' }).click();
+  await row.getByText('Not set').waitFor();
+  await call('DELETE', `/app/${app.id}/endpoint/${endpoint.id}`);
+}
+
 export default [
   a_paused_endpoint_holds_its_deliveries_and_resumes,
   the_policy_shows_the_origin_of_each_setting,
@@ -181,4 +204,5 @@ export default [
   a_paused_application_holds_the_deliveries_of_its_endpoints,
   a_key_is_shown_once_and_a_read_only_key_sees_no_button,
   a_chat_endpoint_is_previewed_before_it_exists,
+  credentials_of_an_endpoint_are_set_and_never_shown,
 ];

@@ -46,6 +46,7 @@ export const offers = {
   failureGroups: has('GET', '/failure-group'),
   lookup: has('GET', '/lookup/{id}'),
   config: has('GET', '/config'),
+  endpointAuth: has('GET', '/app/{app_id}/endpoint/{endpoint_id}/basic-auth'),
   chat: has('POST', '/app/{app_id}/chat/preview'),
   portalSettings: has('GET', '/portal-settings'),
 } as const;

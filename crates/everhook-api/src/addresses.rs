@@ -64,7 +64,8 @@ impl Drop for ConnectionPlace {
     }
 }
 
-fn client(address: IpAddr) -> IpAddr {
+/// Returns the address under which a client is counted.
+pub(crate) fn client(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & NETWORK)),
         address => address,

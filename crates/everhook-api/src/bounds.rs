@@ -5,9 +5,10 @@
 //! truncates them and never refuses them.
 
 use everhook_core::limits::{
-    BODY_BYTES_MAX, DESCRIPTION_CHARS_MAX, ENDPOINT_CHANNELS_MAX, ENDPOINT_EVENT_TYPES_MAX, FEATURE_FLAGS_MAX,
-    HEADER_NAME_BYTES_MAX, HEADER_VALUE_BYTES_MAX, HEADERS_MAX, METADATA_BYTES_MAX, NAME_CHARS_MAX, POLICY_TYPES_MAX,
-    SCHEMAS_MAX, SEARCH_CHARS_MAX, SEARCH_TYPES_MAX, TITLE_CHARS_MAX, URL_BYTES_MAX,
+    AUTH_PEM_BYTES_MAX, AUTH_TEXT_BYTES_MAX, BODY_BYTES_MAX, DESCRIPTION_CHARS_MAX, ENDPOINT_CHANNELS_MAX,
+    ENDPOINT_EVENT_TYPES_MAX, FEATURE_FLAGS_MAX, HEADER_NAME_BYTES_MAX, HEADER_VALUE_BYTES_MAX, HEADERS_MAX,
+    METADATA_BYTES_MAX, NAME_CHARS_MAX, OAUTH_PARAMS_MAX, POLICY_TYPES_MAX, SCHEMAS_MAX, SEARCH_CHARS_MAX,
+    SEARCH_TYPES_MAX, TITLE_CHARS_MAX, URL_BYTES_MAX,
 };
 use utoipa::openapi::path::{Operation, Parameter};
 use utoipa::openapi::schema::{AdditionalProperties, ArrayItems, Object, Schema, SchemaFormat, SchemaType, Type};
@@ -28,6 +29,13 @@ const TEXTS: &[(&str, usize)] = &[
     ("specRaw", BODY_BYTES_MAX),
     ("error", SEARCH_CHARS_MAX),
     ("idempotency-key", IDEMPOTENCY_KEY_CHARS_MAX),
+    ("username", AUTH_TEXT_BYTES_MAX),
+    ("password", AUTH_TEXT_BYTES_MAX),
+    ("clientId", AUTH_TEXT_BYTES_MAX),
+    ("clientSecret", AUTH_TEXT_BYTES_MAX),
+    ("tokenUrl", URL_BYTES_MAX),
+    ("identity", AUTH_PEM_BYTES_MAX),
+    ("cert", AUTH_PEM_BYTES_MAX),
 ];
 
 /// An iterator is a name, which may follow a sign.
@@ -103,7 +111,8 @@ fn bound_object(schema: &str, field: &str, object: &mut Object) {
     };
     bound_text(object, max);
     let (entries, key, value) = match field {
-        "headers" => (HEADERS_MAX, HEADER_NAME_BYTES_MAX, HEADER_VALUE_BYTES_MAX),
+        "extraParams" => (OAUTH_PARAMS_MAX, HEADER_NAME_BYTES_MAX, AUTH_TEXT_BYTES_MAX),
+        "headers" | "extraHeaders" => (HEADERS_MAX, HEADER_NAME_BYTES_MAX, HEADER_VALUE_BYTES_MAX),
         "metadata" => (METADATA_BYTES_MAX / ENTRY_BYTES_MIN, METADATA_BYTES_MAX, METADATA_BYTES_MAX),
         "schemas" => (SCHEMAS_MAX, NAME_CHARS_MAX, 0),
         "eventTypes" => (POLICY_TYPES_MAX, NAME_CHARS_MAX, 0),

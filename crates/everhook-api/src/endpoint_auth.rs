@@ -11,7 +11,8 @@ use axum::extract::State;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::endpoint_auth::{BasicAuth, EndpointAuth, OauthClient, OauthMethod};
 use everhook_core::limits::{
-    AUTH_PEM_BYTES_MAX, AUTH_TEXT_BYTES_MAX, OAUTH_PARAMS_MAX, OAUTH_SCOPE_BYTES_MAX, OAUTH_SCOPES_MAX,
+    AUTH_PEM_BYTES_MAX, AUTH_TEXT_BYTES_MAX, HEADER_NAME_BYTES_MAX, OAUTH_PARAMS_MAX, OAUTH_SCOPE_BYTES_MAX,
+    OAUTH_SCOPES_MAX,
 };
 use everhook_core::violation::{self, Violation};
 use everhook_store::catalog::Locator;
@@ -35,6 +36,7 @@ const OWN_PARAMS: [&str; 4] = ["client_id", "client_secret", "grant_type", "scop
 pub(crate) struct EndpointBasicAuthIn {
     /// The user name. It has no colon.
     username: String,
+    /// The password. It is never returned.
     password: String,
 }
 
@@ -54,11 +56,14 @@ pub(crate) struct EndpointOauthConfigIn {
     /// `clientSecretBasic` or `clientSecretPost`. `clientSecretJwt` is not supported.
     #[schema(example = "clientSecretBasic")]
     auth_method: String,
+    /// The id of the client at the issuer.
     client_id: String,
+    /// The secret of the client. It is required, and never returned.
     client_secret: Option<String>,
     /// The URL that issues tokens. The egress rules apply to it.
     #[schema(format = "uri", example = "https://issuer.example.com/token")]
     token_url: String,
+    /// The scopes to request.
     #[schema(max_items = 32)]
     scopes: Option<Vec<String>>,
     /// More parameters of the token request.
@@ -80,15 +85,19 @@ pub(crate) struct EndpointOauthConfigOut {
     grant_type: &'static str,
     #[schema(value_type = String)]
     auth_method: OauthMethod,
+    /// The id of the client at the issuer.
     client_id: String,
     token_url: String,
+    /// The requested scopes.
     scopes: Vec<String>,
 }
 
 /// Whether the endpoint has an OAuth 2.0 client, and which.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct EndpointOauthStateOut {
+    /// Whether deliveries carry tokens.
     enabled: bool,
+    /// The client without its secrets.
     #[serde(skip_serializing_if = "Option::is_none")]
     config: Option<EndpointOauthConfigOut>,
 }
@@ -107,7 +116,9 @@ pub(crate) struct EndpointMtlsConfigOut {}
 /// Whether the endpoint has a client certificate.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct EndpointMtlsStateOut {
+    /// Whether the certificate is presented.
     enabled: bool,
+    /// An empty object if the endpoint has a certificate.
     #[serde(skip_serializing_if = "Option::is_none")]
     config: Option<EndpointMtlsConfigOut>,
 }
@@ -475,8 +486,11 @@ fn extra_params(params: BTreeMap<String, String>) -> Result<BTreeMap<String, Str
         if OWN_PARAMS.contains(&name.as_str()) {
             return refuse("has a field of its own".to_owned());
         }
-        if name.is_empty() || name.len() + value.len() > AUTH_TEXT_BYTES_MAX {
-            return refuse(format!("must have a name, and at most {AUTH_TEXT_BYTES_MAX} bytes with its value"));
+        if name.is_empty() || name.len() > HEADER_NAME_BYTES_MAX {
+            return refuse(format!("must have a name of 1 to {HEADER_NAME_BYTES_MAX} bytes"));
+        }
+        if value.len() > AUTH_TEXT_BYTES_MAX {
+            return refuse(format!("must have at most {AUTH_TEXT_BYTES_MAX} bytes"));
         }
     }
     Ok(params)

@@ -5,13 +5,14 @@
 //! and drops the future, which closes the remaining connections.
 
 use std::io::{self, Write};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
+use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
 use http::header::CONNECTION;
-use http::{HeaderValue, Request};
+use http::{HeaderMap, HeaderValue, Request};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -28,13 +29,14 @@ use tokio_util::sync::CancellationToken;
 use tower::Service;
 use tracing::{debug, warn};
 
-use crate::addresses::{Addresses, ConnectionPlace};
+use crate::addresses::{self, Addresses, ConnectionPlace};
 use crate::auth::failures::ClientAddress;
 use crate::limits::{
     ACCEPT_PAUSE, HEAD_BYTES_MAX, HEAD_TIMEOUT, OPS_CONNECTIONS_MAX, OPS_CONNECTIONS_PER_ADDRESS, SEND_BUFFER_BYTES,
     TLS_HANDSHAKE_TIMEOUT,
 };
 use crate::paced::Paced;
+use crate::proxies::TrustedProxies;
 use crate::server_tls::ServerTls;
 
 /// A listener with its routes and limits.
@@ -51,6 +53,8 @@ pub struct Server {
     pub metrics: ConnectionMetrics,
     /// The certificate of the listener; none for plain HTTP.
     pub tls: Option<ServerTls>,
+    /// The reverse proxies whose word about their clients counts.
+    pub proxies: TrustedProxies,
 }
 
 /// The limits of concurrent connections of a listener.
@@ -109,7 +113,8 @@ pub async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 impl Server {
     /// Serves until the second step of the stop, and then until all running requests are answered.
     pub async fn run(self) {
-        let Server { listener, router, budget, stop, metrics, tls } = self;
+        let Server { listener, router, budget, stop, metrics, tls, proxies } = self;
+        let proxies = Arc::new(proxies);
         let addresses = Addresses::new(budget.per_address);
         let mut connections = JoinSet::new();
         loop {
@@ -125,7 +130,15 @@ impl Server {
                 Event::Accepted(Ok((stream, from))) => match Addresses::take(&addresses, from.ip()) {
                     Some(place) => {
                         let (router, stop, unread) = (router.clone(), stop.clone(), metrics.unread.clone());
-                        connections.spawn(connection(stream, place, router, stop, unread, tls.clone()));
+                        connections.spawn(connection(
+                            stream,
+                            place,
+                            router,
+                            stop,
+                            unread,
+                            tls.clone(),
+                            Arc::clone(&proxies),
+                        ));
                     }
                     None => {
                         metrics.refused.inc();
@@ -183,12 +196,13 @@ async fn connection(
     stop: Stop,
     unread: Counter,
     tls: Option<ServerTls>,
+    proxies: Arc<TrustedProxies>,
 ) {
     // Responses are small and complete, so waiting to fill a packet would only delay them.
     if let Err(error) = stream.set_nodelay(true) {
         debug!("could not set TCP_NODELAY on a connection: {error}");
     }
-    let client = ClientAddress(place.client());
+    let client = Client { peer: stream.peer_addr().map_or(place.client(), |peer| peer.ip()), proxies };
     let stream = Paced::new(stream, unread);
     let Some(tls) = tls else { return exchange(stream, client, router, stop).await };
     match timeout(TLS_HANDSHAKE_TIMEOUT, tls.acceptor().accept(stream)).await {
@@ -198,11 +212,24 @@ async fn connection(
     }
 }
 
+/// The other end of a connection: a client, or a proxy that names its client in each request.
+struct Client {
+    peer: IpAddr,
+    proxies: Arc<TrustedProxies>,
+}
+
+impl Client {
+    fn address(&self, headers: &HeaderMap) -> ClientAddress {
+        ClientAddress(addresses::client(self.proxies.client(self.peer, headers)))
+    }
+}
+
 /// Serves the requests of one connection.
-async fn exchange(stream: impl AsyncRead + AsyncWrite + Unpin, client: ClientAddress, router: Router, stop: Stop) {
+async fn exchange(stream: impl AsyncRead + AsyncWrite + Unpin, client: Client, router: Router, stop: Stop) {
     let Stop { leaving, closing } = stop;
     let service = service_fn(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(client);
+        let address = client.address(request.headers());
+        request.extensions_mut().insert(address);
         let (answer, leaving) = (router.clone().call(request.map(Body::new)), leaving.clone());
         async move {
             let mut answer = answer.await?;

@@ -29,6 +29,7 @@ use everhook_engine::config::JobsConfig;
 use everhook_engine::retention::Ages;
 use everhook_sender::{Egress, Proxy};
 use http::Uri;
+use ipnet::IpNet;
 use toml::{Table, Value};
 use tracing_subscriber::filter::Targets;
 
@@ -51,6 +52,7 @@ pub(crate) struct Config {
     /// Further hosts of chat endpoints.
     pub(crate) chat_hosts: Vec<String>,
     pub(crate) connections_per_address: usize,
+    pub(crate) trusted_proxies: Vec<IpNet>,
     /// Failed authentications per client address and minute; 0 for no limit.
     pub(crate) auth_failures_per_minute: u32,
     pub(crate) role: Role,
@@ -165,6 +167,7 @@ const KEYS: &[(&str, Kind)] = &[
     ("cors_origins", Kind::Texts),
     ("chat_hosts", Kind::Texts),
     ("connections_per_address", Kind::Number),
+    ("trusted_proxies", Kind::Texts),
     ("auth_failures_per_minute", Kind::Number),
     ("role", Kind::Text),
     ("data", Kind::Text),

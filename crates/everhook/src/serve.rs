@@ -7,7 +7,8 @@ use std::time::Duration;
 use anyhow::Context;
 use axum::Router;
 use everhook_api::{
-    ApiConfig, Budget, ConnectionMetrics, NamedOutbox, Server, ServerTls, Stop, listen, ops_router, router,
+    ApiConfig, Budget, ConnectionMetrics, NamedOutbox, Server, ServerTls, Stop, TrustedProxies, listen, ops_router,
+    router,
 };
 use everhook_core::limits::ENDPOINTS_MAX;
 use everhook_core::role::Role;
@@ -75,24 +76,7 @@ pub(crate) async fn serve(mut config: Config, logs: &Logs, announce: Announce) -
     let node = startup.run(|| start_node(&config, &opened, egress.clone(), files.kept)).await?;
     let exporter = config.otlp.as_ref().map(|otlp| Exporter::start(&node, otlp, VERSION));
     let named = outboxes.iter().map(|source| NamedOutbox { name: source.name.clone(), outbox: source.outbox.clone() });
-    let api = ApiConfig {
-        jwt_secret: config.jwt_secret.clone().map(|secret| secret.0),
-        public_url: config.public_url.clone(),
-        tls: tls.is_some(),
-        embed_origins: config.embed_origins.clone(),
-        cors_origins: config.cors_origins.clone(),
-        chat_hosts: config.chat_hosts.clone(),
-        default_signature: config.default_signature,
-        egress,
-        version: VERSION,
-        outboxes: named.collect(),
-        jobs: config.jobs.enabled,
-        schedules: config.jobs.schedules,
-        endpoints_max: ENDPOINTS_MAX,
-        auth_failures_per_minute: config.auth_failures_per_minute,
-        delivery_timeout: config.timeout,
-    };
-    let router = router(Arc::clone(&node), api);
+    let router = router(Arc::clone(&node), api_config(&config, egress, named.collect()));
     node.relay(outboxes);
     let metrics = ConnectionMetrics::default();
     node.add_metrics(|registry| {
@@ -102,7 +86,8 @@ pub(crate) async fn serve(mut config: Config, logs: &Logs, announce: Announce) -
     });
     let ops_router = ops_router(Arc::clone(&node), VERSION);
     let budget = Budget { connections: files.clients, per_address: config.connections_per_address.min(files.clients) };
-    let mut served = Served::start(listeners, Routers { api: router, ops: ops_router }, budget, metrics, tls);
+    let front = Front { tls, proxies: TrustedProxies(config.trusted_proxies.clone()) };
+    let mut served = Served::start(listeners, Routers { api: router, ops: ops_router }, budget, metrics, front);
     let asked = tokio::select! {
         greeting = startup.run(|| greeting(&config, &opened, &node, &addresses)) => {
             announce.tell(&greeting?, addresses.api)?;
@@ -133,6 +118,26 @@ pub(crate) async fn serve(mut config: Config, logs: &Logs, announce: Announce) -
         }
     }
     Ok(())
+}
+
+fn api_config(config: &Config, egress: Egress, outboxes: Vec<NamedOutbox>) -> ApiConfig {
+    ApiConfig {
+        jwt_secret: config.jwt_secret.clone().map(|secret| secret.0),
+        public_url: config.public_url.clone(),
+        tls: config.tls.is_some(),
+        embed_origins: config.embed_origins.clone(),
+        cors_origins: config.cors_origins.clone(),
+        chat_hosts: config.chat_hosts.clone(),
+        default_signature: config.default_signature,
+        egress,
+        version: VERSION,
+        outboxes,
+        jobs: config.jobs.enabled,
+        schedules: config.jobs.schedules,
+        endpoints_max: ENDPOINTS_MAX,
+        auth_failures_per_minute: config.auth_failures_per_minute,
+        delivery_timeout: config.timeout,
+    }
 }
 
 impl Announce {
@@ -181,6 +186,12 @@ impl Addresses {
     }
 }
 
+/// The part of the API's listener that clients or their proxies meet first.
+struct Front {
+    tls: Option<ServerTls>,
+    proxies: TrustedProxies,
+}
+
 struct Routers {
     api: Router,
     ops: Router,
@@ -199,15 +210,27 @@ impl Served {
         routers: Routers,
         budget: Budget,
         metrics: ConnectionMetrics,
-        tls: Option<ServerTls>,
+        front: Front,
     ) -> Served {
+        let Front { tls, proxies } = front;
         let (api_stop, ops_stop) = (Stop::default(), Stop::default());
         let (mut api, mut ops) = (JoinSet::new(), JoinSet::new());
         let (listener, router, stop) = (listeners.api, routers.api, api_stop.clone());
-        api.spawn(Server { listener, router, budget, stop, metrics, tls }.run());
+        api.spawn(Server { listener, router, budget, stop, metrics, tls, proxies }.run());
         if let Some(listener) = listeners.ops {
             let (router, stop, metrics) = (routers.ops, ops_stop.clone(), ConnectionMetrics::default());
-            ops.spawn(Server { listener, router, budget: Budget::ops(), stop, metrics, tls: None }.run());
+            ops.spawn(
+                Server {
+                    listener,
+                    router,
+                    budget: Budget::ops(),
+                    stop,
+                    metrics,
+                    tls: None,
+                    proxies: TrustedProxies::default(),
+                }
+                .run(),
+            );
         }
         Served { api, api_stop, ops, ops_stop }
     }

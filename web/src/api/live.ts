@@ -57,7 +57,9 @@ export function throttled(run: () => void, ms: number): () => void {
 
 async function listen(signal: AbortSignal, onChange: () => void): Promise<'ended' | 'refused'> {
   const answer = await fetch('/auth/stream', { headers: { ...authHeaders('GET'), accept: 'text/event-stream' }, credentials: 'same-origin', signal });
-  if (!answer.ok || !answer.body || !answer.headers.get('content-type')?.startsWith('text/event-stream')) return 'refused';
+  // A key of one application, or a server without the stream: polling is all there is.
+  if (answer.status >= 400 && answer.status < 500) return 'refused';
+  if (!answer.ok || !answer.body || !answer.headers.get('content-type')?.startsWith('text/event-stream')) throw new Error('no stream');
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let buffer = '';
   for (;;) {
@@ -83,13 +85,14 @@ export function useLiveUpdates(): void {
     let stop = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
     const run = async (signal: AbortSignal) => {
+      let refused = false;
       try {
-        await listen(signal, refresh);
+        refused = (await listen(signal, refresh)) === 'refused';
       } catch {
         // The connection broke: polling goes on.
       }
       setConnected(false);
-      if (!signal.aborted) timer = setTimeout(() => void run(signal), RETRY_MS);
+      if (!signal.aborted && !refused) timer = setTimeout(() => void run(signal), RETRY_MS);
     };
     const start = () => {
       stop.abort();

@@ -3776,7 +3776,10 @@ export interface components {
         };
         /** @description A user name and a password. */
         EndpointBasicAuthIn: {
-            /** @example text */
+            /**
+             * @description The password. It is never returned.
+             * @example text
+             */
             password: string;
             /**
              * @description The user name. It has no colon.
@@ -4142,9 +4145,15 @@ export interface components {
         EndpointMtlsConfigOut: Record<string, unknown>;
         /** @description Whether the endpoint has a client certificate. */
         EndpointMtlsStateOut: {
-            /** @example {} */
+            /**
+             * @description An empty object if the endpoint has a certificate.
+             * @example {}
+             */
             config?: components["schemas"]["EndpointMtlsConfigOut"] | null;
-            /** @example true */
+            /**
+             * @description Whether the certificate is presented.
+             * @example true
+             */
             enabled: boolean;
         };
         /** @description An OAuth 2.0 client. */
@@ -4154,9 +4163,15 @@ export interface components {
              * @example clientSecretBasic
              */
             authMethod: string;
-            /** @example text */
+            /**
+             * @description The id of the client at the issuer.
+             * @example text
+             */
             clientId: string;
-            /** @example text */
+            /**
+             * @description The secret of the client. It is required, and never returned.
+             * @example text
+             */
             clientSecret?: string | null;
             /**
              * @description More headers of the token request.
@@ -4192,6 +4207,7 @@ export interface components {
              */
             refreshToken?: string | null;
             /**
+             * @description The scopes to request.
              * @example [
              *       "text"
              *     ]
@@ -4211,7 +4227,10 @@ export interface components {
              * @example text
              */
             authMethod: string;
-            /** @example text */
+            /**
+             * @description The id of the client at the issuer.
+             * @example text
+             */
             clientId: string;
             /**
              * @description `clientCredentials`. `refreshToken` is not supported.
@@ -4219,6 +4238,7 @@ export interface components {
              */
             grantType: string;
             /**
+             * @description The requested scopes.
              * @example [
              *       "text"
              *     ]
@@ -4233,6 +4253,7 @@ export interface components {
         /** @description Whether the endpoint has an OAuth 2.0 client, and which. */
         EndpointOauthStateOut: {
             /**
+             * @description The client without its secrets.
              * @example {
              *       "authMethod": "text",
              *       "clientId": "text",
@@ -4244,7 +4265,10 @@ export interface components {
              *     }
              */
             config?: components["schemas"]["EndpointOauthConfigOut"] | null;
-            /** @example true */
+            /**
+             * @description Whether deliveries carry tokens.
+             * @example true
+             */
             enabled: boolean;
         };
         /** @description An endpoint. Separate routes return its secret and its headers. */

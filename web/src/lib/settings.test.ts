@@ -12,6 +12,7 @@ it('says settings in words', () => {
   expect(settingText('disableAfterSeconds', 432_000)).toBe('5 d');
   expect(settingText('disableAfterSeconds', 'none')).toBe('never');
   expect(settingText('paused', true)).toBe('yes');
+  expect(settingText('keepReplies', true)).toBe('stored, up to 16 KiB');
   expect(settingText('laterSetting', { a: 1 })).toBe('{"a":1}');
 });
 
@@ -25,6 +26,7 @@ it('keeps a value through its form', () => {
   check('onDead', 'block');
   check('retryBudget', 0);
   check('breaker', { failurePercent: 50, minAttempts: 20, windowSeconds: 60, openSeconds: 30, maxOpenSeconds: 300 });
+  check('keepReplies', false);
   check('whileDisabled', undefined);
 });
 

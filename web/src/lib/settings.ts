@@ -49,6 +49,7 @@ export const rules: readonly Rule[] = [
   },
   { key: 'onDead', label: 'After a dead delivery', hint: 'For ordered deliveries: what happens to those behind it.', choices: [['skip', 'The next one starts'], ['block', 'The lane waits for a decision']] },
   { key: 'whileDisabled', label: 'Messages while disabled', hint: 'Messages that are accepted while the endpoint is disabled.', choices: [['skip', 'Not delivered to it'], ['hold', 'Held until it is enabled']] },
+  { key: 'keepReplies', label: 'Replies', hint: 'Whether the bodies of replies are stored. They are not if any level says no.', choices: [['true', 'Stored, up to 16 KiB'], ['false', 'Not stored']] },
   { key: 'retryBudget', label: 'Retry budget', hint: 'Retries that are allowed for now, for example 0 during an incident.', own: 'Limit', parts: [{ name: '', label: 'Retries' }] },
   {
     key: 'legacySignature', label: 'Legacy signature', hint: 'A second signature header, for receivers that migrate.', off: 'None', own: 'Set here',
@@ -69,9 +70,9 @@ const isObject = (value: unknown): value is Members => typeof value === 'object'
 export function settingText(key: string, value: unknown): string {
   const rule = rules.find((one) => one.key === key);
   if (value === null || value === undefined || value === OFF) return rule?.off?.toLowerCase() ?? 'none';
+  const choice = rule?.choices?.find(([name]) => name === String(value));
+  if (choice) return choice[1].charAt(0).toLowerCase() + choice[1].slice(1);
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
-  const choice = rule?.choices?.find(([name]) => name === value);
-  if (choice) return choice[1].toLowerCase();
   if (isObject(value)) return objectText(key, value);
   if (typeof value === 'number' && key.endsWith('Seconds')) return delayLabel(value);
   return String(value);
@@ -97,7 +98,7 @@ export function draftOf(rule: Rule, own: unknown, effective: unknown): Draft {
   const parts = Object.fromEntries((rule.parts ?? []).map(({ name }) => [name, partText(name, start)]));
   if (own === undefined || own === null) return { mode: INHERIT, parts };
   if (own === OFF) return { mode: OFF, parts };
-  const choice = rule.choices?.find(([name]) => name === own);
+  const choice = rule.choices?.find(([name]) => name === String(own));
   return { mode: choice?.[0] ?? OWN, parts };
 }
 
@@ -110,6 +111,7 @@ function partText(name: string, value: unknown): string {
 /** The value that a form stands for; undefined for an inherited one. */
 export function valueOf(rule: Rule, draft: Draft): unknown {
   if (draft.mode === INHERIT) return undefined;
+  if (draft.mode === 'true' || draft.mode === 'false') return draft.mode === 'true';
   if (draft.mode !== OWN) return draft.mode;
   const values = (rule.parts ?? []).map((part) => [part.name, part.text ? (draft.parts[part.name] ?? '').trim() : toNumber(draft.parts[part.name] ?? '')] as const);
   const single = values.find(([name]) => name === '');

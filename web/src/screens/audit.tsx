@@ -1,6 +1,7 @@
 // Who did what, to which object, and why. Entries are chained: a check finds a changed or missing one.
 
 import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
 import { ScrollText, ShieldCheck } from 'lucide-react';
 import { messageOf, raw } from '../api/client';
 import { PAGE_ROWS, useChange } from '../api/queries';
@@ -19,7 +20,7 @@ import { Panel, Split, stepper } from '../ui/panel';
 import { Callout, Empty, Failure, Skeleton } from '../ui/status';
 import { DataTable, Pager, type Column } from '../ui/table';
 import { FullTime, ListTime } from '../ui/time';
-import { useUrl } from '../url';
+import { useUrl, type Search } from '../url';
 
 const PATH = '/api/v1/audit';
 const filterNames = ['actor', 'action', 'object', 'since', 'until'] as const;
@@ -27,7 +28,7 @@ const rowId = (row: AuditEntry) => String(row.seq);
 
 const columns: Column<AuditEntry>[] = [
   { id: 'at', header: 'Time', width: 128, narrow: 'b', cell: (row) => <ListTime at={row.at} exact /> },
-  { id: 'action', header: 'Action', width: 260, narrow: 'a', cell: (row) => <b className="med">{actionText(row.action)}</b> },
+  { id: 'action', header: 'Action', width: 260, narrow: 'a', cell: (row) => <Link className="med" to="/audit" search={(now: Search) => ({ ...now, open: rowId(row) })}>{actionText(row.action)}</Link> },
   { id: 'object', header: 'Object', narrow: 'c', cell: (row) => <span className="mono t2">{row.object}</span> },
   { id: 'actor', header: 'Key', width: 190, narrow: 'd', className: 'two', cell: (row) => (<><span>{row.actor}</span><small>{row.principal ?? '\u00a0'}</small></>) },
   { id: 'result', header: 'Result', width: 130, narrow: 'drop', cell: (row) => <StateText {...resultOf(row)} /> },

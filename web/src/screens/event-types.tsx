@@ -1,6 +1,7 @@
 // Event types: what endpoints can subscribe to.
 
 import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
 import { Archive, Plus, Tag, Trash2 } from 'lucide-react';
 import { useState } from 'react';
 import { api, ApiFailure, messageOf, ok } from '../api/client';
@@ -19,11 +20,11 @@ import { Callout, Empty, Failure, Skeleton } from '../ui/status';
 import { DataTable, type Column } from '../ui/table';
 import { ListTime } from '../ui/time';
 import { toast, toastError } from '../ui/toast';
-import { useUrl } from '../url';
+import { useUrl, type Search } from '../url';
 import { exampleOf } from './parts/example';
 
 const columns: Column<EventType>[] = [
-  { id: 'name', header: 'Event type', narrow: 'a', cell: (row) => <span className="mono med">{row.name}</span> },
+  { id: 'name', header: 'Event type', narrow: 'a', cell: (row) => <Link className="mono med" to="/event-types" search={(now: Search) => ({ ...now, open: row.name })}>{row.name}</Link> },
   { id: 'description', header: 'Description', narrow: 'c', cell: (row) => <span className="t2">{row.description}</span> },
   { id: 'group', header: 'Group', width: 130, wide: true, narrow: 'drop', cell: (row) => <span className="t2">{row.groupName ?? ''}</span> },
   { id: 'schema', header: 'Schema', width: 110, narrow: 'd', cell: (row) => (row.schemas ? `version ${versions(row)[0] ?? ''}` : <span className="t3">none</span>) },

@@ -118,7 +118,7 @@ fn material_is_checked_before_it_is_stored() {
     let (_, key) = SERVER.split_at(SERVER.find("-----BEGIN PRIVATE").unwrap());
     assert_eq!(check_identity(&format!("{CA}{key}")), Err(BadMaterial::Pair));
     assert_eq!(
-        check_ca("-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n"),
+        check_ca("-----BEGIN CERTIFICATE-----\n%%%%\n-----END CERTIFICATE-----\n"),
         Err(BadMaterial::Certificates)
     );
     assert_eq!(check_ca("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), Err(BadMaterial::Authority));

@@ -59,6 +59,7 @@ impl Settings {
             cors_origins: self.cors_origins()?,
             chat_hosts: self.chat_hosts()?,
             connections_per_address: self.number("connections_per_address", 1..=CONNECTIONS_MAX)?,
+            trusted_proxies: self.networks("trusted_proxies")?,
             auth_failures_per_minute: self.number("auth_failures_per_minute", 0..=1_000_000)? as u32,
             database_wait: self.seconds("database_wait_seconds", 0..=86_400)?,
             auto_migrate: self.switch("auto_migrate"),

@@ -6,11 +6,13 @@ import { useEffect, useState } from 'react';
 import { api, messageOf, ok } from '../../api/client';
 import { useChange } from '../../api/queries';
 import type { Endpoint } from '../../api/types';
+import { offers } from '../../capabilities';
 import { useMay } from '../../session';
 import { Button, IconButton, TextField } from '../../ui/controls';
 import { Card } from '../../ui/figures';
 import { Callout, Loaded } from '../../ui/status';
 import { toast } from '../../ui/toast';
+import { AuthCard } from './auth';
 import { bodyOf, checkUrl, EndpointFields, formOf, type EndpointForm } from '../parts/endpoint-form';
 
 const labels: Record<keyof EndpointForm, string> = { url: 'URL', description: 'Description', eventTypes: 'Event types', channels: 'Channels', uid: 'Your id', throttleRate: 'Rate limit' };
@@ -62,6 +64,7 @@ export function EndpointSettings({ app, endpoint }: { app: string; endpoint: End
         </div>
       </Card>
       <Headers app={app} endpoint={endpoint} />
+      {offers.endpointAuth && <AuthCard app={app} ep={endpoint.id} />}
       {changed.length > 0 && (
         <div className="savebar" role="region" aria-label="Unsaved changes">
           <span className="grow">

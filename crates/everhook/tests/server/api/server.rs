@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use everhook_api::{Budget, ConnectionMetrics, Server, Stop, listen, ops_router};
+use everhook_api::{Budget, ConnectionMetrics, Server, Stop, TrustedProxies, listen, ops_router};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -30,8 +30,18 @@ impl Running {
         let listener = listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, metrics, mut server) = (Stop::default(), ConnectionMetrics::default(), JoinSet::new());
-        server
-            .spawn(Server { listener, router, budget, stop: stop.clone(), metrics: metrics.clone(), tls: None }.run());
+        server.spawn(
+            Server {
+                listener,
+                router,
+                budget,
+                stop: stop.clone(),
+                metrics: metrics.clone(),
+                tls: None,
+                proxies: TrustedProxies::default(),
+            }
+            .run(),
+        );
         Running { address, stop, metrics, server }
     }
 

@@ -170,7 +170,10 @@ impl Tenant {
                 let path = self.fill(&operation.path, &[], self);
                 let answer = world.call(Call::new(Method::GET, &path).bearer(&self.key)).await;
                 let is_expected = answer.status.is_success() || answer.status == 403 && operation.path == "/outbox";
-                assert!(is_expected || operation.path.contains("/secret"), "{path}: {answer}");
+                // Credentials that an endpoint does not have are not found.
+                let has_none = answer.status == 404
+                    && ["/basic-auth", "/mtls", "/oauth"].iter().any(|end| operation.path.ends_with(end));
+                assert!(is_expected || has_none || operation.path.contains("/secret"), "{path}: {answer}");
                 state.insert(path, answer.body);
             }
         }
