@@ -233,14 +233,14 @@ fn feishu(notice: &ChatText) -> Value {
     json!({ "msg_type": "interactive", "card": card })
 }
 
-/// A message has at most 20 kB. Mentions need both the text and the list.
+/// A message has at most 20 kB, and JSON may double the bytes of a text. Mentions need both the text and the list.
 fn dingtalk(notice: &ChatText) -> Value {
     let is_mobile = |id: &&String| id.bytes().all(|byte| byte.is_ascii_digit());
     let people = notice.mentions.iter().filter(|id| *id != MENTION_ALL);
     let (mobiles, users): (Vec<&String>, Vec<&String>) = people.clone().partition(is_mobile);
     let names: Vec<String> = people.map(|id| format!("@{id}")).collect();
     let title = cut(&headline(notice), 200);
-    let text = document(notice, Markup::Markdown, "### ", "\n\n", &names.join(" "), 15_000);
+    let text = document(notice, Markup::Markdown, "### ", "\n\n", &names.join(" "), 9_000);
     json!({
         "msgtype": "markdown",
         "markdown": { "title": title, "text": text },
