@@ -21,9 +21,7 @@ use crate::{
 pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<Answer, Fault> {
     Ok(answers!(query;
         Environments(_) => environment::list(conn)?,
-        FindEnvironmentPolicy(q) => {
-            resource::find(conn, q.scope.environment, &ResourcePlace::environment_policy())?
-        },
+        FindEnvironmentPolicy(q) => resource::find(conn, q.scope.environment, &ResourcePlace::environment_policy())?,
         FindPortalSettings(q) => resource::find(conn, q.scope.environment, &ResourcePlace::portal_settings())?,
         EnvironmentPolicies(_) => environment::list_policies(conn)?,
         PausedGroups(_) => environment::list_paused_groups(conn)?,
