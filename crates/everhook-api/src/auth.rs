@@ -136,7 +136,7 @@ async fn authenticate(api: &Api, parts: &mut Parts) -> Result<Caller, ApiError> 
     }
     let caller = match key {
         Some(hash) => by_hash(api, hash, parts).await,
-        None => by_text(api, &token.to_owned()).await,
+        None => by_text(api, token).await,
     };
     limit_failures(api, client, caller)
 }

@@ -426,7 +426,7 @@ mod tests {
             "template.mentions need a workflow URL: connectors have no mentions"
         );
         assert_eq!(check(r#"{"kind": "wecom", "template": {"mentions": ["zhang"], "title": "x"}}"#), "");
-        assert_eq!(check(r#"{"kind": "wecom", "template": {"mentions": ["all"]}}"#).is_empty(), false);
+        assert!(!check(r#"{"kind": "wecom", "template": {"mentions": ["all"]}}"#).is_empty());
     }
 
     #[test]

@@ -51,6 +51,8 @@ export const operations: ReadonlyMap<string, string> = new Map([
   ['GET /api/v1/app/{app_id}/once/{key}', 'read'],
   ['GET /api/v1/app/{app_id}/poller/{sink_id}', 'read'],
   ['GET /api/v1/app/{app_id}/poller/{sink_id}/consumer/{consumer_id}', 'read'],
+  ['GET /api/v1/audit', 'operate'],
+  ['GET /api/v1/audit/verify', 'operate'],
   ['GET /api/v1/background-task', 'read'],
   ['GET /api/v1/background-task/{task_id}', 'read'],
   ['GET /api/v1/batch', 'read'],

@@ -1013,6 +1013,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the entries of the audit log, newest first. */
+        get: operations["v1.audit.list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/audit/verify": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Check the chain of the audit log. The answer names the first entry that was changed or is missing. */
+        get: operations["v1.audit.verify"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/auth/app-portal-access/{app_id}": {
         parameters: {
             query?: never;
@@ -2720,6 +2754,122 @@ export interface components {
              * @example text
              */
             payload?: string | null;
+        };
+        /** @description An entry of the audit log. An operation has two: one before it begins, and one when it has ended. */
+        AuditEntryOut: {
+            /**
+             * @description The id of the API operation.
+             * @example v1.endpoint.update
+             */
+            action: string;
+            /**
+             * @description The name of the key, or a description of the token.
+             * @example text
+             */
+            actor: string;
+            /**
+             * @description SHA-256 of the stored object after the change.
+             * @example text
+             */
+            afterHash?: string | null;
+            /**
+             * Format: date-time
+             * @description The time of the entry.
+             * @example 2026-01-31T12:00:00.000000Z
+             */
+            at: string;
+            /**
+             * @description SHA-256 of the stored object before the change.
+             * @example text
+             */
+            beforeHash?: string | null;
+            /**
+             * @description SHA-256 of this entry and of the hash before it.
+             * @example text
+             */
+            hash: string;
+            /**
+             * @description The id of the key.
+             * @example text
+             */
+            keyId?: string | null;
+            /**
+             * @description The path of the object.
+             * @example /queue/email/pause
+             */
+            object: string;
+            /**
+             * @description The same for both entries of an operation.
+             * @example text
+             */
+            operation: string;
+            /**
+             * @description `begun` or `ended`.
+             * @example text
+             */
+            phase: string;
+            /**
+             * @description The person on whose behalf the caller acted, from the header `everhook-principal`.
+             * @example text
+             */
+            principal?: string | null;
+            /**
+             * @description The reason, from the header `everhook-reason`.
+             * @example text
+             */
+            reason?: string | null;
+            /**
+             * @description SHA-256 of the body of the request.
+             * @example text
+             */
+            requestHash?: string | null;
+            /**
+             * Format: int64
+             * @description The position in the log of the environment, from 1 without gaps.
+             * @example 1
+             */
+            seq: number;
+            /**
+             * Format: int32
+             * @description The HTTP status of the answer.
+             * @example 1
+             */
+            status?: number | null;
+        };
+        /** @description The result of a check of the chain. */
+        AuditVerifyOut: {
+            /**
+             * Format: int64
+             * @description The number of checked entries.
+             * @example 1
+             */
+            checked: number;
+            /**
+             * @description Whether the whole log was checked. If not, continue with `after` set to `seq`.
+             * @example true
+             */
+            done: boolean;
+            /**
+             * @description The hash of the last valid entry. Note it elsewhere, to detect a log that was cut off later.
+             * @example text
+             */
+            hash: string;
+            /**
+             * @description The problem of the next entry.
+             * @example text
+             */
+            problem?: string | null;
+            /**
+             * Format: int64
+             * @description The position of the last valid entry.
+             * @example 1
+             */
+            seq: number;
+            /**
+             * @description Whether every checked entry follows the one before it.
+             * @example true
+             */
+            valid: boolean;
         };
         /** @description A background task. */
         BackgroundTaskOut: components["schemas"]["StartedTaskOut"] & {
@@ -7250,6 +7400,48 @@ export interface components {
              *     ]
              */
             data: components["schemas"]["AsideRowOut"][];
+            /**
+             * @description Whether this is the last page in this direction. A page can have fewer items than `limit`, or none, and not be
+             *     the last: the rows that a search reads and the bytes of a page are limited.
+             * @example true
+             */
+            done: boolean;
+            /**
+             * @description The iterator of the next page.
+             * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+             */
+            iterator: string | null;
+            /**
+             * @description The iterator of the previous page.
+             * @example -app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+             */
+            prevIterator?: string | null;
+        };
+        /** @description A page of a list. */
+        Page_AuditEntryOut: {
+            /**
+             * @description The items, in the order of the list.
+             * @example [
+             *       {
+             *         "action": "v1.endpoint.update",
+             *         "actor": "text",
+             *         "afterHash": "text",
+             *         "at": "2026-01-31T12:00:00.000000Z",
+             *         "beforeHash": "text",
+             *         "hash": "text",
+             *         "keyId": "text",
+             *         "object": "/queue/email/pause",
+             *         "operation": "text",
+             *         "phase": "text",
+             *         "principal": "text",
+             *         "reason": "text",
+             *         "requestHash": "text",
+             *         "seq": 1,
+             *         "status": 1
+             *       }
+             *     ]
+             */
+            data: components["schemas"]["AuditEntryOut"][];
             /**
              * @description Whether this is the last page in this direction. A page can have fewer items than `limit`, or none, and not be
              *     the last: the rows that a search reads and the bytes of a page are limited.
@@ -15934,6 +16126,157 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["PollingEndpointConsumerSeekOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.audit.list": {
+        parameters: {
+            query?: {
+                /**
+                 * @description Entries of the key with this name.
+                 * @example text
+                 */
+                actor?: string;
+                /**
+                 * @description Entries of this operation, such as `v1.queue.pause`.
+                 * @example text
+                 */
+                action?: string;
+                /**
+                 * @description Entries of objects whose path begins so, such as `/queue/email`.
+                 * @example text
+                 */
+                object?: string;
+                /**
+                 * @description Entries at this time or later.
+                 * @example 2026-01-31T12:00:00.000000Z
+                 */
+                since?: string;
+                /**
+                 * @description Entries before this time.
+                 * @example 2026-01-31T12:00:00.000000Z
+                 */
+                until?: string;
+                /**
+                 * @description Maximum number of items. Default: 50.
+                 * @example 1
+                 */
+                limit?: number;
+                /**
+                 * @description The `iterator` or `prevIterator` of another page. Default: the first page.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                iterator?: string;
+                /**
+                 * @description The order of the list: `ascending` or `descending`.
+                 * @example ascending
+                 */
+                order?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "action": "v1.endpoint.update",
+                     *           "actor": "text",
+                     *           "afterHash": "text",
+                     *           "at": "2026-01-31T12:00:00.000000Z",
+                     *           "beforeHash": "text",
+                     *           "hash": "text",
+                     *           "keyId": "text",
+                     *           "object": "/queue/email/pause",
+                     *           "operation": "text",
+                     *           "phase": "text",
+                     *           "principal": "text",
+                     *           "reason": "text",
+                     *           "requestHash": "text",
+                     *           "seq": 1,
+                     *           "status": 1
+                     *         }
+                     *       ],
+                     *       "done": true,
+                     *       "iterator": "app_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *       "prevIterator": "-app_1srOrx2ZWZBpBUvZwXKQmoEYga2"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Page_AuditEntryOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.audit.verify": {
+        parameters: {
+            query?: {
+                /**
+                 * @description The position of the entry after which the check begins. Default: the beginning of the log.
+                 * @example 1
+                 */
+                after?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "checked": 1,
+                     *       "done": true,
+                     *       "hash": "text",
+                     *       "problem": "text",
+                     *       "seq": 1,
+                     *       "valid": true
+                     *     }
+                     */
+                    "application/json": components["schemas"]["AuditVerifyOut"];
                 };
             };
             400: components["responses"]["Failure400"];

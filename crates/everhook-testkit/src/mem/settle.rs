@@ -72,10 +72,10 @@ fn settle_one(tables: &mut Tables, now: Timestamp, settlement: &Settlement) -> S
         let row = AttemptRow { endpoint: EndpointId(settlement.lane.0), session, attempt };
         tables.attempts.insert((settlement.key, settlement.epoch), row);
     }
-    if let (Some(hold), Some(lane)) = (settlement.hold_lane, tables.lane(environment, settlement.lane)) {
-        if lane.hold_until < now.plus(hold) {
-            (lane.hold_until, lane.hold_kind) = (now.plus(hold), HoldKind::BackOff);
-        }
+    if let (Some(hold), Some(lane)) = (settlement.hold_lane, tables.lane(environment, settlement.lane))
+        && lane.hold_until < now.plus(hold)
+    {
+        (lane.hold_until, lane.hold_kind) = (now.plus(hold), HoldKind::BackOff);
     }
     job::keep_result(tables, settlement);
     Settled::Done
