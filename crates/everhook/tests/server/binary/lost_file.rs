@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use everhook_testkit::wait::until_true;
 use serde_json::json;
 
 use crate::binary::server::{Backend, Server};
@@ -31,7 +32,8 @@ fn a_server_without_its_database_file_accepts_nothing_says_why_and_does_not_begi
     client.get(&application.path("/msg")).expect(503);
     let ready = client.get("/health/ready").expect(503);
     assert!(ready["reason"].as_str().unwrap().contains("deleted or replaced"), "{ready}");
-    assert!(server.log().contains("was deleted or replaced while it is in use"), "{}", server.log());
+    // The log is written by a thread of its own.
+    until_true("the loss is logged", || server.log().contains("was deleted or replaced while it is in use"));
     server.terminate();
     server.wait();
     server.spawn();
