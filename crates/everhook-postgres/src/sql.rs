@@ -11,14 +11,15 @@ use everhook_store::sql::statement::{Text, Width};
 use crate::job::{batch as job_batch, enqueue, output, query, steer};
 use crate::schedule::fire;
 use crate::{
-    append, background, backlog, batch, dedup, deliveries, directory, egress, endpoints, environment, failure, feed,
-    history, lease, once, operational, optimistic_append, outbox, partition, poll, queue, redrive, renew, request,
-    resource, retention, schedule, session, settle, token, traffic, tx, worker,
+    append, audit, background, backlog, batch, dedup, deliveries, directory, egress, endpoints, environment, failure,
+    feed, history, lease, once, operational, optimistic_append, outbox, partition, poll, queue, redrive, renew,
+    request, resource, retention, schedule, session, settle, token, traffic, tx, worker,
 };
 
 /// The statements of every module.
 const ALL: &[&[fn() -> &'static Text]] = &[
     append::STATEMENTS,
+    audit::STATEMENTS,
     background::STATEMENTS,
     backlog::STATEMENTS,
     batch::STATEMENTS,

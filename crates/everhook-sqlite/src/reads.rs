@@ -85,7 +85,7 @@ pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<
         FindWorker(q) => worker::find(conn, q.scope.environment, q.id)?,
         Workers(q) => worker::list(conn, q.scope.environment)?,
         CountBacklog(_) => backlog::count(conn, now)?,
-        FindSizeCut(q) => retention::find_size_cut(conn, q.bytes_max, now)?,
+        FindSizeCut(q) => retention::find_size_cut(conn, q.bytes_max)?,
         CountOpen(q) => backlog::count_open(conn, q.scope.environment, now)?,
         Traffic(q) => traffic::list(conn, q.scope.environment, q.span, q.since)?,
     ))

@@ -174,15 +174,18 @@ impl Verdict {
 }
 
 statement! {
-    FindSize = "find_size" {} -> Option<(i64, Option<MessageId>)>;
+    FindSize = "find_size" {} -> Option<(i64, Option<MessageId>, Option<MessageId>)>;
 }
 
-/// One slice of the time between the oldest message and now, as long as the store is too large. Deleted rows free their
-/// pages at once, so that a few slices suffice.
-pub(crate) fn find_size_cut(conn: &Connection, bytes_max: u64, now: Timestamp) -> Result<Option<Timestamp>, Fault> {
-    let (bytes, oldest) = run(conn, FindSize {})?.unwrap_or_default();
-    let oldest = oldest.filter(|_| bytes.unsigned_abs() > bytes_max).map(|oldest| oldest.0.timestamp());
-    Ok(oldest.map(|oldest| oldest.plus((now.since(oldest) / 8).max(SIZE_SLICE_MIN))))
+/// One slice of the time between the oldest and the newest message, as long as the store is too large. Deleted rows free
+/// their pages at once, so that a few slices suffice.
+pub(crate) fn find_size_cut(conn: &Connection, bytes_max: u64) -> Result<Option<Timestamp>, Fault> {
+    let (bytes, oldest, newest) = run(conn, FindSize {})?.unwrap_or_default();
+    let (Some(oldest), Some(newest)) = (oldest.filter(|_| bytes.unsigned_abs() > bytes_max), newest) else {
+        return Ok(None);
+    };
+    let (oldest, newest) = (oldest.0.timestamp(), newest.0.timestamp());
+    Ok(Some(oldest.plus((newest.since(oldest) / 8).max(SIZE_SLICE_MIN))))
 }
 
 /// Returns free pages to the file system, a few at a time. Some stay for the next rows.

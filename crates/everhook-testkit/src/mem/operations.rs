@@ -362,8 +362,8 @@ impl Store for MemStore {
                 backlog::count(&tables, now)
             },
             FindSizeCut(q) => {
-                let (tables, now) = self.lock();
-                retention::find_size_cut(&tables, q.bytes_max, now)
+                let (tables, _) = self.lock();
+                retention::find_size_cut(&tables, q.bytes_max)
             },
             CountOpen(q) => {
                 let (tables, now) = self.lock();

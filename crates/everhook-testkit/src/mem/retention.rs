@@ -161,10 +161,11 @@ fn prune_runs(tables: &mut Tables, before: Timestamp, limit: usize) -> usize {
     remove(&mut tables.runs, old, limit)
 }
 
-/// Names a slice of the time since the oldest message, while the payloads are larger than allowed.
-pub(super) fn find_size_cut(tables: &Tables, bytes_max: u64, now: Timestamp) -> Option<Timestamp> {
+/// Names a slice of the time between the oldest and the newest message, while the payloads are larger than allowed.
+pub(super) fn find_size_cut(tables: &Tables, bytes_max: u64) -> Option<Timestamp> {
     let bytes = |message: &Arc<Message>| message.payload.as_ref().map_or(0, |payload| payload.len() as u64);
     let used: u64 = tables.messages.values().map(bytes).sum();
-    let oldest = tables.messages.values().map(|message| message.created_at).min();
-    oldest.filter(|_| used > bytes_max).map(|oldest| oldest.plus(now.since(oldest) / 8))
+    let times = || tables.messages.values().map(|message| message.created_at);
+    let (oldest, newest) = times().min().zip(times().max()).filter(|_| used > bytes_max)?;
+    Some(oldest.plus(newest.since(oldest) / 8))
 }

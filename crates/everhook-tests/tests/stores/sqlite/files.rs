@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use everhook_core::id::{EndpointId, MessageId, OrgId, SessionId};
+use everhook_core::id::{EndpointId, Id, MessageId, OrgId, SessionId};
 use everhook_core::lifecycle::NextRow;
 use everhook_core::limits::ENDPOINTS_MAX;
 use everhook_core::role::Role;
@@ -329,7 +329,7 @@ async fn a_store_beyond_its_size_loses_its_oldest_messages_and_shrinks() {
     let mut ids = Vec::new();
     for number in 0..100 {
         let mut new = stage.message(Vec::new());
-        new.message.id = MessageId(stage.ids.next(Timestamp::from_millis(1_700_000_000_000 + number * 3_600_000)));
+        new.message.id = MessageId(Id::floor(Timestamp::from_millis(1_700_000_000_000 + number * 3_600_000)));
         new.message.payload = Some(vec![b'x'; 50_000].into());
         ids.push(new.message.id);
         stage.append(None, vec![new]).await;

@@ -99,7 +99,7 @@ fn lists_walk_their_keys() {
     check(&conn, declared("list_destination"), &["task USING PRIMARY KEY (environment=? AND subject=?)"]);
     let one = "USING PRIMARY KEY (environment=? AND subject=?)";
     check(&conn, query!("redrive_task"), &["INDEX task_dead (environment=? AND lane=?)", one, TASK_KEY]);
-    check(&conn, query!("find_key"), &["(hash=?)"]);
+    check(&conn, declared("find_key"), &["(hash=?)"]);
     let calls = "once_suppression_slot (environment=? AND application=? AND key=?)";
     check(&conn, query!("list_once"), &["(environment=? AND application=? AND key>? AND key<?)", calls]);
     check(&conn, query!("find_once"), &["(environment=? AND application=? AND key=?)", calls]);
