@@ -463,6 +463,10 @@ pub(super) fn inherited(
     let place = ResourcePlace::application(&Locator::Id(application));
     let application: Option<Application> = find(tables, environment, &place);
     let outer: Option<EnvironmentPolicy> = find(tables, environment, &ResourcePlace::environment_policy());
+    let has_none = |it: &Application| it.policy.is_none() && it.throttle_rate.is_none();
+    if outer.is_none() && application.as_ref().is_none_or(has_none) {
+        return None;
+    }
     let spec = |resource: Resource| resource.columns(environment).spec;
     let (application, outer) = (application.map(|it| spec(it.into())), outer.map(|it| spec(it.into())));
     encoding::inherited(application.as_deref(), outer.as_deref())
