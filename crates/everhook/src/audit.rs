@@ -82,8 +82,9 @@ async fn verify(remote: &Remote) -> anyhow::Result<Answer> {
 const HEADS: [&str; 8] = ["SEQ", "TIME", "ACTOR", "PRINCIPAL", "ACTION", "OBJECT", "STATUS", "REASON"];
 
 fn row(entry: &Value) -> [String; 8] {
-    let [seq, actor, principal, action, object, status, reason] =
-        cells(entry, ["seq", "actor", "principal", "action", "object", "status", "reason"]);
-    let status = if status.is_empty() { "begun".to_owned() } else { status };
+    let [seq, phase, actor, principal, action, object, status, reason] =
+        cells(entry, ["seq", "phase", "actor", "principal", "action", "object", "status", "reason"]);
+    // Only requests end with a status; commands do not.
+    let status = if status.is_empty() { phase } else { status };
     [seq, time(entry, "at"), actor, principal, action, object, status, reason]
 }

@@ -10,6 +10,7 @@ it('says actions in words', () => {
 it('says results in words', () => {
   expect(resultOf({ phase: 'begun' }).word).toBe('Begun');
   expect(resultOf({ phase: 'ended', status: 204 }).word).toBe('Done');
+  expect(resultOf({ phase: 'ended' }).word).toBe('Done');
   expect(resultOf({ phase: 'ended', status: 422 }).word).toBe('Refused, 422');
   expect(resultOf({ phase: 'ended', status: 503 }).look).toBe('dead');
 });

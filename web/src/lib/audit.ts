@@ -11,7 +11,8 @@ export function actionText(action: string): string {
 
 /** The result of an entry. The entry before an operation has no status yet. */
 export function resultOf(entry: { phase: string; status?: number | null }): { look: Look; word: string } {
-  if (entry.phase === 'begun' || !entry.status) return { look: 'leased', word: 'Begun' };
-  if (entry.status < 300) return { look: 'delivered', word: 'Done' };
+  if (entry.phase === 'begun') return { look: 'leased', word: 'Begun' };
+  // Commands end without a status.
+  if (!entry.status || entry.status < 300) return { look: 'delivered', word: 'Done' };
   return entry.status < 500 ? { look: 'cancelled', word: `Refused, ${entry.status}` } : { look: 'dead', word: `Failed, ${entry.status}` };
 }

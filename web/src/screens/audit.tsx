@@ -30,7 +30,7 @@ const columns: Column<AuditEntry>[] = [
   { id: 'at', header: 'Time', width: 128, narrow: 'b', cell: (row) => <ListTime at={row.at} exact /> },
   { id: 'action', header: 'Action', width: 260, narrow: 'a', cell: (row) => <Link className="med" to="/audit" search={(now: Search) => ({ ...now, open: rowId(row) })}>{actionText(row.action)}</Link> },
   { id: 'object', header: 'Object', narrow: 'c', cell: (row) => <span className="mono t2">{row.object}</span> },
-  { id: 'actor', header: 'Key', width: 190, narrow: 'd', className: 'two', cell: (row) => (<><span>{row.actor}</span><small>{row.principal ?? '\u00a0'}</small></>) },
+  { id: 'actor', header: 'Key', width: 190, narrow: 'd', className: 'two', cell: (row) => (row.principal ? <><span>{row.actor}</span><small>{row.principal}</small></> : row.actor) },
   { id: 'result', header: 'Result', width: 130, narrow: 'drop', cell: (row) => <StateText {...resultOf(row)} /> },
   { id: 'seq', header: 'Entry', width: 80, wide: true, num: true, narrow: 'drop', cell: (row) => <span className="mono t3">{row.seq}</span> },
 ];
