@@ -42,6 +42,7 @@ pub mod portal;
 pub mod queue;
 pub mod relay;
 pub mod resource;
+pub mod retention;
 pub mod retry;
 pub mod right;
 pub mod role;

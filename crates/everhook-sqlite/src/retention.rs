@@ -4,11 +4,11 @@
 //! can still be pruned. The scan over rows that stay therefore never blocks the writer.
 
 use std::collections::HashSet;
-use std::time::Duration;
 
 use everhook_core::id::{EnvironmentId, Id, LaneId, MessageId};
 use everhook_core::job;
 use everhook_core::name::Name;
+use everhook_core::retention::next_cut;
 use everhook_core::time::Timestamp;
 use everhook_core::traffic::Span;
 use everhook_store::error::StoreError;
@@ -29,8 +29,6 @@ use crate::writer::{Tx, WriteAsk, WriteClass};
 /// The number of young rows in sequence after which no old row is expected: tables are read in the order of writing.
 const YOUNG_MAX: usize = 1000;
 
-/// The shortest slice of time that is pruned because of the size of the store.
-const SIZE_SLICE_MIN: Duration = Duration::from_secs(60);
 /// Free pages that stay in the file, beside a share of all pages.
 const FREE_PAGES_MIN: i64 = 256;
 /// Returns at most this number of pages in one transaction.
@@ -177,15 +175,13 @@ statement! {
     FindSize = "find_size" {} -> Option<(i64, Option<MessageId>, Option<MessageId>)>;
 }
 
-/// One slice of the time between the oldest and the newest message, as long as the store is too large. Deleted rows free
-/// their pages at once, so that a few slices suffice.
+/// Returns the next cut, as long as the store is too large. Deleted rows free their pages at once.
 pub(crate) fn find_size_cut(conn: &Connection, bytes_max: u64) -> Result<Option<Timestamp>, Fault> {
     let (bytes, oldest, newest) = run(conn, FindSize {})?.unwrap_or_default();
     let (Some(oldest), Some(newest)) = (oldest.filter(|_| bytes.unsigned_abs() > bytes_max), newest) else {
         return Ok(None);
     };
-    let (oldest, newest) = (oldest.0.timestamp(), newest.0.timestamp());
-    Ok(Some(oldest.plus((newest.since(oldest) / 8).max(SIZE_SLICE_MIN))))
+    Ok(Some(next_cut(oldest.0.timestamp(), newest.0.timestamp())))
 }
 
 /// Returns free pages to the file system, a few at a time. Some stay for the next rows.

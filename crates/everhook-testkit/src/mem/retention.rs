@@ -7,6 +7,7 @@ use everhook_core::batch::Intake;
 use everhook_core::id::{EnvironmentId, Id, JobId};
 use everhook_core::job::JobState;
 use everhook_core::message::Message;
+use everhook_core::retention::next_cut;
 use everhook_core::task::TaskKind;
 use everhook_core::time::Timestamp;
 use everhook_core::traffic::Span;
@@ -161,11 +162,11 @@ fn prune_runs(tables: &mut Tables, before: Timestamp, limit: usize) -> usize {
     remove(&mut tables.runs, old, limit)
 }
 
-/// Names a slice of the time between the oldest and the newest message, while the payloads are larger than allowed.
+/// Returns the next cut, while the payloads are larger than allowed.
 pub(super) fn find_size_cut(tables: &Tables, bytes_max: u64) -> Option<Timestamp> {
     let bytes = |message: &Arc<Message>| message.payload.as_ref().map_or(0, |payload| payload.len() as u64);
     let used: u64 = tables.messages.values().map(bytes).sum();
     let times = || tables.messages.values().map(|message| message.created_at);
     let (oldest, newest) = times().min().zip(times().max()).filter(|_| used > bytes_max)?;
-    Some(oldest.plus(newest.since(oldest) / 8))
+    Some(next_cut(oldest, newest))
 }
