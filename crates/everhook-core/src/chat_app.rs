@@ -168,7 +168,7 @@ impl PersonAddress {
         }
         let is_plain = text.len() <= 254 && text.bytes().all(|byte| byte.is_ascii_graphic());
         let is_address = text.split_once('@').is_some_and(|(name, host)| {
-            !name.is_empty() && !host.is_empty() && !host.contains('@') && !text.contains(['<', '>', '"', '\'', '|'])
+            !name.is_empty() && !host.is_empty() && !host.contains('@') && !text.contains(['<', '>', '"', '|'])
         });
         if is_plain && is_address {
             Ok(PersonAddress(text.to_ascii_lowercase()))

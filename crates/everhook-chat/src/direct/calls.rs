@@ -96,6 +96,7 @@ pub(super) fn call(
             form(url, &[grant, ("client_id", client), ("client_secret", secret), ("scope", scope)])
         }
         (ChatKind::Teams, Ask::Find { .. }) => {
+            let address = address.replace('\'', "''");
             let filter = format!("mail eq '{address}' or userPrincipalName eq '{address}'");
             let query = query(&[("$filter", &filter), ("$select", "id")]);
             get(place("https://graph.microsoft.com", &format!("/v1.0/users?{query}")), Some(token))
