@@ -46,7 +46,7 @@ pub(crate) struct ChatAppIn {
     #[schema(minimum = 0)]
     agent_id: Option<u64>,
     /// Replaces the address of the platform, for private clouds and tests. `EVERHOOK_CHAT_HOSTS` must name its host.
-    #[schema(format = "uri", max_length = 512)]
+    #[schema(format = "uri", max_length = 512, example = "https://lark.internal.example.com")]
     api_url: Option<String>,
 }
 
