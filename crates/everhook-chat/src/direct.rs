@@ -15,7 +15,7 @@ use everhook_core::limits::{CHAT_PEOPLE_MAX, RETRY_DELAY_MAX};
 use everhook_core::outcome::{Class, Outcome};
 use serde_json::Value;
 
-pub use self::calls::{Call, CallBody};
+pub use self::calls::{DirectBody, DirectCall};
 pub use self::dialogue::{Dialogue, Next};
 pub use self::memory::DirectMemory;
 use crate::escape::{cut, one_line};
@@ -32,7 +32,7 @@ pub enum Trouble {
     Failed { class: Class, reason: String },
 }
 
-/// What one person got.
+/// A person, and whether the message arrived.
 pub type PersonResult = (String, Result<(), Trouble>);
 
 /// The people that a message names.

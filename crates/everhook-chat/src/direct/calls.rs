@@ -10,22 +10,22 @@ use crate::payload::{dingtalk, feishu, slack, teams_workflow, wecom};
 
 /// A request to a platform's API. Its URL and its header may have secrets.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Call {
+pub struct DirectCall {
     pub is_get: bool,
     pub url: String,
     /// The token for the header `Authorization`.
     pub bearer: Option<String>,
-    pub body: CallBody,
+    pub body: DirectBody,
 }
 
 #[derive(Clone, PartialEq, Eq)]
-pub enum CallBody {
+pub enum DirectBody {
     Empty,
     Form(String),
     Json(Value),
 }
 
-/// What a token is for. Teams has one for its directory and one for its bots.
+/// The use of a token. Teams has one for its directory and one for its bots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Audience {
     Directory,
@@ -66,7 +66,7 @@ pub(super) fn call(
     token: &str,
     (address, to): (&PersonAddress, &str),
     text: &ChatText,
-) -> Call {
+) -> DirectCall {
     let ChatSecret(secret) = &app.secret;
     let client = app.client_id.as_deref().unwrap_or_default();
     let agent = app.agent_id.unwrap_or_default();
@@ -79,12 +79,12 @@ pub(super) fn call(
     match (app.kind, ask) {
         (ChatKind::Slack, Ask::Find { .. }) => {
             let url = place(SLACK, "/api/users.lookupByEmail");
-            Call { bearer: Some(token.to_owned()), ..form(url, &[("email", address)]) }
+            DirectCall { bearer: Some(token.to_owned()), ..form(url, &[("email", address)]) }
         }
         (ChatKind::Slack, _) => {
             let mut body = slack(text);
             body["channel"] = to.into();
-            Call { bearer: Some(token.to_owned()), ..post(place(SLACK, "/api/chat.postMessage"), body) }
+            DirectCall { bearer: Some(token.to_owned()), ..post(place(SLACK, "/api/chat.postMessage"), body) }
         }
         (ChatKind::Teams, Ask::Token(audience)) => {
             let scope = match audience {
@@ -109,11 +109,11 @@ pub(super) fn call(
                 "tenantId": tenant,
                 "channelData": { "tenant": { "id": tenant } },
             });
-            Call { bearer: Some(token.to_owned()), ..post(place(TEAMS_BOTS, "/v3/conversations"), body) }
+            DirectCall { bearer: Some(token.to_owned()), ..post(place(TEAMS_BOTS, "/v3/conversations"), body) }
         }
         (ChatKind::Teams, Ask::Send) => {
             let url = place(TEAMS_BOTS, &format!("/v3/conversations/{}/activities", segment(to)));
-            Call { bearer: Some(token.to_owned()), ..post(url, teams_workflow(text)) }
+            DirectCall { bearer: Some(token.to_owned()), ..post(url, teams_workflow(text)) }
         }
         (ChatKind::Feishu | ChatKind::Lark, Ask::Token(_)) => {
             let url = place(feishu_host(app.kind), "/open-apis/auth/v3/tenant_access_token/internal");
@@ -123,7 +123,7 @@ pub(super) fn call(
             let url = place(feishu_host(app.kind), "/open-apis/im/v1/messages?receive_id_type=email");
             let card = feishu(text)["card"].to_string();
             let body = json!({ "receive_id": address, "msg_type": "interactive", "content": card });
-            Call { bearer: Some(token.to_owned()), ..post(url, body) }
+            DirectCall { bearer: Some(token.to_owned()), ..post(url, body) }
         }
         (ChatKind::WeCom, Ask::Token(_)) => {
             let query = query(&[("corpid", client), ("corpsecret", secret)]);
@@ -165,16 +165,16 @@ fn feishu_host(kind: ChatKind) -> &'static str {
     if kind == ChatKind::Lark { "https://open.larksuite.com" } else { "https://open.feishu.cn" }
 }
 
-fn get(url: String, bearer: Option<&str>) -> Call {
-    Call { is_get: true, url, bearer: bearer.map(str::to_owned), body: CallBody::Empty }
+fn get(url: String, bearer: Option<&str>) -> DirectCall {
+    DirectCall { is_get: true, url, bearer: bearer.map(str::to_owned), body: DirectBody::Empty }
 }
 
-fn post(url: String, body: Value) -> Call {
-    Call { is_get: false, url, bearer: None, body: CallBody::Json(body) }
+fn post(url: String, body: Value) -> DirectCall {
+    DirectCall { is_get: false, url, bearer: None, body: DirectBody::Json(body) }
 }
 
-fn form(url: String, pairs: &[(&str, &str)]) -> Call {
-    Call { is_get: false, url, bearer: None, body: CallBody::Form(query(pairs)) }
+fn form(url: String, pairs: &[(&str, &str)]) -> DirectCall {
+    DirectCall { is_get: false, url, bearer: None, body: DirectBody::Form(query(pairs)) }
 }
 
 fn access(token: &str) -> String {

@@ -9,7 +9,7 @@ use everhook_core::time::Timestamp;
 use serde_json::Value;
 
 use super::Trouble;
-use super::calls::{Ask, Audience, Call, audience, call, needs_no_look_up};
+use super::calls::{Ask, Audience, DirectCall, audience, call, needs_no_look_up};
 use crate::notice::ChatText;
 use crate::reply::{asked, brief};
 
@@ -37,7 +37,7 @@ pub(super) struct Held {
 }
 
 pub enum Next {
-    Call(Call),
+    Call(DirectCall),
     End(Result<(), Trouble>),
 }
 

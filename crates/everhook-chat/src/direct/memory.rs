@@ -1,4 +1,4 @@
-//! What one node remembers between direct messages: tokens, people, and who got which delivery. Lost on a restart.
+//! The memory of one node between direct messages: tokens, people, and who got which delivery. Lost on a restart.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;

@@ -63,9 +63,9 @@ fn run(
             Next::Call(call) => {
                 let method = if call.is_get { "GET" } else { "POST" };
                 let body = match &call.body {
-                    CallBody::Empty => String::new(),
-                    CallBody::Form(form) => form.clone(),
-                    CallBody::Json(json) => json.to_string(),
+                    DirectBody::Empty => String::new(),
+                    DirectBody::Form(form) => form.clone(),
+                    DirectBody::Json(json) => json.to_string(),
                 };
                 let bearer = call.bearer.map(|token| format!(" [{token}]")).unwrap_or_default();
                 calls.push(format!("{method} {}{bearer} {body}", call.url));

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use bytes::Bytes;
 use everhook_chat::direct::{
-    Call, CallBody, DirectEnd, DirectMemory, Next, PersonResult, Trouble, conclude, people, report,
+    DirectBody, DirectCall, DirectEnd, DirectMemory, Next, PersonResult, Trouble, conclude, people, report,
 };
 use everhook_chat::notice::{ChatFacts, ChatText, notice};
 use everhook_chat::reply::Judgement;
@@ -137,7 +137,7 @@ async fn find_app(node: &Node, environment: EnvironmentId, chat: &Chat) -> Resul
     Ok(apps.map_err(unread)?.and_then(|apps| apps.of(chat.kind).cloned()))
 }
 
-async fn make(node: &Node, call: Call, session: Option<&Session>) -> Result<Result<Reply, SendFailure>, Sent> {
+async fn make(node: &Node, call: DirectCall, session: Option<&Session>) -> Result<Result<Reply, SendFailure>, Sent> {
     let request = match request(node, call) {
         Ok(request) => request,
         Err(failure) => return Ok(Err(failure)),
@@ -152,16 +152,16 @@ async fn make(node: &Node, call: Call, session: Option<&Session>) -> Result<Resu
     }
 }
 
-fn request(node: &Node, call: Call) -> Result<Request, SendFailure> {
+fn request(node: &Node, call: DirectCall) -> Result<Request, SendFailure> {
     let mut headers = HeaderMap::new();
     headers.insert(USER_AGENT, node.user_agent.clone());
     if let Some(bearer) = call.bearer {
         headers.insert(AUTHORIZATION, header(format!("Bearer {bearer}"))?);
     }
     let (content_type, body) = match call.body {
-        CallBody::Empty => (None, Bytes::new()),
-        CallBody::Form(form) => (Some("application/x-www-form-urlencoded"), form.into()),
-        CallBody::Json(json) => (Some("application/json; charset=utf-8"), json.to_string().into()),
+        DirectBody::Empty => (None, Bytes::new()),
+        DirectBody::Form(form) => (Some("application/x-www-form-urlencoded"), form.into()),
+        DirectBody::Json(json) => (Some("application/json; charset=utf-8"), json.to_string().into()),
     };
     if let Some(content_type) = content_type {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
