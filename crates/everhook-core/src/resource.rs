@@ -16,6 +16,7 @@ pub enum ResourceKind {
     EnvironmentPolicy,
     /// The look of the portals of the environment, at most one.
     PortalSettings,
+    Alert,
 }
 
 stored_as!(ResourceKind {
@@ -27,6 +28,7 @@ stored_as!(ResourceKind {
     Integration = 5,
     EnvironmentPolicy = 6,
     PortalSettings = 10,
+    Alert = 11,
 });
 
 impl ResourceKind {

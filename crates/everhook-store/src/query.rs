@@ -9,6 +9,7 @@
 
 use std::time::Duration;
 
+use everhook_core::alert::Alert;
 use everhook_core::api_key::{ApiKeyHash, KeyRecord};
 use everhook_core::application::{Application, Environment, EnvironmentPolicy};
 use everhook_core::audit::AuditEntry;
@@ -166,6 +167,11 @@ queries! {
     lookup PausedGroups {} -> Vec<(EnvironmentId, Id)>;
     /// The look of the portals of an environment; none until it is set.
     lookup FindPortalSettings { scope: Scope } -> Option<PortalSettings>;
+    lookup FindAlert { scope: Scope, name: Name } -> Option<Alert>;
+    /// Alert rules by name.
+    search Alerts { scope: Scope, slice: Slice<Name> } -> Piece<Alert, Name>;
+    /// The alert rules of all environments; at most `ALERTS_READ_MAX`.
+    lookup AllAlerts {} -> Vec<(EnvironmentId, Alert)>;
     /// Every API key, even a revoked one, oldest first.
     lookup Keys {} -> Vec<KeyRecord>;
     /// An API key; none if it is unknown or revoked. The caller checks its expiry.

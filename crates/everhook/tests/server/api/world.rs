@@ -152,6 +152,7 @@ async fn start(store: Arc<dyn Store>, ids: &Arc<Ids>, role: Role, jobs: bool) ->
         jobs: Some(JobsConfig { enabled: jobs, schedules: false, ..JobsConfig::default() }),
         retention: Ages::default(),
         public_url: None,
+        alert_interval: None,
     };
     Node::start(store, None, Arc::clone(ids), Entropy::seeded(1), config).await.unwrap()
 }
