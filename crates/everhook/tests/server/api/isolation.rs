@@ -41,6 +41,7 @@ impl Operation {
             "/failure-group",
             "/environment/policy",
             "/portal-settings",
+            "/alert",
         ];
         let is_own = is_of_jobs(&self.path) || own.iter().any(|own| self.path.contains(own));
         let mut body = all.clone();
