@@ -8,11 +8,11 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use everhook_core::alert::Alert;
-use everhook_core::id::{AlertId, EnvironmentId};
+use everhook_core::id::{AlertId, EndpointId, EnvironmentId};
 use everhook_core::limits::ALERTS_MAX;
 use everhook_core::name::Name;
 use everhook_core::operational::OPERATIONAL_APPLICATION;
-use everhook_core::scope::Scope;
+use everhook_core::scope::{AppScope, Scope};
 use everhook_store::catalog::Order;
 use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
@@ -211,9 +211,15 @@ async fn find(api: &Api, environment: EnvironmentId, name: &Name) -> Result<Aler
 /// Checks that the destinations of a request are operational endpoints.
 async fn check_destinations(api: &Api, environment: EnvironmentId, wanted: &AlertIn) -> Result<(), ApiError> {
     for (field, destination) in wanted.destinations() {
-        let found = scope::find_endpoint(api, (environment, OPERATIONAL_APPLICATION), destination).await;
-        if !matches!(found, Ok(Some(_))) {
-            found?;
+        let found = match scope::locator("endpoint", destination, EndpointId::PREFIX) {
+            Ok(locator) => {
+                let scope = AppScope::of(environment, OPERATIONAL_APPLICATION);
+                api.read(query::FindEndpoint { scope, locator }).await?
+            }
+            // A malformed id names nothing.
+            Err(_) => None,
+        };
+        if found.is_none() {
             return Err(field.breaks("must be the id or uid of an operational endpoint").into());
         }
     }

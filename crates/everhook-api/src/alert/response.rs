@@ -63,7 +63,7 @@ pub(crate) struct AlertOut {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AlertPageOut {
     /// `triggered`, `ongoing` or `resolved`.
-    #[schema(value_type = String, pattern = "^(triggered|ongoing|resolved)$")]
+    #[schema(value_type = String, pattern = "^(triggered|ongoing|resolved)$", example = "triggered")]
     kind: PageKind,
     #[schema(value_type = String, format = DateTime)]
     at: Timestamp,

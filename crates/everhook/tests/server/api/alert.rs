@@ -1,6 +1,5 @@
 //! Alert rules over the API: from create to delete, refusals by field, and test pages.
 
-use http::Method;
 use serde_json::json;
 
 use crate::api::world::{Call, World};
@@ -12,12 +11,20 @@ const ENDPOINT: &str = "/operational-webhook/endpoint";
 async fn an_alert_lives_from_create_to_delete() {
     let world = World::new().await;
     let created = world.post("/alert", RULE).await;
-    insta::assert_snapshot!(created, @"");
+    insta::assert_snapshot!(created, @r#"201 {"id":"alert_#1","name":"dead","description":"","signal":"dead","queue":null,"condition":"above","threshold":10,"windowSeconds":null,"forSeconds":60,"resolveAfterSeconds":300,"cooldownSeconds":3600,"destinations":null,"escalation":null,"disabled":false,"state":"quiet","since":null,"clearSince":null,"escalated":false,"lastPage":null,"createdAt":"<time>","updatedAt":"<time>"}"#);
     assert_eq!(world.get("/alert/dead").await.body, created.body);
     assert_eq!(world.get("/alert").await.each("name"), ["dead"]);
     assert_eq!(world.post("/alert", RULE).await.code(), (409, "conflict".to_owned()));
-    let there = world.call(Call::new(Method::GET, "/alert/dead").bearer(&world.other_key)).await;
-    assert_eq!(there.status, 404, "another environment");
+    for (method, path) in [
+        ("GET", "/alert/dead"),
+        ("PATCH", "/alert/dead"),
+        ("DELETE", "/alert/dead"),
+        ("GET", "/alert/dead/page"),
+        ("POST", "/alert/dead/test"),
+    ] {
+        let call = Call::new(method.parse().unwrap(), path).bearer(&world.other_key).body("{}");
+        assert_eq!(world.call(call).await.status, 404, "another environment: {method} {path}");
+    }
 
     let changed = world.patch("/alert/dead", r#"{"threshold": 0.5, "forSeconds": 5}"#).await.json();
     assert_eq!((&changed["threshold"], &changed["forSeconds"]), (&json!(0.5), &json!(5)));
@@ -58,7 +65,22 @@ async fn a_bad_rule_is_refused_by_field() {
         answers.push(world.post("/alert", body).await.to_string());
     }
     answers.push(world.patch("/alert/dead", r#"{"name": "other"}"#).await.to_string());
-    insta::assert_snapshot!(answers.join("\n"), @"");
+    insta::assert_snapshot!(answers.join("\n"), @r#"
+422 {"detail":[{"loc":["body","name"],"msg":"is required","type":"value_error"}]}
+422 {"detail":[{"loc":["body","name"],"msg":"must not begin with \"everhook.\", which is reserved for Everhook","type":"value_error"}]}
+422 {"detail":[{"loc":["body","signal"],"msg":"is required","type":"value_error"}]}
+422 {"detail":[{"loc":["body","signal"],"msg":"unknown variant `noise`, expected one of `dead`, `due`, `oldest-due-age`, `failure-rate`, `queue-depth` at line 1 column 31","type":"value_error.jsondecode"}]}
+422 {"detail":[{"loc":["body","threshold"],"msg":"is required","type":"value_error"}]}
+422 {"detail":[{"loc":["body","threshold"],"msg":"must be from 0 to 9000000000 at line 1 column 48","type":"value_error.jsondecode"}]}
+422 {"detail":[{"loc":["body","window"],"msg":"is not a known field: did you mean `windowSeconds`?","type":"value_error"}]}
+422 {"detail":[{"loc":["body","windowSeconds"],"msg":"is required for failure-rate, and for the condition change","type":"value_error"}]}
+422 {"detail":[{"loc":["body","destinations","[0]"],"msg":"must be the id or uid of an operational endpoint","type":"value_error"}]}
+422 {"detail":[{"loc":["body","destinations","[0]"],"msg":"must be the id or uid of an operational endpoint","type":"value_error"}]}
+422 {"detail":[{"loc":["body","destinations","[0]"],"msg":"must be the id or uid of an operational endpoint","type":"value_error"}]}
+422 {"detail":[{"loc":["body","escalation","destinations","[0]"],"msg":"must be the id or uid of an operational endpoint","type":"value_error"}]}
+422 {"detail":[{"loc":["body","escalation","destinations"],"msg":"must have 1 to 20 entries, or be null","type":"value_error"}]}
+422 {"detail":[{"loc":["body","name"],"msg":"cannot be changed","type":"value_error"}]}
+"#);
 }
 
 #[tokio::test]
