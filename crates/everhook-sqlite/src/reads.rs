@@ -18,6 +18,7 @@ use crate::{
 };
 
 /// Answers a query. The caller applies the deadline and the share.
+#[expect(clippy::too_many_lines, reason = "one line for each query")]
 pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<Answer, Fault> {
     Ok(answers!(query;
         Environments(_) => environment::list(conn)?,

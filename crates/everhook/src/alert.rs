@@ -217,7 +217,7 @@ impl Rule {
             ("destinations", to),
             ("escalation", escalation),
             ("description", self.description.map(|text| json!(text))),
-            ("disabled", self.disable.then(|| json!(true))),
+            ("disabled", self.disable.then_some(json!(true))),
         ];
         Ok(members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect())
     }

@@ -123,11 +123,11 @@ proptest! {
     fn pages_come_in_order_and_at_a_distance(rule in rules(), history in histories()) {
         let mut last: Option<(u64, DuePage)> = None;
         for (second, page) in pages(&rule, history) {
-            let follows = match (last.map(|(_, page)| page.kind), page.kind) {
-                (None | Some(PageKind::Resolved), PageKind::Triggered) => true,
-                (Some(PageKind::Triggered | PageKind::Ongoing), PageKind::Ongoing | PageKind::Resolved) => true,
-                _ => false,
-            };
+            let follows = matches!(
+                (last.map(|(_, page)| page.kind), page.kind),
+                (None | Some(PageKind::Resolved), PageKind::Triggered)
+                    | (Some(PageKind::Triggered | PageKind::Ongoing), PageKind::Ongoing | PageKind::Resolved)
+            );
             prop_assert!(follows, "{last:?} then {page:?}");
             let distance = match page.kind {
                 PageKind::Triggered => rule.for_seconds,
