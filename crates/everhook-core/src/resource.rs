@@ -18,6 +18,7 @@ pub enum ResourceKind {
     PortalSettings,
     /// The chat apps of the environment, at most one record.
     ChatApps,
+    Alert,
 }
 
 stored_as!(ResourceKind {
@@ -30,6 +31,7 @@ stored_as!(ResourceKind {
     EnvironmentPolicy = 6,
     PortalSettings = 10,
     ChatApps = 11,
+    Alert = 12,
 });
 
 impl ResourceKind {

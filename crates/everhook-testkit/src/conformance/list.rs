@@ -337,6 +337,12 @@ macro_rules! conformance_resources {
             applications_are_listed_by_what_endpoints_they_have
             applications_are_listed_piece_by_piece_both_ways
         }
+        $crate::conformance_cases! { $backend, alerts:
+            an_alert_is_found_listed_changed_and_deleted
+            alerts_of_all_environments_are_listed
+            an_alert_pages_once_and_with_its_state
+            an_environment_has_no_more_alerts_than_it_may
+        }
         $crate::conformance_cases! { $backend, operational:
             a_change_of_an_endpoint_is_reported_with_it
             a_failing_endpoint_is_reported_once
