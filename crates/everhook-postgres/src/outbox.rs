@@ -15,6 +15,7 @@ use everhook_core::limits::{
 };
 use everhook_core::time::{Timestamp, micros};
 use everhook_outbox::schema;
+use everhook_store::seal::Seal;
 use everhook_store::error::StoreError;
 use everhook_store::outbox::{
     AsideChange, AsideRow, CLAIM_BYTES, Claim, Done, Finished, IDENTITY_BYTES, Outbox, OutboxBatch, OutboxRow,
@@ -106,7 +107,7 @@ impl PostgresOutbox {
     pub fn in_database(url: &str, pooler: bool) -> Result<PostgresOutbox, PostgresOpenError> {
         let settings = settings(url, if pooler { Route::Pooler } else { Route::Direct })?;
         let connector = Connector::new(url, &settings)?;
-        Ok(PostgresOutbox { database: Database { pool: pool(settings, connector, POOL_SIZE)?, pooler } })
+        Ok(PostgresOutbox { database: Database { pool: pool(settings, connector, POOL_SIZE)?, pooler, seal: Seal::default() } })
     }
 
     /// Creates an outbox in a database that is not Everhook's own. Repeatable.

@@ -15,10 +15,10 @@ use everhook_store::cache::EndpointCache;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
 use everhook_store::store::Op;
-use rusqlite::Connection;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tracing::{error, warn};
 
+use crate::connection::Connection;
 use crate::checkpoint::Checkpoints;
 use crate::clock::StoreClock;
 use crate::error::{Aborted, Fault, Refusal, commit_failed};
