@@ -15,13 +15,13 @@ use everhook_core::limits::{
 };
 use everhook_core::time::{Timestamp, micros};
 use everhook_outbox::schema;
-use everhook_store::seal::Seal;
 use everhook_store::error::StoreError;
 use everhook_store::outbox::{
     AsideChange, AsideRow, CLAIM_BYTES, Claim, Done, Finished, IDENTITY_BYTES, Outbox, OutboxBatch, OutboxRow,
     OutboxStatus, Taken, aside_bytes,
 };
 use everhook_store::piece::Piece;
+use everhook_store::seal::Seal;
 use everhook_store::store::Op;
 use everhook_store::{columns, row, statement};
 
@@ -107,7 +107,9 @@ impl PostgresOutbox {
     pub fn in_database(url: &str, pooler: bool) -> Result<PostgresOutbox, PostgresOpenError> {
         let settings = settings(url, if pooler { Route::Pooler } else { Route::Direct })?;
         let connector = Connector::new(url, &settings)?;
-        Ok(PostgresOutbox { database: Database { pool: pool(settings, connector, POOL_SIZE)?, pooler, seal: Seal::default() } })
+        Ok(PostgresOutbox {
+            database: Database { pool: pool(settings, connector, POOL_SIZE)?, pooler, seal: Seal::default() },
+        })
     }
 
     /// Creates an outbox in a database that is not Everhook's own. Repeatable.

@@ -2,9 +2,9 @@
 
 use everhook_core::id::SessionId;
 use everhook_core::time::Timestamp;
-use everhook_store::seal::Seal;
 use everhook_store::catalog::Order;
 use everhook_store::lease::Renewed;
+use everhook_store::seal::Seal;
 use everhook_store::sql::answer::ReturnedRows as _;
 use everhook_store::sql::statement::Statement as _;
 use everhook_store::statement;

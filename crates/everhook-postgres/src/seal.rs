@@ -131,7 +131,8 @@ impl PostgresStore {
     /// Makes the first key the one that seals, for every write that begins after the commit.
     async fn begin_rotation_once(&self) -> Result<(SealKeyId, Vec<NeededKey>), Fault> {
         let ring = self.database.seal.ring();
-        let ring = ring.ok_or(Fault::Refused("no keys are configured: set secrets_key_file or EVERHOOK_SECRETS_KEYS"))?;
+        let ring =
+            ring.ok_or(Fault::Refused("no keys are configured: set secrets_key_file or EVERHOOK_SECRETS_KEYS"))?;
         let (id, tx) = (ring.first(), self.database.tx().await?);
         tx.begin(()).await?;
         tx.run_text(LOCK).await?;

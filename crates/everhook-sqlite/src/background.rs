@@ -19,8 +19,8 @@ use everhook_store::sql::rows::CandidateRow;
 use everhook_store::statement;
 use rusqlite::ToSql;
 
-use crate::connection::Connection;
 use crate::append::add_pending;
+use crate::connection::Connection;
 use crate::error::Fault;
 use crate::job::query::find_bare;
 use crate::job::steer::put_progress;

@@ -16,8 +16,8 @@ use everhook_store::lease::Append;
 use everhook_store::made::{Made, WithMade};
 use rusqlite::{Row, params};
 
-use crate::connection::Connection;
 use crate::append;
+use crate::connection::Connection;
 use crate::dedup::{Claim, claim, unclaim};
 use crate::error::Fault;
 use crate::job::{query as find_job, steer};

@@ -75,9 +75,9 @@ pub use seal::{SealSource, key_file};
 pub use sql::statement_text;
 pub use transfer::SqliteTransfer;
 
-use crate::connection::Connection;
 use crate::checkpoint::Checkpoints;
 use crate::clock::{StoreClock, SystemSource};
+use crate::connection::Connection;
 use crate::error::{Fault, Refusal};
 use crate::identity::Identity;
 use crate::open::{Cause, ConnectionRole};

@@ -12,8 +12,8 @@ use everhook_store::statement;
 use everhook_store::store::Op;
 use rusqlite::params;
 
-use crate::connection::Connection;
 use crate::SqliteStore;
+use crate::connection::Connection;
 use crate::error::Fault;
 use crate::resource;
 use crate::sql::{limit, run};

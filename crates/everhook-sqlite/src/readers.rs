@@ -15,8 +15,8 @@ use everhook_store::shares::SearchShares;
 use everhook_store::store::Op;
 use tokio::sync::Semaphore;
 
-use crate::connection::Connection;
 use crate::clock;
+use crate::connection::Connection;
 use crate::error::{Fault, Refusal};
 use crate::open::{self, ConnectionRole};
 use crate::writer::{WriteAsk, WriteClass, Writer};

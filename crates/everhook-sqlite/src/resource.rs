@@ -29,8 +29,8 @@ use everhook_store::{fields, statement};
 use tracing::warn;
 
 pub(crate) use self::projection::{STATEMENTS as PROJECTION_STATEMENTS, touch_group};
-use crate::connection::Connection;
 use crate::append::FindGroupVersion;
+use crate::connection::Connection;
 use crate::dedup::{Claim, claim, unclaim};
 use crate::error::Fault;
 use crate::operational;
@@ -453,12 +453,7 @@ fn sealed_spec<'c>(tx: &Tx<'_>, environment: EnvironmentId, columns: &'c Columns
     spec.map_err(seal::corrupt("resource"))
 }
 
-fn fields_of<'a>(
-    tx: &Tx<'_>,
-    environment: EnvironmentId,
-    columns: &'a Columns,
-    spec: &'a str,
-) -> ResourceFields<'a> {
+fn fields_of<'a>(tx: &Tx<'_>, environment: EnvironmentId, columns: &'a Columns, spec: &'a str) -> ResourceFields<'a> {
     let Columns { kind, parent, id, name, state, info, .. } = columns;
     ResourceFields {
         environment,

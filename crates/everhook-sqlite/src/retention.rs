@@ -19,8 +19,8 @@ use everhook_store::store::Op;
 use rusqlite::types::Value;
 use rusqlite::{Row, params, params_from_iter};
 
-use crate::connection::Connection;
 use crate::SqliteStore;
+use crate::connection::Connection;
 use crate::error::Fault;
 use crate::rows::Reader;
 use crate::sql::{limit, run};

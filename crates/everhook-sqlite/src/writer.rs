@@ -18,9 +18,9 @@ use everhook_store::store::Op;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tracing::{error, warn};
 
-use crate::connection::Connection;
 use crate::checkpoint::Checkpoints;
 use crate::clock::StoreClock;
+use crate::connection::Connection;
 use crate::error::{Aborted, Fault, Refusal, commit_failed};
 use crate::identity::Identity;
 use crate::open;

@@ -226,10 +226,8 @@ pub fn generate_key() -> SealKey {
     SealKey::new(bytes)
 }
 
-/// Puts a new key before the others in a key file, which is created for this user alone if it does not exist. The file
-/// survives a power failure afterwards.
+/// Puts a new key before the others in a key file, which is created if it does not exist.
 pub fn add_key(path: &Path, key: &SealKey) -> Result<(), KeyFileError> {
-    let write = |source| KeyFileError::Write { path: path.to_owned(), source };
     let old = match std::fs::read_to_string(path) {
         Ok(old) => old,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => HEAD.to_owned(),
@@ -237,6 +235,12 @@ pub fn add_key(path: &Path, key: &SealKey) -> Result<(), KeyFileError> {
     };
     let comments: usize = old.lines().take_while(|line| line.starts_with('#')).map(|line| line.len() + 1).sum();
     let (head, rest) = old.split_at(comments.min(old.len()));
+    write_keys(path, &format!("{head}{}\n{rest}", key.expose()))
+}
+
+/// Replaces a key file as a whole, readable for this user alone. Either the old or the new file survives a crash.
+pub fn write_keys(path: &Path, text: &str) -> Result<(), KeyFileError> {
+    let write = |source| KeyFileError::Write { path: path.to_owned(), source };
     let unfinished = path.with_extension("unfinished");
     let _ = std::fs::remove_file(&unfinished);
     let mut options = std::fs::File::options();
@@ -244,15 +248,12 @@ pub fn add_key(path: &Path, key: &SealKey) -> Result<(), KeyFileError> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file = options.open(&unfinished).map_err(write)?;
-    file.write_all(format!("{head}{}\n{rest}", key.expose()).as_bytes()).map_err(write)?;
+    file.write_all(text.as_bytes()).map_err(write)?;
     file.sync_all().map_err(write)?;
     std::fs::rename(&unfinished, path).map_err(write)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // Some systems cannot open a folder. The name of the file then survives with the next sync of the system.
-    std::fs::File::open(folder).and_then(|folder| folder.sync_all()).or_else(|error| match error.kind() {
-        std::io::ErrorKind::PermissionDenied => Ok(()),
-        _ => Err(write(error)),
-    })
+    // Only Unix can open a folder.
+    if cfg!(unix) { std::fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(write) } else { Ok(()) }
 }
 
 const HEAD: &str = "# Keys that seal the secrets in the database of this Everhook. The store is of no use without them: keep a\n\

@@ -14,8 +14,8 @@ use everhook_store::history::{Destination, Redrive, Resend, Resent};
 use everhook_store::{row, statement};
 use rusqlite::{OptionalExtension, params};
 
-use crate::connection::Connection;
 use crate::append::{Waits, add_pending, lower_lane_due};
+use crate::connection::Connection;
 use crate::dedup::{Claim, claim, unclaim};
 use crate::error::Fault;
 use crate::resource;

@@ -175,7 +175,18 @@ impl Read for ResourceRow {
             spec
         };
         Ok(ResourceRow {
-            environment, kind, parent, id, name, state, revision, created_at, updated_at, deleted_at, spec, info,
+            environment,
+            kind,
+            parent,
+            id,
+            name,
+            state,
+            revision,
+            created_at,
+            updated_at,
+            deleted_at,
+            spec,
+            info,
         })
     }
 

@@ -1,3 +1,5 @@
+use everhook_core::seal::{SealKeyId, SealKeyState};
+
 use super::*;
 
 fn at(seconds: u64) -> Timestamp {
@@ -117,6 +119,8 @@ fn egress_keys_files_and_ports_have_rules() {
         ports: vec![443, 8443],
         ..Egress::new(Vec::new(), true)
     };
+    let key = |byte: u8, state| NeededKey { id: SealKeyId::from_bytes([byte; 6]), state };
+    let needed = [key(1, SealKeyState::Current), key(2, SealKeyState::Retiring)];
     let checks = [
         egress(&Egress::new(Vec::new(), true), None),
         egress(&Egress::new(networks(&["10.0.0.0/8"]), false), Some(&proxy)),
@@ -126,6 +130,10 @@ fn egress_keys_files_and_ports_have_rules() {
             keys(&Keys { active: 0, total: 0, is_bootstrap_known: true }),
             keys(&Keys { active: 0, total: 2, is_bootstrap_known: true }),
             keys(&Keys { active: 2, total: 2, is_bootstrap_known: false }),
+            secrets(&[], &SealSource::Folder),
+            secrets(&[], &SealSource::File("keys".into())),
+            secrets(&needed[..1], &SealSource::Folder),
+            secrets(&needed, &SealSource::Folder),
             open_files(Some(Shortage { limit: 1024, needed: 13_240 })),
             port(&Port { name: "listen", address, used: PortUse::Free }, false),
             port(&Port { name: "listen", address, used: PortUse::Everhook }, false),
