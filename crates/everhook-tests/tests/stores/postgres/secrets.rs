@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use everhook_core::id::EndpointId;
 use everhook_core::limits::ENDPOINTS_MAX;
+use everhook_core::queue::Queue;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::seal::{NeededKey, SEAL_KEY_BYTES, SealKey, SealKeyState, SealRing};
 use everhook_postgres::{PostgresConfig, PostgresOpenError, PostgresStore};
@@ -84,8 +85,9 @@ async fn an_existing_database_is_sealed_by_a_rotation_only() {
     // Replicas that already have the key write plain text, which the others can read.
     let sealing = connect(&database, keys(&[SEAL_KEY])).await.unwrap();
     let scope = Scope::of(stage.environment);
-    let (_, version) = (planted.check(&sealing).await, "select max(compatible_from) from everhook.schema_version");
-    sealing.replace(scope, everhook_core::queue::Queue::new("plain".parse().unwrap())).await.unwrap();
+    planted.check(&sealing).await;
+    sealing.replace(scope, Queue::new("plain".parse().unwrap())).await.unwrap();
+    let version = "select max(compatible_from) from everhook.schema_version";
     planted.check(&*stage.store).await;
     assert_eq!(client.query_one(version, &[]).await.unwrap().get::<_, i32>(0), 4, "older binaries may start");
     let rotated = sealing.rotate_secrets().await.unwrap();

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use everhook_core::id::EndpointId;
+use everhook_core::id::{ApplicationId, EndpointId};
 use everhook_core::limits::ENDPOINTS_MAX;
 use everhook_core::scope::AppScope;
 use everhook_core::scope::Scope;
@@ -119,7 +119,7 @@ async fn a_secret_that_was_copied_to_another_row_does_not_open() {
     // The owner of another application gets nothing by a copy of the whole row either.
     let copied = "insert into resource select environment, kind, ?2, id, name, state, revision, created_at, updated_at, \
         deleted_at, spec, info from resource where id = ?1";
-    let thief = everhook_core::id::ApplicationId(stage.id());
+    let thief = ApplicationId(stage.id());
     raw(folder.path()).execute(copied, params![ids[0], thief.as_bytes().to_vec()]).unwrap();
     let slice = Slice { after: None, order: Order::Ascending, limit: 10 };
     let scope = AppScope { application: thief, ..scope };
