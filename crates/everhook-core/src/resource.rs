@@ -46,6 +46,12 @@ impl ResourceKind {
         matches!(self, Queue | EnvironmentPolicy | PortalSettings | ChatApps)
     }
 
+    /// Whether `spec` contains secrets, so that stores seal it: keys, header values and other credentials of endpoints,
+    /// and the keys of push targets.
+    pub const fn has_secrets(self) -> bool {
+        matches!(self, ResourceKind::Endpoint | ResourceKind::Queue)
+    }
+
     /// Whether a deleted resource keeps its row. Old messages show deleted endpoints, and a repeated request returns
     /// the application or integration that it created.
     pub const fn is_kept_when_deleted(self) -> bool {

@@ -9,6 +9,7 @@
 mod alert;
 mod chat_apps;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -29,6 +30,7 @@ use everhook_core::portal::{PortalLook, PortalSettings};
 use everhook_core::queue::{Queue, QueueState, Rate, Target, queue_id};
 use everhook_core::resource::{ResourceKind, environment_policy_id, event_type_id, portal_settings_id};
 use everhook_core::schedule::fire::ScheduleState;
+use everhook_core::seal::{OpenError, SealKeyId};
 use everhook_core::signing::SigningKeys;
 use everhook_core::time::Timestamp;
 use serde::de::DeserializeOwned;
@@ -37,6 +39,7 @@ use serde_json::value::RawValue;
 
 use crate::resource::{Parent, Resource};
 use crate::schedule::{self, ScheduleRecord};
+use crate::seal::{ResourceAt, Seal};
 use crate::sql::rows::{FiringRow, ResourceRow, json};
 
 /// The columns of a resource that follow from its record.
@@ -52,6 +55,22 @@ pub struct Columns {
     pub revision: i64,
     pub spec: String,
     pub info: String,
+}
+
+impl Columns {
+    /// Returns `spec` as it is written: sealed with the key that the store names, if the kind has secrets.
+    pub fn sealed_spec(
+        &self,
+        environment: EnvironmentId,
+        seal: &Seal,
+        current: Option<SealKeyId>,
+    ) -> Result<Cow<'_, str>, OpenError> {
+        if !self.kind.has_secrets() {
+            return Ok(Cow::Borrowed(&self.spec));
+        }
+        let at = ResourceAt { environment, kind: self.kind, parent: self.parent, id: self.id };
+        seal.seal_text(current, at.place(&at.row()), &self.spec)
+    }
 }
 
 /// The state of an archived event type; other event types have state 0.

@@ -49,6 +49,7 @@ mod rate_limit;
 mod replicas;
 mod retry;
 mod rolling;
+mod secrets;
 mod server;
 mod signature;
 mod stop;
