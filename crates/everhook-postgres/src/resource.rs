@@ -21,7 +21,7 @@ use everhook_store::catalog::{ArchivedTypes, Created, Having, Locator, Order, Re
 use everhook_store::dedup::DedupKey;
 use everhook_store::made::{Made, WithMade};
 use everhook_store::piece::{IdRange, Piece, names_beyond};
-use everhook_store::resource::encoding::{ARCHIVED, Columns, changes_rate, keep_unknown};
+use everhook_store::resource::encoding::{ARCHIVED, Columns, LimitHolds, keep_unknown};
 use everhook_store::resource::{
     ChangedResource, Deleted, NewResource, Parent, Record, Resource, ResourceKey, ResourcePlace,
 };
@@ -179,8 +179,8 @@ impl PostgresStore {
             return Ok(Made::default().with(Replaced::Stale));
         };
         let firing = projection::write(&tx, environment, &changed.resource, row.updated_at).await?;
-        if changes_rate(old.as_ref().map(|old| old.spec.as_str()), &row.spec) {
-            projection::release_rates(&tx, environment, &columns).await?;
+        if let Some(holds) = LimitHolds::of(old.as_ref().map(|old| old.spec.as_str()), &columns) {
+            projection::release_limits(&tx, environment, kind, &holds).await?;
         }
         let replaced = read(&row, firing.as_ref())?;
         let mut made = self.tell_change(&tx, environment, old.as_ref(), &replaced).await?;

@@ -22,7 +22,7 @@ use everhook_store::catalog::{ArchivedTypes, Created, Having, Locator, Order, Re
 use everhook_store::dedup::DedupKey;
 use everhook_store::made::{Made, WithMade};
 use everhook_store::piece::{IdRange, Piece, names_beyond};
-use everhook_store::resource::encoding::{ARCHIVED, Columns, changes_rate, keep_unknown};
+use everhook_store::resource::encoding::{ARCHIVED, Columns, LimitHolds, keep_unknown};
 use everhook_store::resource::{ChangedResource, NewResource, Parent, Record, Resource, ResourceKey, ResourcePlace};
 use everhook_store::schedule::ScheduleRecord;
 use everhook_store::sql::rows::{FiringRow, ResourceRow};
@@ -242,8 +242,8 @@ fn write(tx: &Tx<'_>, environment: EnvironmentId, mut columns: Columns) -> Resul
         }
         _ => (None, None),
     };
-    if written.is_some() && changes_rate(old.as_deref(), &columns.spec) {
-        projection::release_rates(tx, environment, &columns)?;
+    if let (true, Some(holds)) = (written.is_some(), LimitHolds::of(old.as_deref(), &columns)) {
+        projection::release_limits(tx, environment, kind, &holds)?;
     }
     Ok(written.map_or(Replaced::Stale, Replaced::Done))
 }

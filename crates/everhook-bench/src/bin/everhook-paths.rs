@@ -247,6 +247,7 @@ fn settlement(leased: &Leased, session: SessionId, id: Id, now: Timestamp) -> Se
         crashes: task.crashes,
         attempt: Some(attempt),
         hold_lane: None,
+        frees_lane: false,
         stop_lane: false,
         result: None,
     }

@@ -358,6 +358,7 @@ impl World {
             crashes: 0,
             attempt: Some(attempt),
             hold_lane: None,
+            frees_lane: false,
             stop_lane: false,
         }
     }

@@ -14,6 +14,7 @@ mod checker;
 mod cli;
 mod client;
 mod commands;
+mod concurrency;
 mod contract;
 mod copy;
 mod crash;
