@@ -6,6 +6,12 @@ use std::time::Duration;
 pub const BODY_BYTES_MAX: usize = 1024 * 1024;
 /// Stored bytes of a receiver's reply; further bytes are not read.
 pub const REPLY_BYTES_MAX: usize = 16 * 1024;
+/// Headers of a reply that an attempt keeps.
+pub const REPLY_HEADERS_KEPT_MAX: usize = 24;
+/// Longest kept name of a reply header; the rest is cut.
+pub const REPLY_HEADER_NAME_BYTES_MAX: usize = 64;
+/// Longest kept value of a reply header; the rest is cut.
+pub const REPLY_HEADER_VALUE_BYTES_MAX: usize = 160;
 /// Deepest nesting of a payload, so that common JSON parsers can read it.
 pub const PAYLOAD_DEPTH_MAX: usize = 128;
 /// Longest uid, event type name, channel or tag.

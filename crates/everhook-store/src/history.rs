@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use everhook_core::delivery::{DeliveryState, EndpointPresence, OuterPauses};
 use everhook_core::endpoint::Endpoint;
+use everhook_core::exchange::Exchange;
 use everhook_core::id::{ApplicationId, AttemptId, EndpointId, MessageId};
 use everhook_core::lifecycle::EndState;
 use everhook_core::limits::{ATTEMPT_SKEW_MAX, ID_SKEW_MAX};
@@ -80,6 +81,8 @@ pub struct Attempt {
     pub reply: Bytes,
     pub started_at: Timestamp,
     pub duration: Duration,
+    /// The steps of the request; none if nothing was sent, or a server before this log existed made the attempt.
+    pub exchange: Option<Exchange>,
 }
 
 /// The subject of a list of attempts.
@@ -145,7 +148,7 @@ pub fn message_bytes(message: &Message) -> usize {
 
 /// Returns the bytes of an attempt that count towards the size of a page.
 pub fn attempt_bytes(attempt: &Attempt) -> usize {
-    attempt.reply.len() + attempt.url.len()
+    attempt.reply.len() + attempt.url.len() + attempt.exchange.as_ref().map_or(0, Exchange::bytes)
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -476,6 +476,7 @@ pub(super) async fn an_attempt_is_found_in_its_message_and_its_reply_removed(fx:
     let seen = find(messages[0], one).await.expect("it is there");
     assert_eq!((seen.id, seen.message, seen.status), (one, messages[0], 500));
     assert!(!seen.reply.is_empty());
+    assert_eq!(seen.exchange, Some(super::fixture::exchange()));
     assert_eq!(find(messages[1], one).await, None);
     assert_eq!(find(messages[0], AttemptId(fx.id())).await, None);
     assert_eq!(
@@ -502,7 +503,10 @@ pub(super) async fn an_attempt_is_found_in_its_message_and_its_reply_removed(fx:
                 .unwrap()
         );
     }
-    assert_eq!(find(messages[0], one).await, Some(Attempt { reply: Bytes::from_static(b"EXPUNGED"), ..seen }));
+    assert_eq!(
+        find(messages[0], one).await,
+        Some(Attempt { reply: Bytes::from_static(b"EXPUNGED"), exchange: None, ..seen })
+    );
     assert!(!find(messages[0], two).await.expect("it is there").reply.is_empty());
 }
 
