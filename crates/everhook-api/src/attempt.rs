@@ -99,6 +99,9 @@ pub(crate) struct PhasesOut {
     /// From the start of the request to the head of the reply. Absent if no reply arrived.
     #[serde(skip_serializing_if = "Option::is_none")]
     first_byte_ms: Option<f64>,
+    /// From the head to the end of the reply. Absent if the reply did not end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body_ms: Option<f64>,
 }
 
 /// A header of a reply.
@@ -405,6 +408,7 @@ impl PhasesOut {
             connect_ms: ms(exchange.connect),
             tls_ms: ms(exchange.tls),
             first_byte_ms: ms(exchange.first_byte),
+            body_ms: ms(exchange.body),
         }
     }
 }

@@ -59,6 +59,7 @@ mod overview;
 mod paced;
 mod page;
 mod policy;
+mod policy_levels;
 mod poller;
 mod portal;
 mod portal_settings;

@@ -17,7 +17,7 @@ use everhook_core::delivery::DeliveryTally;
 use everhook_core::draft::{self, Draft};
 use everhook_core::fanout::Audience;
 use everhook_core::id::{ApplicationId, EnvironmentId, MessageId};
-use everhook_core::limits::{CONTENT_TYPE_BYTES_MAX, SCAN_ROWS_MAX};
+use everhook_core::limits::{CONTENT_TYPE_BYTES_MAX, SCAN_PAYLOADS_MAX, SCAN_ROWS_MAX, SEARCH_TEXT_BYTES_MAX};
 use everhook_core::message::{self, Message, Rest};
 use everhook_core::name::Name;
 use everhook_core::scope::{AppScope, Scope};
@@ -203,6 +203,17 @@ pub(crate) struct FilterParams {
     pub(crate) event_types: Vec<Name>,
 }
 
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default)]
+#[into_params(parameter_in = Query)]
+struct TextParams {
+    /// Only messages with this text in their payload, byte for byte and with regard to case. One call searches the next
+    /// 1000 messages. A page can be short or empty although `done` is false; continue with its `iterator`.
+    #[serde(deserialize_with = "crate::query::one")]
+    #[param(min_length = 1, max_length = 256)]
+    payload_contains: Option<String>,
+}
+
 pub(crate) fn routes() -> Routes {
     Routes::default()
         .add(create, __path_create)
@@ -291,7 +302,7 @@ pub(crate) async fn show_repeated(
 /// List the messages of an application, newest first.
 #[utoipa::path(
     get, path = "/api/v1/app/{app_id}/msg", operation_id = "v1.message.list", tag = "Message",
-    params(ApplicationPath, PageParams, FilterParams, ContentParams, TallyParams),
+    params(ApplicationPath, PageParams, FilterParams, TextParams, ContentParams, TallyParams),
     responses((status = 200, body = Page<MessageOut>))
 )]
 async fn list(
@@ -299,13 +310,14 @@ async fn list(
     InApplication { environment, application }: InApplication,
     Query(page): Query<PageParams>,
     Query(filter): Query<FilterParams>,
+    Query(text): Query<TextParams>,
     Query(content): Query<ContentParams>,
     Query(wanted): Query<TallyParams>,
 ) -> Result<Response, ApiError> {
     let cursor = filter.cursor(&page)?;
-    let filter = filter.of_messages(cursor.slice());
+    let filter = text.search(filter.of_messages(cursor.slice()))?;
     let scope = AppScope::of(environment, application.id);
-    let Piece { rows, next } = api.read(query::Messages { scope, filter }).await?;
+    let Piece { rows, next } = find(&api, scope, filter).await?;
     let mut tallies = BTreeMap::new();
     for row in rows.iter().filter(|_| wanted.is_wanted()) {
         tallies.insert(row.id, delivery::tally(&api, scope, row.id).await?);
@@ -587,10 +599,37 @@ impl TallyParams {
     }
 }
 
+impl TextParams {
+    /// Adds the text to a filter.
+    fn search(self, filter: MessageFilter) -> Result<MessageFilter, ApiError> {
+        match self.payload_contains {
+            None => Ok(filter),
+            Some(text) if (1..=SEARCH_TEXT_BYTES_MAX).contains(&text.len()) => {
+                Ok(MessageFilter { text: Some(text), scan: SCAN_PAYLOADS_MAX, ..filter })
+            }
+            Some(_) => {
+                let rule = format!("must have 1 to {SEARCH_TEXT_BYTES_MAX} bytes");
+                Err(ApiError::in_query(at("payload_contains").breaks(rule)))
+            }
+        }
+    }
+}
+
+/// Lists messages. A payload that has expired is not shown, so a search for its text must not find it.
+async fn find(api: &Api, scope: AppScope, filter: MessageFilter) -> Result<Piece<Message, MessageId>, ApiError> {
+    let (by_text, limit, now) = (filter.text.is_some(), filter.slice.limit, api.now());
+    let Piece { mut rows, mut next } = api.read(query::Messages { scope, filter }).await?;
+    if by_text && rows.iter().any(|row| row.payload_at(now).is_none()) {
+        next = next.or(rows.last().filter(|_| rows.len() == limit).map(|row| row.id));
+        rows.retain(|row| row.payload_at(now).is_some());
+    }
+    Ok(Piece { rows, next })
+}
+
 impl FilterParams {
     pub(crate) fn of_messages(self, slice: Slice<MessageId>) -> MessageFilter {
         let FilterParams { channel, tag, before, after, event_types } = self;
-        MessageFilter { slice, before, after, channel, tag, event_types, scan: SCAN_ROWS_MAX }
+        MessageFilter { slice, before, after, channel, tag, event_types, text: None, scan: SCAN_ROWS_MAX }
     }
 
     /// Lists newest first. A request with only `after` gets the page next to that time.

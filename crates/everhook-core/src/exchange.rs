@@ -29,6 +29,9 @@ pub struct Exchange {
     /// From the start of the request to the head of the reply.
     #[serde(skip_serializing_if = "Option::is_none", with = "micros")]
     pub first_byte: Option<Duration>,
+    /// From the head to the end of the reply.
+    #[serde(skip_serializing_if = "Option::is_none", with = "micros")]
+    pub body: Option<Duration>,
     /// The headers of the reply, in their order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<ReplyHeader>,

@@ -107,6 +107,10 @@ pub const PAGE_DEFAULT: usize = 50;
 pub const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Rows that one filtered request scans. The iterator continues after them.
 pub const SCAN_ROWS_MAX: usize = 5000;
+/// Messages whose payloads one search for a text reads. Payloads are large, so this is less than `SCAN_ROWS_MAX`.
+pub const SCAN_PAYLOADS_MAX: usize = 1000;
+/// Longest text that is searched in payloads.
+pub const SEARCH_TEXT_BYTES_MAX: usize = 256;
 /// Largest difference between the time in an id and the time of its object: clocks differ, and requests wait.
 pub const ID_SKEW_MAX: Duration = Duration::from_secs(3600);
 /// Largest delay between the start of an attempt and the creation of its id. The node may have crashed and the others

@@ -179,6 +179,7 @@ impl Sender {
         };
         let done = link.exchange(message, by, exchange).await?;
         let now = clock::now();
+        exchange.body = exchange.first_byte.map(|first_byte| (now - begun).saturating_sub(first_byte));
         if done.reusable {
             host.keep(link, done.promised, now, &self.shared.idle_total);
         }

@@ -31,6 +31,8 @@ pub struct MessageFilter {
     pub tag: Option<Name>,
     /// Of one of these types; empty means all.
     pub event_types: Vec<Name>,
+    /// With this text in the payload, byte for byte. Rows without a payload do not match.
+    pub text: Option<String>,
     /// The most rows that are read and compared with the filter.
     pub scan: usize,
 }
@@ -45,6 +47,7 @@ impl MessageFilter {
             || self.after.is_some()
             || self.channel.is_some()
             || self.tag.is_some()
+            || self.text.is_some()
             || !self.event_types.is_empty()
     }
 
@@ -61,7 +64,12 @@ impl MessageFilter {
             && self.channel.as_ref().is_none_or(|channel| message.channels.contains(channel))
             && self.tag.as_ref().is_none_or(|tag| message.tags.contains(tag))
             && (self.event_types.is_empty() || self.event_types.contains(&message.event_type))
+            && self.text.as_ref().is_none_or(|text| message.payload.as_ref().is_some_and(|payload| has(payload, text)))
     }
+}
+
+fn has(payload: &[u8], text: &str) -> bool {
+    payload.windows(text.len().max(1)).any(|window| window == text.as_bytes())
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,25 +4,51 @@ import { useQuery } from '@tanstack/react-query';
 import { api, ok, raw } from '../api/client';
 import { offers } from '../capabilities';
 import { setPreference, usePreferences, type Theme } from '../preferences';
+import { EnvironmentPolicy } from './parts/outer-policy';
 import { PauseEnvironment } from './parts/pause';
 import { PortalLookCard } from './parts/portal-look';
 import { currentEnvironment, useSession } from '../session';
 import { Seg, Switch } from '../ui/controls';
 import { Card, Props } from '../ui/figures';
 import { JsonTree } from '../ui/json-view';
-import { Body, Page } from '../ui/page';
+import { Body, Page, Tabs } from '../ui/page';
 import { Loaded } from '../ui/status';
 import { FullTime } from '../ui/time';
+import { useUrl } from '../url';
 
 const themes: readonly (readonly [Theme, string])[] = [['system', 'System'], ['light', 'Light'], ['dark', 'Dark']];
 
 export default function SettingsScreen() {
+  const [url] = useUrl();
+  const tab = url.tab === 'policy' && offers.outerPolicy ? 'policy' : '';
+  return (
+    <Page title="Settings">
+      {offers.outerPolicy && (
+        <Tabs
+          label="Settings"
+          tabs={[
+            { to: '/settings', label: 'General', active: tab === '' },
+            { to: '/settings', search: { tab: 'policy' }, label: 'Delivery policy', active: tab === 'policy' },
+          ]}
+        />
+      )}
+      {tab === 'policy' ? (
+        <Body>
+          <EnvironmentPolicy />
+        </Body>
+      ) : (
+        <General />
+      )}
+    </Page>
+  );
+}
+
+function General() {
   const preferences = usePreferences();
   const session = useSession();
   const ready = useQuery({ queryKey: ['ready'], queryFn: () => ok(api.GET('/api/v1/health/ready')), refetchInterval: 10_000 });
   const config = useQuery({ queryKey: ['config'], queryFn: () => raw<unknown>('GET', '/api/v1/config'), enabled: offers.config });
   return (
-    <Page title="Settings">
       <Body>
         <div className="grid cols two-cards">
           <Card title="Display" sub="kept in this browser">
@@ -92,7 +118,6 @@ export default function SettingsScreen() {
           </Card>
         )}
       </Body>
-    </Page>
   );
 }
 

@@ -11,9 +11,10 @@ use crate::{check_reply, post, sender};
 
 /// The names of the noted steps.
 fn steps(exchange: &Exchange) -> Vec<&'static str> {
-    let Exchange { wait, dns, connect, tls, first_byte, .. } = exchange;
-    let steps = [("wait", wait), ("dns", dns), ("connect", connect), ("tls", tls), ("first byte", first_byte)];
-    steps.into_iter().filter(|(_, span)| span.is_some()).map(|(name, _)| name).collect()
+    let Exchange { wait, dns, connect, tls, first_byte, body, .. } = exchange;
+    let reply = [("first byte", first_byte), ("body", body)];
+    let steps = [("wait", wait), ("dns", dns), ("connect", connect), ("tls", tls)].into_iter().chain(reply);
+    steps.filter(|(_, span)| span.is_some()).map(|(name, _)| name).collect()
 }
 
 #[tokio::test]
@@ -29,8 +30,8 @@ async fn a_kept_connection_has_neither_connection_nor_handshake() {
     check_reply(sender.send_noting(post(receiver.url(), "{}"), &mut first).await, 200, "ok");
     check_reply(sender.send_noting(post(receiver.url(), "{}"), &mut second).await, 200, "ok");
     receiver.end();
-    assert_eq!((first.reused, steps(&first)), (false, vec!["connect", "first byte"]));
-    assert_eq!((second.reused, steps(&second)), (true, vec!["first byte"]));
+    assert_eq!((first.reused, steps(&first)), (false, vec!["connect", "first byte", "body"]));
+    assert_eq!((second.reused, steps(&second)), (true, vec!["first byte", "body"]));
     assert_eq!(second.headers, [ReplyHeader("content-length".to_owned(), Some("2".to_owned()))]);
 }
 

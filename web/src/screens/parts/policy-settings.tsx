@@ -1,11 +1,12 @@
-// The settings of a policy beside the retries: the value in force, its origin, and a form for the endpoint's own value.
+// The settings of a policy beside the retries: the value in force, its origin, and a form for the own value of a level.
 
-import { originText, type Setting } from '../../lib/policy';
+import { originText, type Level, type Setting } from '../../lib/policy';
 import { draftError, INHERIT, OFF, OWN, settingText, type Draft, type Rule } from '../../lib/settings';
 import { SelectField, TextField } from '../../ui/controls';
 import { Card } from '../../ui/figures';
 
 type Props = {
+  level: Level;
   list: readonly Rule[];
   effective: Record<string, Setting<unknown>>;
   drafts: Record<string, Draft>;
@@ -14,30 +15,30 @@ type Props = {
   readOnly: boolean;
 };
 
-export function PolicySettings({ list, effective, drafts, set, errors, readOnly }: Props) {
+export function PolicySettings({ level, list, effective, drafts, set, errors, readOnly }: Props) {
   return (
     <Card title="Limits, order and holds" sub="empty settings are inherited">
       <div className="in settings">
         {list.map((rule) => (
-          <Row key={rule.key} rule={rule} setting={effective[rule.key]} draft={drafts[rule.key] ?? { mode: INHERIT, parts: {} }} set={(draft) => set(rule.key, draft)} error={errors[rule.key]} errors={errors} readOnly={readOnly} />
+          <Row key={rule.key} level={level} rule={rule} setting={effective[rule.key]} draft={drafts[rule.key] ?? { mode: INHERIT, parts: {} }} set={(draft) => set(rule.key, draft)} error={errors[rule.key]} errors={errors} readOnly={readOnly} />
         ))}
       </div>
     </Card>
   );
 }
 
-type RowProps = { rule: Rule; setting?: Setting<unknown>; draft: Draft; set: (draft: Draft) => void; error?: string; errors: Record<string, string>; readOnly: boolean };
+type RowProps = { level: Level; rule: Rule; setting?: Setting<unknown>; draft: Draft; set: (draft: Draft) => void; error?: string; errors: Record<string, string>; readOnly: boolean };
 
-function Row({ rule, setting, draft, set, error, errors, readOnly }: RowProps) {
+function Row({ level, rule, setting, draft, set, error, errors, readOnly }: RowProps) {
   const options: [string, string][] = [
-    [INHERIT, `Inherited${setting && setting.from !== 'endpoint' ? `: ${settingText(rule.key, setting.value)}` : ''}`],
+    [INHERIT, `Inherited${setting && setting.from !== level ? `: ${settingText(rule.key, setting.value)}` : ''}`],
     ...(rule.off ? [[OFF, rule.off] as [string, string]] : []),
     ...(rule.choices ?? []).map(([name, label]) => [name, label] as [string, string]),
     ...(rule.own ? [[OWN, rule.own] as [string, string]] : []),
   ];
   const origin = setting && (
     <>
-      {settingText(rule.key, setting.value)} · {originText(setting.from)}
+      {settingText(rule.key, setting.value)} · {originText(setting.from, level)}
       {setting.forEventType && ', this event type'}
     </>
   );
