@@ -54,82 +54,84 @@ function Content({ app }: { app: Application }) {
     <Body
       head={
         <>
-        <ObjectHead
-          title={app.name}
-          sub={
-            <>
-              <Id id={app.id} whole />
-              {app.uid && <span className="mono">{app.uid}</span>}
-              <span>
-                Created <FullTime at={app.createdAt} />
-              </span>
-            </>
-          }
-          tools={
-            <>
-              <Link className="btn" to="/messages" search={{ app: app.id }}>
-                <Inbox className="i" aria-hidden="true" />
-                Messages
-              </Link>
-              <PauseApplication app={app.id} paused={isPaused(app.policy)} />
-              {mayAdd && (
-                <Button kind="primary" icon={Plus} onClick={() => setDialog('endpoint')}>
-                  New endpoint
-                </Button>
-              )}
-            </>
-          }
-        />
-        {offers.outerPolicy && (
-          <Tabs
-            label="Application"
-            tabs={[
-              { to: '/apps/$app', params: { app: app.id }, label: 'Overview', active: tab === '' },
-              { to: '/apps/$app', params: { app: app.id }, search: { tab: 'policy' }, label: 'Policy', active: tab === 'policy' },
-            ]}
+          <ObjectHead
+            title={app.name}
+            sub={
+              <>
+                <Id id={app.id} whole />
+                {app.uid && <span className="mono">{app.uid}</span>}
+                <span>
+                  Created <FullTime at={app.createdAt} />
+                </span>
+              </>
+            }
+            tools={
+              <>
+                <Link className="btn" to="/messages" search={{ app: app.id }}>
+                  <Inbox className="i" aria-hidden="true" />
+                  Messages
+                </Link>
+                <PauseApplication app={app.id} paused={isPaused(app.policy)} />
+                {mayAdd && (
+                  <Button kind="primary" icon={Plus} onClick={() => setDialog('endpoint')}>
+                    New endpoint
+                  </Button>
+                )}
+              </>
+            }
           />
-        )}
+          {offers.outerPolicy && (
+            <Tabs
+              label="Application"
+              tabs={[
+                { to: '/apps/$app', params: { app: app.id }, label: 'Overview', active: tab === '' },
+                { to: '/apps/$app', params: { app: app.id }, search: { tab: 'policy' }, label: 'Policy', active: tab === 'policy' },
+              ]}
+            />
+          )}
         </>
       }
     >
       <PausedAbove app={app} />
-      {tab === 'policy' ? <ApplicationPolicy app={app.id} own={(app.policy ?? {}) as Own} /> : (
-      <div className="grid cols two-cards">
-        <Card title="Endpoints" sub={endpoints.data?.done ? plural(endpoints.data.data.length, 'endpoint') : undefined} className="clip" tools={<Link className="link" to="/endpoints" search={{ app: app.id }}>All endpoints</Link>}>
-          {endpoints.data?.data.length === 0 && <Empty icon={Webhook} title="No endpoints yet" />}
-          {!endpoints.data && <Skeleton rows={3} />}
-          <table className="tbl card-tbl">
-            <tbody>
-              {endpoints.data?.data.slice(0, 20).map((endpoint) => (
-                <tr key={endpoint.id}>
-                  <td>
-                    <Link to="/apps/$app/endpoints/$ep/$tab" params={{ app: app.id, ep: endpoint.id, tab: 'health' }}>
-                      <Url url={endpoint.url} />
-                    </Link>
-                  </td>
-                  <td className="num w-state">{endpoint.disabled ? <StateText look="disabled" word="Disabled" /> : endpoint.policy?.paused ? <StateText look="paused" word="Paused" /> : <StateText look="delivered" word="Enabled" />}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </Card>
-        <div className="stack">
-          {mayLink && <PortalLink app={app} />}
-          <Settings app={app} may={may} />
-          {mayDelete && (
-            <Card title="Delete">
-              <div className="in stack">
-                <p className="t2">Deletes the application with its endpoints. Open deliveries end as cancelled.</p>
-                <span>
-                  <Button kind="danger" icon={Trash2} onClick={() => setDialog('delete')}>
-                    Delete application
-                  </Button>
-                </span>
-              </div>
-            </Card>
-          )}
+      {tab === 'policy' ? (
+        <ApplicationPolicy app={app.id} own={(app.policy ?? {}) as Own} />
+      ) : (
+        <div className="grid cols two-cards">
+          <Card title="Endpoints" sub={endpoints.data?.done ? plural(endpoints.data.data.length, 'endpoint') : undefined} className="clip" tools={<Link className="link" to="/endpoints" search={{ app: app.id }}>All endpoints</Link>}>
+            {endpoints.data?.data.length === 0 && <Empty icon={Webhook} title="No endpoints yet" />}
+            {!endpoints.data && <Skeleton rows={3} />}
+            <table className="tbl card-tbl">
+              <tbody>
+                {endpoints.data?.data.slice(0, 20).map((endpoint) => (
+                  <tr key={endpoint.id}>
+                    <td>
+                      <Link to="/apps/$app/endpoints/$ep/$tab" params={{ app: app.id, ep: endpoint.id, tab: 'health' }}>
+                        <Url url={endpoint.url} />
+                      </Link>
+                    </td>
+                    <td className="num w-state">{endpoint.disabled ? <StateText look="disabled" word="Disabled" /> : endpoint.policy?.paused ? <StateText look="paused" word="Paused" /> : <StateText look="delivered" word="Enabled" />}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </Card>
+          <div className="stack">
+            {mayLink && <PortalLink app={app} />}
+            <Settings app={app} may={may} />
+            {mayDelete && (
+              <Card title="Delete">
+                <div className="in stack">
+                  <p className="t2">Deletes the application with its endpoints. Open deliveries end as cancelled.</p>
+                  <span>
+                    <Button kind="danger" icon={Trash2} onClick={() => setDialog('delete')}>
+                      Delete application
+                    </Button>
+                  </span>
+                </div>
+              </Card>
+            )}
+          </div>
         </div>
-      </div>
       )}
       {dialog === 'endpoint' && <EndpointDialog app={app.id} onClose={() => setDialog(null)} />}
       <Confirm open={dialog === 'delete'} onClose={() => setDialog(null)} danger title={`Delete ${app.name}`} verb="Delete application" typed={app.name} run={() => remove.mutateAsync(undefined)}>
