@@ -52,7 +52,7 @@ export const rules: readonly Rule[] = [
   },
   { key: 'onDead', label: 'After a dead delivery', hint: 'For ordered deliveries: what happens to those behind it.', choices: [['skip', 'The next one starts'], ['block', 'The lane waits for a decision']] },
   { key: 'whileDisabled', only: 'endpoint', label: 'Messages while disabled', hint: 'Messages that are accepted while the endpoint is disabled.', choices: [['skip', 'Not delivered to it'], ['hold', 'Held until it is enabled']] },
-  { key: 'keepReplies', label: 'Replies', hint: 'Whether the bodies of replies are stored. They are not if any level says no.', choices: [['true', 'Stored, up to 16 KiB'], ['false', 'Not stored']] },
+  { key: 'keepReplies', label: 'Replies', hint: 'Whether bodies and headers of replies are stored. They are not if any level says no.', choices: [['true', 'Stored, up to 16 KiB'], ['false', 'Not stored']] },
   { key: 'retryBudget', label: 'Retry budget', hint: 'Retries that are allowed for now, for example 0 during an incident.', own: 'Limit', parts: [{ name: '', label: 'Retries' }] },
   {
     key: 'legacySignature', label: 'Legacy signature', hint: 'A second signature header, for receivers that migrate.', off: 'None', own: 'Set here',

@@ -53,43 +53,43 @@ function Content({ app }: { app: Application }) {
   return (
     <Body
       head={
-        <>
-          <ObjectHead
-            title={app.name}
-            sub={
-              <>
-                <Id id={app.id} whole />
-                {app.uid && <span className="mono">{app.uid}</span>}
-                <span>
-                  Created <FullTime at={app.createdAt} />
-                </span>
-              </>
-            }
-            tools={
-              <>
-                <Link className="btn" to="/messages" search={{ app: app.id }}>
-                  <Inbox className="i" aria-hidden="true" />
-                  Messages
-                </Link>
-                <PauseApplication app={app.id} paused={isPaused(app.policy)} />
-                {mayAdd && (
-                  <Button kind="primary" icon={Plus} onClick={() => setDialog('endpoint')}>
-                    New endpoint
-                  </Button>
-                )}
-              </>
-            }
+        <ObjectHead
+          title={app.name}
+          sub={
+            <>
+              <Id id={app.id} whole />
+              {app.uid && <span className="mono">{app.uid}</span>}
+              <span>
+                Created <FullTime at={app.createdAt} />
+              </span>
+            </>
+          }
+          tools={
+            <>
+              <Link className="btn" to="/messages" search={{ app: app.id }}>
+                <Inbox className="i" aria-hidden="true" />
+                Messages
+              </Link>
+              <PauseApplication app={app.id} paused={isPaused(app.policy)} />
+              {mayAdd && (
+                <Button kind="primary" icon={Plus} onClick={() => setDialog('endpoint')}>
+                  New endpoint
+                </Button>
+              )}
+            </>
+          }
+        />
+      }
+      tabs={
+        offers.outerPolicy && (
+          <Tabs
+            label="Application"
+            tabs={[
+              { to: '/apps/$app', params: { app: app.id }, label: 'Overview', active: tab === '' },
+              { to: '/apps/$app', params: { app: app.id }, search: { tab: 'policy' }, label: 'Policy', active: tab === 'policy' },
+            ]}
           />
-          {offers.outerPolicy && (
-            <Tabs
-              label="Application"
-              tabs={[
-                { to: '/apps/$app', params: { app: app.id }, label: 'Overview', active: tab === '' },
-                { to: '/apps/$app', params: { app: app.id }, search: { tab: 'policy' }, label: 'Policy', active: tab === 'policy' },
-              ]}
-            />
-          )}
-        </>
+        )
       }
     >
       <PausedAbove app={app} />
