@@ -8,8 +8,8 @@ const rule: AlertRule = {
 };
 
 it('says a rule as a sentence', () => {
-  expect(ruleText(rule)).toBe('Share of failed attempts is above 25 % within 5 min, for 1 min');
-  expect(ruleText({ signal: 'queue-depth', queue: 'email', condition: 'below', threshold: 1, forSeconds: 0 })).toBe('Waiting jobs of email is below 1');
+  expect(ruleText(rule)).toBe('Share of failed attempts above 25 % within 5 min, for 1 min');
+  expect(ruleText({ signal: 'queue-depth', queue: 'email', condition: 'below', threshold: 1, forSeconds: 0 })).toBe('Waiting jobs of email below 1');
   expect(valueText('oldest-due-age', 90)).toBe('1 min 30 s');
   expect(valueText('dead', null)).toBe('no value');
 });

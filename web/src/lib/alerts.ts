@@ -40,9 +40,9 @@ export const signals: readonly (readonly [string, string])[] = [
 ];
 
 export const conditions: readonly (readonly [string, string])[] = [
-  ['above', 'is above'],
-  ['below', 'is below'],
-  ['change', 'changes by more than'],
+  ['above', 'above'],
+  ['below', 'below'],
+  ['change', 'changed by more than'],
 ];
 
 const wordOf = (list: readonly (readonly [string, string])[], key: string) => list.find(([name]) => name === key)?.[1] ?? key;
