@@ -41,15 +41,17 @@ pub struct Exchange {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplyHeader(pub String, pub Option<String>);
 
+/// Headers of the connection, which say nothing about the reply. They are left out, because every reply has them.
+const OF_CONNECTION: [&str; 3] = ["connection", "keep-alive", "transfer-encoding"];
+
 /// Names of reply headers whose values are kept, in order. Any other header may carry a credential.
-const HARMLESS: [&str; 32] = [
+const HARMLESS: [&str; 29] = [
     "accept-ranges",
     "age",
     "allow",
     "cache-control",
     "cf-cache-status",
     "cf-ray",
-    "connection",
     "content-encoding",
     "content-language",
     "content-length",
@@ -57,14 +59,12 @@ const HARMLESS: [&str; 32] = [
     "date",
     "etag",
     "expires",
-    "keep-alive",
     "last-modified",
     "ratelimit-limit",
     "ratelimit-remaining",
     "ratelimit-reset",
     "retry-after",
     "server",
-    "transfer-encoding",
     "vary",
     "via",
     "webhook-delivery",
@@ -80,8 +80,11 @@ const HARMLESS: [&str; 32] = [
 impl Exchange {
     /// Keeps the headers of the reply within bounds. Names are in lower case.
     pub fn keep_headers<'h>(&mut self, headers: impl Iterator<Item = (&'h str, &'h [u8])>) {
-        self.headers =
-            headers.take(REPLY_HEADERS_KEPT_MAX).map(|(name, value)| ReplyHeader::new(name, value)).collect();
+        self.headers = headers
+            .filter(|(name, _)| !OF_CONNECTION.contains(name))
+            .take(REPLY_HEADERS_KEPT_MAX)
+            .map(|(name, value)| ReplyHeader::new(name, value))
+            .collect();
     }
 
     /// The bytes that count towards the size of a page.
@@ -143,8 +146,13 @@ mod tests {
 
     #[test]
     fn only_values_of_harmless_reply_headers_are_kept() {
-        let seen =
-            kept(&[("server", b"nginx"), ("set-cookie", b"session=secret"), ("x-auth", b"token"), ("date", b"\xff")]);
+        let seen = kept(&[
+            ("server", b"nginx"),
+            ("connection", b"close"),
+            ("set-cookie", b"session=secret"),
+            ("x-auth", b"token"),
+            ("date", b"\xff"),
+        ]);
         let shown: Vec<_> = seen.iter().map(|ReplyHeader(name, value)| (name.as_str(), value.as_deref())).collect();
         let want = [("server", Some("nginx")), ("set-cookie", None), ("x-auth", None), ("date", Some("\u{fffd}"))];
         assert_eq!(shown, want);

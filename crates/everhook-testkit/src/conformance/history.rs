@@ -26,7 +26,16 @@ fn slice<K>(order: Order) -> Slice<K> {
 
 fn messages() -> MessageFilter {
     let slice = slice(Order::Ascending);
-    MessageFilter { slice, before: None, after: None, channel: None, tag: None, event_types: Vec::new(), text: None, scan: PLENTY }
+    MessageFilter {
+        slice,
+        before: None,
+        after: None,
+        channel: None,
+        tag: None,
+        event_types: Vec::new(),
+        text: None,
+        scan: PLENTY,
+    }
 }
 
 fn attempts(of: AttemptsOf) -> AttemptFilter {

@@ -34,11 +34,11 @@ const path = (name: string) => `/api/v1/alert/${encodeURIComponent(name)}`;
 const nameOf = (row: AlertRule) => row.name;
 
 const columns: Column<AlertRule>[] = [
-  { id: 'name', header: 'Alert', className: 'two', narrow: 'a', cell: (row) => (<><b>{row.name}</b><small>{row.description || 'No description'}</small></>) },
+  { id: 'name', header: 'Alert', width: 240, className: 'two', narrow: 'a', cell: (row) => (<><b>{row.name}</b><small>{row.description || 'No description'}</small></>) },
   { id: 'state', header: 'State', width: 130, narrow: 'b', cell: (row) => <StateText {...alertState(row)} /> },
-  { id: 'rule', header: 'Condition', width: 420, narrow: 'c', cell: (row) => <span className="cut">{ruleText(row)}</span> },
+  { id: 'rule', header: 'Condition', narrow: 'c', cell: (row) => <span className="cut">{ruleText(row)}</span> },
   { id: 'since', header: 'Since', width: 120, wide: true, narrow: 'drop', cell: (row) => (row.since ? <ListTime at={row.since} /> : <span className="t3">–</span>) },
-  { id: 'page', header: 'Last page', width: 190, narrow: 'd', cell: (row) => (row.lastPage ? <span className="row"><StateText {...pageState(row.lastPage.kind)} plain /> <ListTime at={row.lastPage.at} /></span> : <span className="t3">none yet</span>) },
+  { id: 'page', header: 'Last page', width: 190, wide: true, narrow: 'd', cell: (row) => (row.lastPage ? <span className="row"><StateText {...pageState(row.lastPage.kind)} plain /> <ListTime at={row.lastPage.at} /></span> : <span className="t3">none yet</span>) },
 ];
 
 export function AlertRules({ onAdd }: { onAdd?: () => void }) {
@@ -129,7 +129,7 @@ function RulePanel({ name, onClose, onStep }: { name: string; onClose: () => voi
             {rule.description && <p className="t2 wrap-any">{rule.description}</p>}
             <Props
               items={[
-                ['State', rule.since ? <>{alertState(rule).word}, since <FullTime at={rule.since} /></> : alertState(rule).word],
+                ['State', rule.since ? <>{alertState(rule).word}, since <FullTime at={rule.since} age={false} /></> : alertState(rule).word],
                 ['Pages', `again every ${delayLabel(rule.cooldownSeconds)} while it lasts`],
                 ['Resolved', rule.resolveAfterSeconds === 0 ? 'as soon as the condition is gone' : `${delayLabel(rule.resolveAfterSeconds)} after the condition is gone`],
                 ['To', rule.destinations ? <Destinations key="d" names={rule.destinations} /> : 'every alert endpoint that wants the event'],

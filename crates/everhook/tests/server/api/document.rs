@@ -103,9 +103,9 @@ fn the_document_lists_every_route() {
 /api/v1/batch/{batch_id}/skip post
 /api/v1/delivery get
 /api/v1/endpoint get
+/api/v1/environment/effective-policy get
 /api/v1/environment/export post
 /api/v1/environment/import post
-/api/v1/environment/effective-policy get
 /api/v1/environment/policy get put
 /api/v1/event-type get post
 /api/v1/event-type/import/openapi post

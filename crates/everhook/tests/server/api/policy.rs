@@ -32,10 +32,7 @@ async fn the_effective_policy_names_the_origin_of_each_setting() {
     };
     let some = |text: &str| Some(text.to_owned());
     assert_eq!(origins("/app/acme/policy").await, [some("environment"), some("application"), some("server")]);
-    assert_eq!(
-        origins("/environment/effective-policy").await,
-        [some("environment"), some("server"), some("server")]
-    );
+    assert_eq!(origins("/environment/effective-policy").await, [some("environment"), some("server"), some("server")]);
     assert_eq!(world.get("/app/nobody/policy").await.status, 404);
 }
 
