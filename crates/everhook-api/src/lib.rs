@@ -51,6 +51,7 @@ mod merge;
 mod message;
 mod message_batch;
 mod message_content;
+mod message_search;
 mod node;
 mod once;
 mod operational_webhook;

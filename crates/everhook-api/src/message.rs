@@ -17,7 +17,7 @@ use everhook_core::delivery::DeliveryTally;
 use everhook_core::draft::{self, Draft};
 use everhook_core::fanout::Audience;
 use everhook_core::id::{ApplicationId, EnvironmentId, MessageId};
-use everhook_core::limits::{CONTENT_TYPE_BYTES_MAX, SCAN_PAYLOADS_MAX, SCAN_ROWS_MAX, SEARCH_TEXT_BYTES_MAX};
+use everhook_core::limits::{CONTENT_TYPE_BYTES_MAX, SCAN_ROWS_MAX};
 use everhook_core::message::{self, Message, Rest};
 use everhook_core::name::Name;
 use everhook_core::scope::{AppScope, Scope};
@@ -42,6 +42,7 @@ use crate::delivery;
 use crate::direct;
 use crate::error::ApiError;
 use crate::input::{self, Input};
+use crate::message_search::{TextParams, find};
 use crate::once::OnceIn;
 use crate::page::{Cursor, Page, PageParams};
 use crate::query::Query;
@@ -201,17 +202,6 @@ pub(crate) struct FilterParams {
     #[serde(deserialize_with = "crate::query::names")]
     #[param(value_type = Option<Vec<String>>, style = Form)]
     pub(crate) event_types: Vec<Name>,
-}
-
-#[derive(Debug, Default, Deserialize, IntoParams)]
-#[serde(default)]
-#[into_params(parameter_in = Query)]
-struct TextParams {
-    /// Only messages with this text in their payload, byte for byte and with regard to case. One call searches the next
-    /// 1000 messages. A page can be short or empty although `done` is false; continue with its `iterator`.
-    #[serde(deserialize_with = "crate::query::one")]
-    #[param(min_length = 1, max_length = 256)]
-    payload_contains: Option<String>,
 }
 
 pub(crate) fn routes() -> Routes {
@@ -597,33 +587,6 @@ impl TallyParams {
     pub(crate) fn is_wanted(&self) -> bool {
         self.with_deliveries == Some(true)
     }
-}
-
-impl TextParams {
-    /// Adds the text to a filter.
-    fn search(self, filter: MessageFilter) -> Result<MessageFilter, ApiError> {
-        match self.payload_contains {
-            None => Ok(filter),
-            Some(text) if (1..=SEARCH_TEXT_BYTES_MAX).contains(&text.len()) => {
-                Ok(MessageFilter { text: Some(text), scan: SCAN_PAYLOADS_MAX, ..filter })
-            }
-            Some(_) => {
-                let rule = format!("must have 1 to {SEARCH_TEXT_BYTES_MAX} bytes");
-                Err(ApiError::in_query(at("payload_contains").breaks(rule)))
-            }
-        }
-    }
-}
-
-/// Lists messages. A payload that has expired is not shown, so a search for its text must not find it.
-async fn find(api: &Api, scope: AppScope, filter: MessageFilter) -> Result<Piece<Message, MessageId>, ApiError> {
-    let (by_text, limit, now) = (filter.text.is_some(), filter.slice.limit, api.now());
-    let Piece { mut rows, mut next } = api.read(query::Messages { scope, filter }).await?;
-    if by_text && rows.iter().any(|row| row.payload_at(now).is_none()) {
-        next = next.or(rows.last().filter(|_| rows.len() == limit).map(|row| row.id));
-        rows.retain(|row| row.payload_at(now).is_some());
-    }
-    Ok(Piece { rows, next })
 }
 
 impl FilterParams {

@@ -163,7 +163,7 @@ mod tests {
     fn kept_reply_headers_are_bounded() {
         let long = "é".repeat(REPLY_HEADER_VALUE_BYTES_MAX);
         let name = "n".repeat(1000);
-        let many: Vec<(&str, &[u8])> = vec![("server", long.as_bytes()), (&name, b"1")].repeat(100);
+        let many = [("server", long.as_bytes()), (name.as_str(), &b"1"[..])].repeat(100);
         let seen = kept(&many);
         assert_eq!(seen.len(), REPLY_HEADERS_KEPT_MAX);
         for ReplyHeader(name, value) in seen {
