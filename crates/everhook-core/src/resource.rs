@@ -30,8 +30,8 @@ stored_as!(ResourceKind {
     Integration = 5,
     EnvironmentPolicy = 6,
     PortalSettings = 10,
-    ChatApps = 11,
-    Alert = 12,
+    ChatApps = 12,
+    Alert = 11,
 });
 
 impl ResourceKind {
@@ -47,9 +47,9 @@ impl ResourceKind {
     }
 
     /// Whether `spec` contains secrets, so that stores seal it: keys, header values and other credentials of endpoints,
-    /// and the keys of push targets.
+    /// the keys of push targets, and the secrets of chat apps.
     pub const fn has_secrets(self) -> bool {
-        matches!(self, ResourceKind::Endpoint | ResourceKind::Queue)
+        matches!(self, ResourceKind::Endpoint | ResourceKind::Queue | ResourceKind::ChatApps)
     }
 
     /// Whether a deleted resource keeps its row. Old messages show deleted endpoints, and a repeated request returns

@@ -160,6 +160,7 @@ impl Sweeper {
             result: None,
             holder: Some(from.session),
             rest: None,
+            exchange: None,
         }
     }
 }

@@ -37,7 +37,7 @@ statement! {
     };
     HasSecrets = (
         "has_secrets",
-        "select 1 where exists (select 1 from everhook.resource where kind in (1, 3)) \
+        "select 1 where exists (select 1 from everhook.resource where kind in (1, 3, 12)) \
         or exists (select 1 from everhook.token_key)"
     ) {} -> Option<i32>;
     ListSealedResource = "list_sealed_resource" {

@@ -20,6 +20,7 @@ use everhook_core::delivery::ENDPOINT_DELETED;
 use everhook_core::dispatch::health::Sign;
 use everhook_core::dispatch::{Event, LeaseCommand, StartOrder, Ticket};
 use everhook_core::endpoint::Endpoint;
+use everhook_core::exchange::Exchange;
 use everhook_core::id::AttemptId;
 use everhook_core::message::Message;
 use everhook_core::outcome::{Class, Outcome, Reply, SendFailure, classify, sign};
@@ -73,6 +74,7 @@ struct SentRequest {
     note: Option<String>,
     started_at: Timestamp,
     duration: Duration,
+    exchange: Exchange,
 }
 
 impl SentRequest {
@@ -82,7 +84,7 @@ impl SentRequest {
     }
 
     fn ended(self, outcome: Outcome, class: Class, status: u16, reply: Bytes) -> AttemptRecord {
-        let SentRequest { id, url, note, started_at, duration } = self;
+        let SentRequest { id, url, note, started_at, duration, exchange } = self;
         let id = Some(id);
         let reply = noted(note, reply);
         AttemptRecord {
@@ -97,6 +99,7 @@ impl SentRequest {
             result: None,
             holder: None,
             rest: None,
+            exchange: (exchange != Exchange::default()).then(|| Arc::new(exchange)),
         }
     }
 }
@@ -263,18 +266,20 @@ impl Deliverer {
         let id = AttemptId(self.node.new_id());
         let policy = self.policy(leased);
         let (number, span) = (leased.task.tries + 1, self.node.begin_span(message, id));
-        let begun = self.node.clock.elapsed();
+        let (begun, mut exchange) = (self.node.clock.elapsed(), Exchange::default());
         let direct = self.direct((endpoint, message), &body, (&leased.task, number), session).await;
         let (sent, note) = match direct {
             DirectTalk::Room(remark) => {
                 match self.outgoing((endpoint, message), body, (id, number), (policy.as_ref(), &span)) {
-                    Ok(Outgoing { request, note }) => (self.send(request, session).await, joined(remark, note)),
+                    Ok(Outgoing { request, note }) => {
+                        (self.send(request, session, &mut exchange).await, joined(remark, note))
+                    }
                     Err(failure) => (Sent::Answered(Err(failure)), remark),
                 }
             }
             DirectTalk::Ended(judgement) => {
                 let duration = self.node.clock.elapsed().saturating_sub(begun);
-                let request = SentRequest { id, url: endpoint.shown_url(), note: None, started_at, duration };
+                let request = SentRequest { id, url: endpoint.shown_url(), note: None, started_at, duration, exchange };
                 let end = AttemptEnd::Attempted(request.judged(judgement));
                 self.node.end_span(&span, message, endpoint.id, number, &end);
                 return Some(end);
@@ -282,7 +287,7 @@ impl Deliverer {
             DirectTalk::Stopped(sent) => (sent, None),
         };
         let duration = self.node.clock.elapsed().saturating_sub(begun);
-        let request = SentRequest { id, url: endpoint.shown_url(), note, started_at, duration };
+        let request = SentRequest { id, url: endpoint.shown_url(), note, started_at, duration, exchange };
         let end = match sent {
             Sent::SessionClosed => None,
             Sent::Paused => Some(AttemptEnd::HandedBack),
@@ -315,7 +320,7 @@ impl Deliverer {
     }
 
     /// Authenticates and sends a request.
-    async fn send(&self, mut request: Request, session: &Session) -> Sent {
+    async fn send(&self, mut request: Request, session: &Session, exchange: &mut Exchange) -> Sent {
         let (node, auth) = (&self.node, request.auth.clone());
         let client = auth.as_ref().and_then(|auth| auth.oauth.as_ref());
         if let Some(client) = client {
@@ -329,14 +334,14 @@ impl Deliverer {
                 Err(failure) => return Sent::Answered(Err(failure)),
             }
         }
-        let sent = outbound::send(node, request, session).await;
+        let sent = outbound::send(node, request, session, exchange).await;
         if let (Sent::Answered(Ok(Reply { status: 401, .. })), Some(client)) = (&sent, client) {
             node.oauth.forget(client);
         }
         sent
     }
 
-    fn record(&self, leased: &Leased, answer: Result<Reply, SendFailure>, request: SentRequest) -> AttemptRecord {
+    fn record(&self, leased: &Leased, answer: Result<Reply, SendFailure>, mut request: SentRequest) -> AttemptRecord {
         let policy = self.policy(leased);
         let keeps_reply = policy.as_ref().is_none_or(|policy| policy.keep_replies);
         let finals = policy.map(|policy| policy.final_statuses).unwrap_or_default();
@@ -349,6 +354,9 @@ impl Deliverer {
             }
             None => classify(&answer, now, &finals),
         };
+        if !keeps_reply {
+            request.exchange.headers.clear();
+        }
         let (status, reply) = match answer {
             Ok(reply) if !keeps_reply => (reply.status, Bytes::new()),
             Ok(reply) => (reply.status, reply.body),
@@ -484,6 +492,7 @@ fn cancelled(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
         result: None,
         holder: None,
         rest: None,
+        exchange: None,
     }
 }
 
@@ -500,6 +509,7 @@ fn panicked(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
         result: None,
         holder: None,
         rest: None,
+        exchange: None,
     }
 }
 

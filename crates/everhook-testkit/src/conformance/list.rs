@@ -426,6 +426,7 @@ macro_rules! conformance_full {
             messages_are_found_by_type_channel_and_tag
             messages_are_found_by_time
             messages_are_listed_piece_by_piece_both_ways
+            messages_are_found_by_a_text_in_their_payload
             a_list_of_large_messages_ends_early_and_goes_on
             a_search_of_messages_looks_at_a_few_and_goes_on
             a_search_of_attempts_looks_at_a_few_and_goes_on
