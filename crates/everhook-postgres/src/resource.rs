@@ -387,7 +387,8 @@ async fn delete(tx: &Tx<'_>, environment: EnvironmentId, key: &ResourceKey) -> R
         | ResourceKind::Integration
         | ResourceKind::EnvironmentPolicy
         | ResourceKind::PortalSettings
-        | ResourceKind::Alert => {}
+        | ResourceKind::Alert
+        | ResourceKind::ChatApps => {}
     }
     Ok(true)
 }

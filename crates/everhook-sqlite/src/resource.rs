@@ -282,7 +282,8 @@ fn delete_unreported(tx: &Tx<'_>, environment: EnvironmentId, key: &ResourceKey)
         | ResourceKind::Integration
         | ResourceKind::EnvironmentPolicy
         | ResourceKind::PortalSettings
-        | ResourceKind::Alert => {}
+        | ResourceKind::Alert
+        | ResourceKind::ChatApps => {}
     }
     Ok(true)
 }

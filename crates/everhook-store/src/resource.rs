@@ -7,6 +7,7 @@
 
 use everhook_core::alert::Alert;
 use everhook_core::application::{Application, EnvironmentPolicy};
+use everhook_core::chat_app::ChatApps;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::event_type::EventType;
 use everhook_core::id::{ApplicationId, EndpointId, Id, IntegrationId};
@@ -14,7 +15,7 @@ use everhook_core::integration::Integration;
 use everhook_core::name::Name;
 use everhook_core::portal::PortalSettings;
 use everhook_core::queue::Queue;
-use everhook_core::resource::{ResourceKind, environment_policy_id, portal_settings_id};
+use everhook_core::resource::{ResourceKind, chat_apps_id, environment_policy_id, portal_settings_id};
 
 use crate::catalog::Locator;
 use crate::dedup::DedupKey;
@@ -34,6 +35,7 @@ pub enum Resource {
     EnvironmentPolicy(EnvironmentPolicy),
     PortalSettings(PortalSettings),
     Alert(Alert),
+    ChatApps(ChatApps),
 }
 
 /// A resource to create. The store sets `created_at`, `updated_at`, `revision` and the state of a schedule.
@@ -169,6 +171,11 @@ impl ResourcePlace {
         ResourcePlace { kind, parent: Parent::NONE, locator }
     }
 
+    pub fn chat_apps() -> ResourcePlace {
+        let (kind, locator) = (ResourceKind::ChatApps, Locator::Id(chat_apps_id()));
+        ResourcePlace { kind, parent: Parent::NONE, locator }
+    }
+
     pub fn named(kind: ResourceKind, name: &Name) -> ResourcePlace {
         ResourcePlace { kind, parent: Parent::NONE, locator: Locator::Uid(name.clone()) }
     }
@@ -256,6 +263,7 @@ records! {
     EnvironmentPolicy(EnvironmentPolicy);
     PortalSettings(PortalSettings);
     Alert(Alert);
+    ChatApps(ChatApps);
 }
 
 macro_rules! creates {
@@ -318,7 +326,17 @@ macro_rules! changes {
     )*};
 }
 
-changes!(Alert, Application, EnvironmentPolicy, EventType, Integration, PortalSettings, Queue, ScheduleRecord);
+changes!(
+    Alert,
+    Application,
+    ChatApps,
+    EnvironmentPolicy,
+    EventType,
+    Integration,
+    PortalSettings,
+    Queue,
+    ScheduleRecord
+);
 
 impl From<ChangedEndpoint> for ChangedResource {
     fn from(ChangedEndpoint { endpoint, key }: ChangedEndpoint) -> ChangedResource {

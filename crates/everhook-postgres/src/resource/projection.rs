@@ -61,7 +61,8 @@ pub(super) async fn lock_parent(tx: &Tx<'_>, environment: EnvironmentId, resourc
         | Resource::Schedule(_)
         | Resource::EnvironmentPolicy(_)
         | Resource::PortalSettings(_)
-        | Resource::Alert(_) => Ok(true),
+        | Resource::Alert(_)
+        | Resource::ChatApps(_) => Ok(true),
     }
 }
 
@@ -102,7 +103,8 @@ pub(super) async fn write(
         | Resource::Integration(_)
         | Resource::EnvironmentPolicy(_)
         | Resource::PortalSettings(_)
-        | Resource::Alert(_) => {}
+        | Resource::Alert(_)
+        | Resource::ChatApps(_) => {}
         Resource::Queue(queue) => {
             let id = everhook_core::queue::queue_id(environment, &queue.name);
             tx.run(put_group(environment, id, &LaneGroup::of(queue))).await?;

@@ -78,7 +78,8 @@ pub(super) fn write(tx: &Tx<'_>, environment: EnvironmentId, resource: &Resource
         | Resource::Integration(_)
         | Resource::EnvironmentPolicy(_)
         | Resource::PortalSettings(_)
-        | Resource::Alert(_) => {}
+        | Resource::Alert(_)
+        | Resource::ChatApps(_) => {}
         Resource::Queue(queue) => {
             put_group(tx, environment, queue_id(environment, &queue.name), &LaneGroup::of(queue))?;
         }

@@ -7,6 +7,7 @@
 #![allow(missing_docs, reason = "columns and members have the names of the fields")]
 
 mod alert;
+mod chat_apps;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -172,6 +173,7 @@ impl Resource {
             Resource::EnvironmentPolicy(_) => ResourceKind::EnvironmentPolicy,
             Resource::PortalSettings(_) => ResourceKind::PortalSettings,
             Resource::Alert(_) => ResourceKind::Alert,
+            Resource::ChatApps(_) => ResourceKind::ChatApps,
         }
     }
 
@@ -186,6 +188,7 @@ impl Resource {
             Resource::EnvironmentPolicy(policy) => of_environment_policy(policy),
             Resource::PortalSettings(settings) => of_portal_settings(settings),
             Resource::Alert(alert) => alert::columns(alert),
+            Resource::ChatApps(apps) => chat_apps::columns(apps),
         }
     }
 
@@ -201,6 +204,7 @@ impl Resource {
             ResourceKind::EnvironmentPolicy => Resource::EnvironmentPolicy(environment_policy(row)?),
             ResourceKind::PortalSettings => Resource::PortalSettings(portal_settings(row)?),
             ResourceKind::Alert => Resource::Alert(alert::read(row)?),
+            ResourceKind::ChatApps => Resource::ChatApps(chat_apps::read(row)?),
         })
     }
 }

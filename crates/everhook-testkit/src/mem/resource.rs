@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use everhook_core::alert::Alert;
 use everhook_core::application::{Application, EnvironmentPolicy};
+use everhook_core::chat_app::ChatApps;
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::event_type::EventType;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, LaneId, ScheduleId};
@@ -342,7 +343,8 @@ pub(super) fn write(
         | Resource::Integration(_)
         | Resource::EnvironmentPolicy(_)
         | Resource::PortalSettings(_)
-        | Resource::Alert(_) => {}
+        | Resource::Alert(_)
+        | Resource::ChatApps(_) => {}
         Resource::Queue(queue) => {
             put_group(tables, environment, queue_id(environment, &queue.name), LaneGroup::of(queue), now);
         }
@@ -464,7 +466,8 @@ fn delete(tables: &mut Tables, environment: EnvironmentId, place: &ResourcePlace
         | ResourceKind::Integration
         | ResourceKind::EnvironmentPolicy
         | ResourceKind::PortalSettings
-        | ResourceKind::Alert => {}
+        | ResourceKind::Alert
+        | ResourceKind::ChatApps => {}
     }
     true
 }
@@ -555,6 +558,7 @@ fn created_at(resource: &Resource) -> Timestamp {
         Resource::EnvironmentPolicy(policy) => policy.updated_at,
         Resource::PortalSettings(settings) => settings.updated_at,
         Resource::Alert(alert) => alert.created_at,
+        Resource::ChatApps(apps) => apps.updated_at,
     }
 }
 
@@ -569,5 +573,6 @@ fn stamped(resource: Resource, created_at: Timestamp, updated_at: Timestamp, rev
         Resource::EnvironmentPolicy(record) => EnvironmentPolicy { updated_at, revision, ..record }.into(),
         Resource::PortalSettings(record) => PortalSettings { updated_at, revision, ..record }.into(),
         Resource::Alert(record) => Alert { created_at, updated_at, revision, ..record }.into(),
+        Resource::ChatApps(record) => ChatApps { updated_at, revision, ..record }.into(),
     }
 }

@@ -279,6 +279,7 @@ async fn every_route_works_on_what_is_the_callers() {
             || path.contains("/chat/")
             // So do the tests of `alert`, whose rules need members of their own.
             || path.starts_with("/alert")
+            || path.starts_with("/chat-app/")
             // `endpoint_auth` sets the credentials that these routes show.
             || ["/basic-auth", "/ca", "/mtls", "/oauth"].iter().any(|end| path.ends_with(end))
             || path == "/event-type" && method == Method::POST
