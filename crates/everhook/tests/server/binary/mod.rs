@@ -55,3 +55,4 @@ mod stop;
 mod tls;
 mod tracing;
 mod upgrade;
+mod webhook_test;
