@@ -30,8 +30,8 @@ use crate::{
     delivery_steer, destination, directory, document, endpoint, endpoint_auth, endpoint_headers, endpoint_message,
     endpoint_replay, endpoint_secret, endpoint_stats, environment, event_type, event_type_import, example,
     failure_group, filter, health, integration, job, job_end, key, live, message, message_batch, message_content, node,
-    once, operational_webhook, outbox, overview, policy, poller, portal, portal_settings, precheck, queue, redrive,
-    schedule, session, statistics, token_end, viewer, webhook_test, worker,
+    once, operational_webhook, outbox, overview, policy, policy_levels, poller, portal, portal_settings, precheck,
+    queue, redrive, schedule, session, statistics, token_end, viewer, webhook_test, worker,
 };
 
 /// Returns all routes of the API and the documentation. A worker node serves only health checks and metrics.
@@ -75,6 +75,7 @@ pub(crate) fn all() -> Routes {
         .merge(event_type_import::routes())
         .merge(environment::routes())
         .merge(policy::routes())
+        .merge(policy_levels::routes())
         .merge(filter::routes())
         .merge(chat::routes())
         .merge(webhook_test::routes())

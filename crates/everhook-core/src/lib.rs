@@ -20,6 +20,7 @@ pub mod endpoint;
 pub mod endpoint_auth;
 pub mod event_type;
 pub mod example;
+pub mod exchange;
 pub mod failing;
 pub mod failure_group;
 pub mod fair;

@@ -6,6 +6,12 @@ use std::time::Duration;
 pub const BODY_BYTES_MAX: usize = 1024 * 1024;
 /// Stored bytes of a receiver's reply; further bytes are not read.
 pub const REPLY_BYTES_MAX: usize = 16 * 1024;
+/// Headers of a reply that an attempt keeps.
+pub const REPLY_HEADERS_KEPT_MAX: usize = 24;
+/// Longest kept name of a reply header; the rest is cut.
+pub const REPLY_HEADER_NAME_BYTES_MAX: usize = 64;
+/// Longest kept value of a reply header; the rest is cut.
+pub const REPLY_HEADER_VALUE_BYTES_MAX: usize = 160;
 /// Deepest nesting of a payload, so that common JSON parsers can read it.
 pub const PAYLOAD_DEPTH_MAX: usize = 128;
 /// Longest uid, event type name, channel or tag.
@@ -107,6 +113,10 @@ pub const PAGE_DEFAULT: usize = 50;
 pub const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Rows that one filtered request scans. The iterator continues after them.
 pub const SCAN_ROWS_MAX: usize = 5000;
+/// Messages whose payloads one search for a text reads. Payloads are large, so this is less than `SCAN_ROWS_MAX`.
+pub const SCAN_PAYLOADS_MAX: usize = 1000;
+/// Longest text that is searched in payloads.
+pub const SEARCH_TEXT_BYTES_MAX: usize = 256;
 /// Largest difference between the time in an id and the time of its object: clocks differ, and requests wait.
 pub const ID_SKEW_MAX: Duration = Duration::from_secs(3600);
 /// Largest delay between the start of an attempt and the creation of its id. The node may have crashed and the others

@@ -13,6 +13,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use everhook_core::background::{BACKGROUND_QUEUE, BackgroundKind};
 use everhook_core::dispatch::{Dispatch, DispatchConfig};
+use everhook_core::exchange::Exchange;
 use everhook_core::id::{EnvironmentId, Id, SERVER_ENVIRONMENT};
 use everhook_core::limits::SETTLE_STALL_MAX;
 use everhook_core::outcome::{Class, Reply, SendFailure};
@@ -454,7 +455,7 @@ struct Nowhere;
 
 #[async_trait]
 impl Transport for Nowhere {
-    async fn send(&self, _: Request) -> Result<Reply, SendFailure> {
+    async fn send(&self, _: Request, _: &mut Exchange) -> Result<Reply, SendFailure> {
         Err(SendFailure::new(Class::Internal, "a worker node sends no requests".to_owned()))
     }
 }

@@ -6,7 +6,7 @@ from everhook.environment
         select *
         from everhook.resource
         where resource.environment = environment.id
-            and resource.kind = 12
+            and resource.kind = 11
             and resource.parent = ''
             and resource.deleted_at is null
         offset 0

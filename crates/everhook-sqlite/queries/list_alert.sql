@@ -2,7 +2,7 @@
 select {alert: ResourceRow}
 from environment
     join resource as alert on alert.environment = environment.id
-        and alert.kind = 12
+        and alert.kind = 11
         and alert.parent = x''
         and alert.deleted_at is null
 limit :limit;

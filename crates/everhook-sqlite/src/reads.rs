@@ -6,8 +6,8 @@ use everhook_core::time::Timestamp;
 use everhook_store::answers;
 use everhook_store::query::{Answer, Query};
 use everhook_store::resource::ResourcePlace;
-use rusqlite::Connection;
 
+use crate::connection::Connection;
 use crate::error::Fault;
 use crate::history::{self, attempt, delivery};
 use crate::job::query as job;

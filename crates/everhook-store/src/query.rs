@@ -168,13 +168,13 @@ queries! {
     lookup PausedGroups {} -> Vec<(EnvironmentId, Id)>;
     /// The look of the portals of an environment; none until it is set.
     lookup FindPortalSettings { scope: Scope } -> Option<PortalSettings>;
+    /// The chat apps of an environment; none until there is one.
+    lookup FindChatApps { scope: Scope } -> Option<ChatApps>;
     lookup FindAlert { scope: Scope, name: Name } -> Option<Alert>;
     /// Alert rules by name.
     search Alerts { scope: Scope, slice: Slice<Name> } -> Piece<Alert, Name>;
     /// The alert rules of all environments; at most `ALERTS_READ_MAX`.
     lookup AllAlerts {} -> Vec<(EnvironmentId, Alert)>;
-    /// The chat apps of an environment; none until there is one.
-    lookup FindChatApps { scope: Scope } -> Option<ChatApps>;
     /// Every API key, even a revoked one, oldest first.
     lookup Keys {} -> Vec<KeyRecord>;
     /// An API key; none if it is unknown or revoked. The caller checks its expiry.

@@ -34,8 +34,8 @@ pub enum Resource {
     Integration(Integration),
     EnvironmentPolicy(EnvironmentPolicy),
     PortalSettings(PortalSettings),
-    Alert(Alert),
     ChatApps(ChatApps),
+    Alert(Alert),
 }
 
 /// A resource to create. The store sets `created_at`, `updated_at`, `revision` and the state of a schedule.
@@ -262,8 +262,8 @@ records! {
     Integration(Integration);
     EnvironmentPolicy(EnvironmentPolicy);
     PortalSettings(PortalSettings);
-    Alert(Alert);
     ChatApps(ChatApps);
+    Alert(Alert);
 }
 
 macro_rules! creates {

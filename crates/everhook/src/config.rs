@@ -28,6 +28,7 @@ use everhook_core::signing::SignatureKind;
 use everhook_engine::config::JobsConfig;
 use everhook_engine::retention::Ages;
 use everhook_sender::{Egress, Proxy};
+use everhook_sqlite::SealSource;
 use http::Uri;
 use ipnet::IpNet;
 use toml::{Table, Value};
@@ -78,6 +79,8 @@ pub(crate) struct Config {
     pub(crate) egress_proxy: Option<Proxy>,
     pub(crate) default_signature: SignatureKind,
     pub(crate) jwt_secret: Option<Secret>,
+    /// The place of the keys that seal secrets.
+    pub(crate) secrets: SealSource,
     /// The first key of an empty store.
     pub(crate) bootstrap_key: Option<ApiKey>,
     pub(crate) log_filter: Targets,
@@ -214,6 +217,8 @@ const KEYS: &[(&str, Kind)] = &[
     ("egress_proxy_resolves", Kind::Switch),
     ("default_signature", Kind::Text),
     ("jwt_secret", Kind::Secret),
+    ("secrets_key_file", Kind::Text),
+    ("secrets_keys", Kind::Secret),
     ("bootstrap_key", Kind::Secret),
     ("log_level", Kind::Text),
     ("log_format", Kind::Text),

@@ -48,6 +48,7 @@ mod progress;
 mod queue;
 mod remote;
 mod schedule;
+mod secrets;
 mod serve;
 mod startup_retry;
 mod status;

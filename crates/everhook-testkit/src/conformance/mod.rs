@@ -57,6 +57,7 @@ mod job_race;
 pub mod job_stage;
 mod keys;
 mod lease;
+mod limits;
 mod list;
 mod maintenance;
 pub mod model;

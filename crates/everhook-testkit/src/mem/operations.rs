@@ -297,13 +297,13 @@ impl Store for MemStore {
             FindEnvironmentPolicy(q) => {
                 self.find_resource(q.scope.environment, &ResourcePlace::environment_policy())
             },
+            FindChatApps(q) => self.find_resource(q.scope.environment, &ResourcePlace::chat_apps()),
             FindAlert(q) => {
                 let place = ResourcePlace::named(ResourceKind::Alert, &q.name);
                 self.find_resource(q.scope.environment, &place)
             },
             Alerts(q) => self.list_named(q.scope.environment, &q.slice),
             AllAlerts(_) => self.list_alerts(),
-            FindChatApps(q) => self.find_resource(q.scope.environment, &ResourcePlace::chat_apps()),
             FindPortalSettings(q) => self.find_resource(q.scope.environment, &ResourcePlace::portal_settings()),
             EnvironmentPolicies(_) => self.list_environment_policies(),
             PausedGroups(_) => self.list_paused_groups(),

@@ -24,7 +24,7 @@ use everhook_store::dedup::DedupKey;
 use everhook_store::made::{Made, WithMade};
 use everhook_store::piece::Piece;
 use everhook_store::queue::LaneGroup;
-use everhook_store::resource::encoding::{self, Columns, RateHolds, changes_rate};
+use everhook_store::resource::encoding::{self, Columns, LimitHolds};
 use everhook_store::resource::{
     ChangedResource, Deleted, NewResource, Parent, Record, Resource, ResourceKey, ResourcePlace,
 };
@@ -306,20 +306,19 @@ fn replace(
         keep_key(tables, environment, key, columns.id, now);
     }
     let old = known.as_ref().map(|known| known.columns(environment).spec);
-    if changes_rate(old.as_deref(), &columns.spec) {
-        release_rates(tables, environment, &columns);
+    if let Some(holds) = LimitHolds::of(old.as_deref(), &columns) {
+        release_limits(tables, environment, &holds);
     }
     let created_at = known.as_ref().map_or(now, created_at);
     let resource = stamped(changed.resource, created_at, now, columns.revision + 1);
     Replaced::Done(write(tables, environment, resource, now))
 }
 
-/// Ends the holds of a rate limit that has changed.
-fn release_rates(tables: &mut Tables, environment: EnvironmentId, changed: &Columns) {
-    let holds = RateHolds::of(changed);
+/// Ends the holds of limits that have changed.
+fn release_limits(tables: &mut Tables, environment: EnvironmentId, holds: &LimitHolds) {
     let is_of = |lane: LaneId, row: &LaneRow| holds.has(lane, row.application);
     let lanes = tables.lanes.iter_mut().filter(|((of, lane), row)| *of == environment && is_of(*lane, row));
-    for (_, row) in lanes.filter(|(_, row)| row.hold_kind == HoldKind::RateLimit) {
+    for (_, row) in lanes.filter(|(_, row)| [HoldKind::RateLimit, HoldKind::Concurrency].contains(&row.hold_kind)) {
         (row.hold_until, row.hold_kind) = (Timestamp::default(), HoldKind::BackOff);
     }
 }
@@ -343,8 +342,8 @@ pub(super) fn write(
         | Resource::Integration(_)
         | Resource::EnvironmentPolicy(_)
         | Resource::PortalSettings(_)
-        | Resource::Alert(_)
-        | Resource::ChatApps(_) => {}
+        | Resource::ChatApps(_)
+        | Resource::Alert(_) => {}
         Resource::Queue(queue) => {
             put_group(tables, environment, queue_id(environment, &queue.name), LaneGroup::of(queue), now);
         }
@@ -466,8 +465,8 @@ fn delete(tables: &mut Tables, environment: EnvironmentId, place: &ResourcePlace
         | ResourceKind::Integration
         | ResourceKind::EnvironmentPolicy
         | ResourceKind::PortalSettings
-        | ResourceKind::Alert
-        | ResourceKind::ChatApps => {}
+        | ResourceKind::ChatApps
+        | ResourceKind::Alert => {}
     }
     true
 }
@@ -557,8 +556,8 @@ fn created_at(resource: &Resource) -> Timestamp {
         Resource::Integration(integration) => integration.created_at,
         Resource::EnvironmentPolicy(policy) => policy.updated_at,
         Resource::PortalSettings(settings) => settings.updated_at,
-        Resource::Alert(alert) => alert.created_at,
         Resource::ChatApps(apps) => apps.updated_at,
+        Resource::Alert(alert) => alert.created_at,
     }
 }
 
@@ -572,7 +571,7 @@ fn stamped(resource: Resource, created_at: Timestamp, updated_at: Timestamp, rev
         Resource::Integration(record) => Integration { created_at, updated_at, revision, ..record }.into(),
         Resource::EnvironmentPolicy(record) => EnvironmentPolicy { updated_at, revision, ..record }.into(),
         Resource::PortalSettings(record) => PortalSettings { updated_at, revision, ..record }.into(),
-        Resource::Alert(record) => Alert { created_at, updated_at, revision, ..record }.into(),
         Resource::ChatApps(record) => ChatApps { updated_at, revision, ..record }.into(),
+        Resource::Alert(record) => Alert { created_at, updated_at, revision, ..record }.into(),
     }
 }

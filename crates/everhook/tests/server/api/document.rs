@@ -86,6 +86,7 @@ fn the_document_lists_every_route() {
 /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/retry-now post
 /api/v1/app/{app_id}/once get
 /api/v1/app/{app_id}/once/{key} delete get
+/api/v1/app/{app_id}/policy get
 /api/v1/app/{app_id}/poller/{sink_id} get
 /api/v1/app/{app_id}/poller/{sink_id}/consumer/{consumer_id} get
 /api/v1/app/{app_id}/poller/{sink_id}/consumer/{consumer_id}/seek post
@@ -110,6 +111,7 @@ fn the_document_lists_every_route() {
 /api/v1/chat-app/{kind}/test post
 /api/v1/delivery get
 /api/v1/endpoint get
+/api/v1/environment/effective-policy get
 /api/v1/environment/export post
 /api/v1/environment/import post
 /api/v1/environment/policy get put

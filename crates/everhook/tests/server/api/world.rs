@@ -344,6 +344,7 @@ impl World {
             reply: Bytes::from_static(reply),
             started_at: self.node.now(),
             duration: Duration::from_millis(12),
+            exchange: is_success.then(|| Arc::new(everhook_testkit::conformance::fixture::exchange())),
         };
         Settlement {
             key: leased.task.key,
@@ -358,6 +359,7 @@ impl World {
             crashes: 0,
             attempt: Some(attempt),
             hold_lane: None,
+            frees_lane: false,
             stop_lane: false,
         }
     }
