@@ -62,6 +62,7 @@ pub(crate) struct WebhookTestOut {
     /// The beginning of the reply's body.
     response: String,
     response_duration_ms: u64,
+    /// The request that was sent.
     request: WebhookTestRequestOut,
     /// The secret that signed the request. It is used only once.
     #[schema(example = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD")]
@@ -71,6 +72,7 @@ pub(crate) struct WebhookTestOut {
 /// The request of a test, without the headers of routing and framing.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct WebhookTestRequestOut {
+    /// `POST`.
     #[schema(example = "POST")]
     method: &'static str,
     url: String,

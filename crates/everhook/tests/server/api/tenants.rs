@@ -17,8 +17,8 @@ const OF_ADMINS: [&str; 2] = ["outbox", "row_id"];
 /// Parameters that name a part of an application.
 const OF_APPLICATIONS: [&str; 6] = ["endpoint_id", "msg_id", "attempt_id", "key", "integ_id", "sink_id"];
 
-/// Parameters that are names of the caller's own, which come to be by their use.
-const OF_CALLERS: [&str; 1] = ["consumer_id"];
+/// Parameters that are names of the caller's own, which come to be by their use, and names of chat platforms.
+const OF_CALLERS: [&str; 2] = ["consumer_id", "kind"];
 
 /// Routes that create an object under an unknown name: the caller's own, whoever else has one of this name.
 const CREATE: [(&str, &str); 3] =
@@ -132,6 +132,7 @@ impl Tenant {
             ("task_id", task),
             ("sink_id", polled),
             ("consumer_id", format!("{name}-consumer")),
+            ("kind", "slack".to_owned()),
             (OPERATIONAL, operational),
             ("group_id", format!("{endpoint}.5xx")),
             ("id", message.clone()),

@@ -126,7 +126,7 @@ impl Stage {
         let slots = json!({
             "app_id": application.id, "endpoint_id": endpoint, "msg_id": message, "attempt_id": "atmpt_1",
             "event_type_name": "a", "job_id": job["id"], "batch_id": batch["id"], "queue": "q", "schedule": "s",
-            "alert": "d",
+            "alert": "d", "kind": "slack",
             "worker_id": worker["id"], "outbox": "main", "row_id": "1", "key": "k", "operational": operational["id"],
             "task_id": "qtask_1", "integ_id": integration["id"], "sink_id": polled, "consumer_id": "c",
             "key_id": key["id"], "group_id": format!("{endpoint}.5xx"), "id": message,
