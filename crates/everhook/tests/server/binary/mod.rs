@@ -57,3 +57,4 @@ mod stop;
 mod tls;
 mod tracing;
 mod upgrade;
+mod webhook_test;
