@@ -321,7 +321,7 @@ fn check_honoured(settings: &Settings, level: Level) -> Result<(), Violation> {
 }
 
 impl EffectiveOut {
-    fn new(effective: Effective, event_type: Option<Name>) -> EffectiveOut {
+    pub(crate) fn new(effective: Effective, event_type: Option<Name>) -> EffectiveOut {
         EffectiveOut {
             event_type,
             backoff: effective.backoff.into(),

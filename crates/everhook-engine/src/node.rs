@@ -13,6 +13,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use everhook_core::background::{BACKGROUND_QUEUE, BackgroundKind};
 use everhook_core::dispatch::{Dispatch, DispatchConfig};
+use everhook_core::exchange::Exchange;
 use everhook_core::id::{EnvironmentId, Id, SERVER_ENVIRONMENT};
 use everhook_core::limits::SETTLE_STALL_MAX;
 use everhook_core::outcome::{Class, Reply, SendFailure};
@@ -49,6 +50,7 @@ use crate::policies::Policies;
 use crate::remote::Asking;
 use crate::retention::{self, Ages, MAINTENANCE_QUEUE, PRUNE_KIND, Pruner, name};
 use crate::run::delivery::{Deliverer, Delivery};
+use crate::run::direct::DirectMessages;
 use crate::run::handler::{Handled, Handler, Handlers};
 use crate::run::job::{Runner, Work};
 use crate::run::oauth::OauthTokens;
@@ -97,6 +99,7 @@ pub struct Node {
     pub(crate) policies: Policies,
     pub(crate) tracer: OnceLock<Tracer>,
     pub(crate) oauth: OauthTokens,
+    pub(crate) direct: DirectMessages,
     pub(crate) failing: FailingEndpoints,
     /// Jobs that handlers of this process are running.
     pub(crate) handled: Handled,
@@ -195,6 +198,7 @@ impl Node {
             policies: Policies::default(),
             tracer: OnceLock::new(),
             oauth: OauthTokens::default(),
+            direct: DirectMessages::default(),
             failing: FailingEndpoints::default(),
             handled: Handled::default(),
             push_queues: PushQueues::default(),
@@ -231,6 +235,9 @@ impl Node {
         // Other nodes need no wake-ups: they neither deliver nor have waiting workers.
         if self.config.role.delivers() || self.has_jobs() {
             self.spawn_loop(&self.stop, |node| async move { node.wakeups.listen().await });
+        }
+        if let Some(interval) = self.config.alert_interval.filter(|_| self.is_server && self.config.role.accepts()) {
+            self.spawn_loop(&self.stop, |node| async move { node.watch_alerts(interval).await });
         }
         if self.config.role.accepts() {
             self.spawn_intake(|node| async move { node.accepting.run(&node).await });
@@ -448,7 +455,7 @@ struct Nowhere;
 
 #[async_trait]
 impl Transport for Nowhere {
-    async fn send(&self, _: Request) -> Result<Reply, SendFailure> {
+    async fn send(&self, _: Request, _: &mut Exchange) -> Result<Reply, SendFailure> {
         Err(SendFailure::new(Class::Internal, "a worker node sends no requests".to_owned()))
     }
 }

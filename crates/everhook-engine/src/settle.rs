@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use everhook_core::exchange::Exchange;
 use everhook_core::id::{AttemptId, SessionId};
 use everhook_core::job::Job;
 use everhook_core::job::report::KeptResult;
@@ -133,6 +134,8 @@ pub(crate) struct AttemptRecord {
     pub(crate) holder: Option<SessionId>,
     /// How long the lane has to rest, by the experience of this node with its receiver.
     pub(crate) rest: Option<Duration>,
+    /// The steps of a delivery's request.
+    pub(crate) exchange: Option<Arc<Exchange>>,
 }
 
 /// Writes ended attempts to the store.
@@ -351,6 +354,7 @@ fn decide(node: &Node, ended: &FinishedAttempt) -> (Settlement, Option<Decision>
         reply: record.reply.clone(),
         started_at: record.started_at,
         duration: record.duration,
+        exchange: record.exchange.clone(),
     };
     let settlement = Settlement {
         row: decision.row,

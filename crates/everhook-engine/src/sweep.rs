@@ -165,6 +165,7 @@ impl Sweeper {
             result: None,
             holder: Some(from.session),
             rest: None,
+            exchange: None,
         }
     }
 }

@@ -35,7 +35,7 @@ columns! {
         environment: EnvironmentId, subject: Id, task: TaskId, owner: SessionId, epoch: u32,
         attempt: Option<AttemptId>, session: Option<SessionId>, endpoint: Option<LaneId>, class: Option<Class>,
         end_state: Option<EndState>, trigger: Option<Trigger>, url: Option<&'a str>, status: Option<u16>,
-        reply: Option<&'a [u8]>, started_at: Option<Timestamp>, duration_us: Option<Duration>,
+        reply: Option<&'a [u8]>, started_at: Option<Timestamp>, duration_us: Option<Duration>, exchange: Option<String>,
     }
 
     /// Attempts whose tasks stay.
@@ -43,7 +43,7 @@ columns! {
         environment: EnvironmentId, subject: Id, task: TaskId, owner: SessionId, epoch: u32,
         attempt: Option<AttemptId>, session: Option<SessionId>, endpoint: Option<LaneId>, class: Option<Class>,
         end_state: Option<EndState>, trigger: Option<Trigger>, url: Option<&'a str>, status: Option<u16>,
-        reply: Option<&'a [u8]>, started_at: Option<Timestamp>, duration_us: Option<Duration>,
+        reply: Option<&'a [u8]>, started_at: Option<Timestamp>, duration_us: Option<Duration>, exchange: Option<String>,
         state: TaskState, tries: u32, crashes: u32, due_in: Option<Duration>, in_place: bool,
     }
 
@@ -334,6 +334,7 @@ macro_rules! settlement_row {
                     reply: attempt.map(|attempt| &*attempt.reply),
                     started_at: attempt.map(|attempt| attempt.started_at),
                     duration_us: attempt.map(|attempt| attempt.duration),
+                    exchange: attempt.and_then(NewAttempt::exchange_text),
                     $($field: $value,)*
                 }
             }

@@ -7,8 +7,9 @@ use everhook_store::catalog::Locator;
 use everhook_store::dedup::DedupKey;
 use everhook_store::history::{MessageFilter, message_bytes};
 use everhook_store::piece::Piece;
-use rusqlite::{Connection, ToSql, params};
+use rusqlite::{ToSql, params};
 
+use crate::connection::Connection;
 use crate::error::Fault;
 use crate::rows::{self, Reader};
 use crate::sql::{directed, limit, scan_end};
@@ -75,6 +76,7 @@ pub(crate) fn list(
         filter.channel.as_ref().map(|name| name.as_str()),
         filter.tag.as_ref().map(|name| name.as_str()),
         rows::names_to_json(&filter.event_types)?,
+        filter.text.as_ref().map(|text| text.as_bytes()),
         limit(slice.limit),
     ];
     let rows = list.query_and_then(params, |row| rows::message(row, application))?;

@@ -169,6 +169,7 @@ fn append_attempt(log: &mut CachedStatement<'_>, settlement: &Settlement, attemp
         &attempt.reply[..],
         attempt.started_at.as_micros(),
         micros(attempt.duration),
+        attempt.exchange_text(),
     ])?;
     Ok(())
 }

@@ -8,10 +8,12 @@ use clap_complete::Shell;
 use everhook_core::token::TokenKeyChange;
 use everhook_core::traffic::overview::Range;
 
+use crate::alert::AlertCommand;
 use crate::app::AppCommand;
 use crate::attempt::AttemptCommand;
 use crate::audit::AuditCommand;
 use crate::batch::BatchCommand;
+use crate::chat_app::ChatAppCommand;
 use crate::config::{Config, Flags, Settings, reference_page};
 use crate::confirm::Consent;
 use crate::context::ContextCommand;
@@ -34,6 +36,7 @@ use crate::plain::plain;
 use crate::queue::QueueCommand;
 use crate::remote::{ClientArgs, Remote};
 use crate::schedule::ScheduleCommand;
+use crate::secrets::SecretsCommand;
 use crate::serve::Announce;
 use crate::tail::TailArgs;
 use crate::task::TaskCommand;
@@ -107,6 +110,9 @@ enum Command {
     #[command(after_help = "Example:
   everhook backup --data /var/lib/everhook /backup/everhook-$(date +%F).db
 
+The key file of the store is copied to the same name with the ending .keys. Keep it apart from the backup: the secrets in
+the backup can be read with it, and not without it.
+
 A restored copy sends nothing until `everhook egress resume`. For PostgreSQL, use pg_dump or pg_basebackup.")]
     Backup {
         #[command(flatten)]
@@ -117,6 +123,8 @@ A restored copy sends nothing until `everhook egress resume`. For PostgreSQL, us
     /// Put a backup into the data folder. No server may use the folder.
     #[command(after_help = "Example:
   everhook restore --data /var/lib/everhook /backup/everhook-2026-05-04.db
+
+The key file beside the backup, with the ending .keys, is restored, too.
 
 The restored store accepts messages and sends nothing until `everhook egress resume`.")]
     Restore {
@@ -146,6 +154,9 @@ paused, so that a server that is started on it by mistake sends nothing.")]
     /// Rotate the key that signs application tokens, also while a server runs.
     #[command(subcommand)]
     Token(TokenCommand),
+    /// Make and rotate the keys that seal secrets in the database, also while a server runs.
+    #[command(subcommand)]
+    Secrets(SecretsCommand),
     /// Copy applications, endpoints and event types from another product, also while a server runs.
     #[command(subcommand)]
     Import(ImportCommand),
@@ -187,6 +198,8 @@ The exit code is 0 for a genuine request and 1 for any other.")]
     App(Asked<AppCommand>),
     /// Create, list and change endpoints: URLs with filters, headers and a signing secret.
     Endpoint(Asked<EndpointCommand>),
+    /// Set the apps that bring chat messages to single people.
+    ChatApp(Asked<ChatAppCommand>),
     /// Describe the event types that endpoints can subscribe to.
     EventType(Asked<EventTypeCommand>),
     /// Send, show, list, resend and expunge messages.
@@ -239,6 +252,8 @@ The exit code is 0 for a genuine request and 1 for any other.")]
     Worker(Asked<WorkerCommand>),
     /// Show and cancel background tasks, which do bulk work such as a recovery.
     Task(Asked<TaskCommand>),
+    /// Page operators when a number of the environment is out of bounds.
+    Alert(Asked<AlertCommand>),
     /// Show and check the audit log: who did what, to which object, and why.
     Audit(Asked<AuditCommand>),
     /// Show the nodes of a running server.
@@ -336,6 +351,7 @@ impl Cli {
             Command::Egress(command) => command.run(),
             Command::Key(command) => command.run(),
             Command::Token(command) => command.run(),
+            Command::Secrets(command) => command.run(),
             Command::Import(ImportCommand::Svix(mut import)) => {
                 let (config, _logs) = std::mem::take(&mut import.settings).start(Flags::default())?;
                 runtime()?.block_on(import.run(&config))
@@ -366,6 +382,8 @@ impl Cli {
             Command::Schedule(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
             Command::Worker(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
             Command::Task(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            Command::ChatApp(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            Command::Alert(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
             Command::Audit(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
             Command::Node(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
             Command::Completions { shell } => {
@@ -425,7 +443,17 @@ pub(crate) fn beside<T>(
     settings: SettingsArgs,
     task: impl AsyncFnOnce(&store::Opened) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
+    beside_with(settings, |_| Ok(()), task)
+}
+
+/// The same, with a step before the store is opened.
+pub(crate) fn beside_with<T>(
+    settings: SettingsArgs,
+    prepare: impl FnOnce(&Config) -> anyhow::Result<()>,
+    task: impl AsyncFnOnce(&store::Opened) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
     let (config, _logs) = settings.start(Flags::default())?;
+    prepare(&config)?;
     let done = runtime()?.block_on(async {
         let opened = store::open_beside(&config).await?;
         let done = task(&opened).await?;

@@ -2,11 +2,13 @@
 //!
 //! This crate holds the command line, the configuration and the wiring of the other crates.
 
+mod alert;
 mod app;
 mod attempt;
 mod audit;
 mod backup;
 mod batch;
+mod chat_app;
 mod cli;
 mod config;
 mod confirm;
@@ -46,6 +48,7 @@ mod progress;
 mod queue;
 mod remote;
 mod schedule;
+mod secrets;
 mod serve;
 mod startup_retry;
 mod status;

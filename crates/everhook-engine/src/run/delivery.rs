@@ -15,11 +15,12 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use everhook_chat::notice::ChatFacts;
 use everhook_chat::post::post;
-use everhook_chat::reply::judge;
+use everhook_chat::reply::{Judgement, judge};
 use everhook_core::delivery::ENDPOINT_DELETED;
 use everhook_core::dispatch::health::Sign;
 use everhook_core::dispatch::{Event, LeaseCommand, StartOrder, Ticket};
 use everhook_core::endpoint::Endpoint;
+use everhook_core::exchange::Exchange;
 use everhook_core::id::AttemptId;
 use everhook_core::message::Message;
 use everhook_core::outcome::{Class, Outcome, Reply, SendFailure, classify, sign};
@@ -27,16 +28,19 @@ use everhook_core::policy::effective::AttemptPolicy;
 use everhook_core::policy::legacy::{LegacySignature, SignedParts};
 use everhook_core::policy::rate::PERMIT_LIFE;
 use everhook_core::retry::RetryPolicy;
+use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 use everhook_sender::Request;
 use everhook_store::capacity::{LeaseCapacity, Slot};
 use everhook_store::lease::{LeaseAsk, Leased};
 use futures_util::FutureExt;
+use http::Method;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use tracing::warn;
 
 use crate::dispatcher::{NodeCapacity, Run, Source, WorkGrant};
 use crate::node::Node;
+use crate::run::direct::DirectTalk;
 use crate::run::outbound::{self, EVERHOOK_EVENT_TYPE, Sent, Signed, TRACEPARENT, header, internal};
 use crate::session::Session;
 use crate::settle::{AttemptEnd, AttemptHolder, AttemptRecord, FinishedAttempt, SlotHold};
@@ -71,11 +75,17 @@ struct SentRequest {
     note: Option<String>,
     started_at: Timestamp,
     duration: Duration,
+    exchange: Exchange,
 }
 
 impl SentRequest {
+    fn judged(self, Judgement { class, outcome, explanation }: Judgement) -> AttemptRecord {
+        let status = if outcome == Outcome::Success { 200 } else { 0 };
+        self.ended(outcome, class, status, explanation.into())
+    }
+
     fn ended(self, outcome: Outcome, class: Class, status: u16, reply: Bytes) -> AttemptRecord {
-        let SentRequest { id, url, note, started_at, duration } = self;
+        let SentRequest { id, url, note, started_at, duration, exchange } = self;
         let id = Some(id);
         let reply = noted(note, reply);
         AttemptRecord {
@@ -90,6 +100,7 @@ impl SentRequest {
             result: None,
             holder: None,
             rest: None,
+            exchange: (exchange != Exchange::default()).then(|| Arc::new(exchange)),
         }
     }
 }
@@ -256,14 +267,28 @@ impl Deliverer {
         let id = AttemptId(self.node.new_id());
         let policy = self.policy(leased);
         let (number, span) = (leased.task.tries + 1, self.node.begin_span(message, id));
-        let outgoing = self.outgoing((endpoint, message), body, (id, number), (policy.as_ref(), &span));
-        let begun = self.node.clock.elapsed();
-        let (sent, note) = match outgoing {
-            Ok(Outgoing { request, note }) => (self.send(request, session).await, note),
-            Err(failure) => (Sent::Answered(Err(failure)), None),
+        let (begun, mut exchange) = (self.node.clock.elapsed(), Exchange::default());
+        let direct = self.direct((endpoint, message), &body, (&leased.task, number), session).await;
+        let (sent, note) = match direct {
+            DirectTalk::Room(remark) => {
+                match self.outgoing((endpoint, message), body, (id, number), (policy.as_ref(), &span)) {
+                    Ok(Outgoing { request, note }) => {
+                        (self.send(request, session, &mut exchange).await, joined(remark, note))
+                    }
+                    Err(failure) => (Sent::Answered(Err(failure)), remark),
+                }
+            }
+            DirectTalk::Ended(judgement) => {
+                let duration = self.node.clock.elapsed().saturating_sub(begun);
+                let request = SentRequest { id, url: endpoint.shown_url(), note: None, started_at, duration, exchange };
+                let end = AttemptEnd::Attempted(request.judged(judgement));
+                self.node.end_span(&span, message, endpoint.id, number, &end);
+                return Some(end);
+            }
+            DirectTalk::Stopped(sent) => (sent, None),
         };
         let duration = self.node.clock.elapsed().saturating_sub(begun);
-        let request = SentRequest { id, url: endpoint.shown_url(), note, started_at, duration };
+        let request = SentRequest { id, url: endpoint.shown_url(), note, started_at, duration, exchange };
         let end = match sent {
             Sent::SessionClosed => None,
             Sent::Paused => Some(AttemptEnd::HandedBack),
@@ -280,8 +305,23 @@ impl Deliverer {
         end
     }
 
+    /// Writes to the people that the payload of a chat message names.
+    async fn direct(
+        &self,
+        (endpoint, message): (&Endpoint, &Message),
+        payload: &Bytes,
+        attempt: (&Task, u32),
+        session: &Session,
+    ) -> DirectTalk {
+        let Some(chat) = endpoint.chat.as_ref().filter(|chat| chat.people.is_some()) else {
+            return DirectTalk::Room(None);
+        };
+        let facts = ChatFacts { message, payload, public_url: self.node.config.public_url.as_deref() };
+        Box::pin(self.node.direct.talk(&self.node, (chat, facts), attempt, session)).await
+    }
+
     /// Authenticates and sends a request.
-    async fn send(&self, mut request: Request, session: &Session) -> Sent {
+    async fn send(&self, mut request: Request, session: &Session, exchange: &mut Exchange) -> Sent {
         let (node, auth) = (&self.node, request.auth.clone());
         let client = auth.as_ref().and_then(|auth| auth.oauth.as_ref());
         if let Some(client) = client {
@@ -295,14 +335,14 @@ impl Deliverer {
                 Err(failure) => return Sent::Answered(Err(failure)),
             }
         }
-        let sent = outbound::send(node, request, session).await;
+        let sent = outbound::send(node, request, session, exchange).await;
         if let (Sent::Answered(Ok(Reply { status: 401, .. })), Some(client)) = (&sent, client) {
             node.oauth.forget(client);
         }
         sent
     }
 
-    fn record(&self, leased: &Leased, answer: Result<Reply, SendFailure>, request: SentRequest) -> AttemptRecord {
+    fn record(&self, leased: &Leased, answer: Result<Reply, SendFailure>, mut request: SentRequest) -> AttemptRecord {
         let policy = self.policy(leased);
         let keeps_reply = policy.as_ref().is_none_or(|policy| policy.keep_replies);
         let finals = policy.map(|policy| policy.final_statuses).unwrap_or_default();
@@ -315,6 +355,9 @@ impl Deliverer {
             }
             None => classify(&answer, now, &finals),
         };
+        if !keeps_reply {
+            request.exchange.headers.clear();
+        }
         let (status, reply) = match answer {
             Ok(reply) if !keeps_reply => (reply.status, Bytes::new()),
             Ok(reply) => (reply.status, reply.body),
@@ -341,13 +384,13 @@ impl Deliverer {
             outbound::introduce(&self.node, &mut headers);
             let failed = |failure| format!("the template failed, and the default text was sent ({failure})");
             let auth = endpoint.auth.clone();
-            let request = Request { url: post.url, headers, body: post.body, patience, auth };
+            let request = Request { method: Method::POST, url: post.url, headers, body: post.body, patience, auth };
             return Ok(Outgoing { request, note: post.failure.map(failed) });
         }
         let legacy = policy.and_then(|policy| policy.legacy_signature.as_ref());
         let headers = traced(self.headers(endpoint, message, &body, attempt, legacy)?, span)?;
         let (url, auth) = (endpoint.url.clone(), endpoint.auth.clone());
-        Ok(Outgoing { request: Request { url, headers, body, patience, auth }, note: None })
+        Ok(Outgoing { request: Request { method: Method::POST, url, headers, body, patience, auth }, note: None })
     }
 
     /// Builds the request headers. The endpoint's own headers come first, so that Everhook's headers replace them.
@@ -396,6 +439,14 @@ fn own_headers(endpoint: &Endpoint) -> Result<HeaderMap, SendFailure> {
     Ok(headers)
 }
 
+/// Joins two remarks about one attempt.
+fn joined(first: Option<String>, second: Option<String>) -> Option<String> {
+    match (first, second) {
+        (Some(first), Some(second)) => Some(format!("{first}\n{second}")),
+        (first, second) => first.or(second),
+    }
+}
+
 /// Puts a remark before the reply that the attempt shows.
 fn noted(note: Option<String>, reply: Bytes) -> Bytes {
     match note {
@@ -442,6 +493,7 @@ fn cancelled(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
         result: None,
         holder: None,
         rest: None,
+        exchange: None,
     }
 }
 
@@ -458,6 +510,7 @@ fn panicked(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
         result: None,
         holder: None,
         rest: None,
+        exchange: None,
     }
 }
 

@@ -218,6 +218,7 @@ pub(crate) fn record(report: Report, note: Bytes, started_at: Timestamp) -> Atte
         result: None,
         holder: None,
         rest: None,
+        exchange: None,
     }
 }
 

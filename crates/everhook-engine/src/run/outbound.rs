@@ -1,11 +1,13 @@
 //! Signs and sends requests, for deliveries and pushed jobs alike.
 
 use bytes::Bytes;
+use everhook_core::exchange::Exchange;
 use everhook_core::id::AttemptId;
 use everhook_core::outcome::{Blame, Class, Reply, SendFailure};
 use everhook_core::signing::SigningKeys;
 use everhook_core::time::Timestamp;
 use everhook_sender::Request;
+use http::Method;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 
 use crate::node::Node;
@@ -73,15 +75,15 @@ pub(crate) fn introduce(node: &Node, headers: &mut HeaderMap) {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
 }
 
-/// Sends a request. Returns early if the session is closed or the grace period of a drain ends.
-pub(crate) async fn send(node: &Node, request: Request, session: &Session) -> Sent {
+/// Sends a request and notes its steps. Returns early if the session is closed or the grace period of a drain ends.
+pub(crate) async fn send(node: &Node, request: Request, session: &Session, exchange: &mut Exchange) -> Sent {
     // The task may have been leased before the pause.
     if node.egress.is_closed() {
         return Sent::Paused;
     }
     tokio::select! {
         biased;
-        answer = node.transport.send(request) => match answer {
+        answer = node.transport.send(request, exchange) => match answer {
             Err(failure) if failure.blame == Blame::Node => Sent::Exhausted(failure),
             answer => Sent::Answered(answer),
         },
@@ -93,12 +95,17 @@ pub(crate) async fn send(node: &Node, request: Request, session: &Session) -> Se
 impl Node {
     /// Sends JSON once, for a test by an operator. Nothing is stored.
     pub async fn try_post(&self, url: String, body: Bytes) -> Result<Reply, SendFailure> {
+        let mut headers = HeaderMap::new();
+        introduce(self, &mut headers);
+        self.try_send(Request { method: Method::POST, url, headers, body, patience: None, auth: None }).await
+    }
+
+    /// Sends a request of an operator, for whom nothing is leased.
+    pub(crate) async fn try_send(&self, request: Request) -> Result<Reply, SendFailure> {
         if self.egress.is_closed() {
             return Err(SendFailure::new(Class::Blocked, "egress is paused: resume it first"));
         }
-        let mut headers = HeaderMap::new();
-        introduce(self, &mut headers);
-        self.transport.send(Request { url, headers, body, patience: None, auth: None }).await
+        self.transport.send(request, &mut Exchange::default()).await
     }
 }
 

@@ -337,6 +337,12 @@ macro_rules! conformance_resources {
             applications_are_listed_by_what_endpoints_they_have
             applications_are_listed_piece_by_piece_both_ways
         }
+        $crate::conformance_cases! { $backend, alerts:
+            an_alert_is_found_listed_changed_and_deleted
+            alerts_of_all_environments_are_listed
+            an_alert_pages_once_and_with_its_state
+            an_environment_has_no_more_alerts_than_it_may
+        }
         $crate::conformance_cases! { $backend, operational:
             a_change_of_an_endpoint_is_reported_with_it
             a_failing_endpoint_is_reported_once
@@ -379,6 +385,7 @@ macro_rules! conformance_resources {
             a_rate_limit_of_any_level_applies_and_a_change_takes_effect_at_once
             paused_applications_are_listed
             an_environment_has_one_portal_look
+            an_environment_has_one_chat_app_of_a_kind
         }
         $crate::conformance_cases! { $backend, limits:
             a_concurrency_limit_holds_over_all_sessions
@@ -427,6 +434,7 @@ macro_rules! conformance_full {
             messages_are_found_by_type_channel_and_tag
             messages_are_found_by_time
             messages_are_listed_piece_by_piece_both_ways
+            messages_are_found_by_a_text_in_their_payload
             a_list_of_large_messages_ends_early_and_goes_on
             a_search_of_messages_looks_at_a_few_and_goes_on
             a_search_of_attempts_looks_at_a_few_and_goes_on

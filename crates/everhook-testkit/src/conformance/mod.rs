@@ -36,6 +36,7 @@
 
 #![allow(clippy::unwrap_used, reason = "the suite is test code: an error is a failure")]
 
+mod alerts;
 mod append;
 mod applications;
 mod audit;

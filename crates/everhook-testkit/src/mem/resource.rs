@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
+use everhook_core::alert::Alert;
 use everhook_core::application::{Application, EnvironmentPolicy};
+use everhook_core::chat_app::ChatApps;
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::event_type::EventType;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, LaneId, ScheduleId};
 use everhook_core::integration::Integration;
 use everhook_core::lane::HoldKind;
+use everhook_core::limits::ALERTS_READ_MAX;
 use everhook_core::name::{Metadata, Name};
 use everhook_core::operational::{self as events, OPERATIONAL_APPLICATION, OperationalEvent};
 use everhook_core::policy::Settings;
@@ -28,7 +31,7 @@ use everhook_store::resource::{
 use everhook_store::schedule::ScheduleRecord;
 use everhook_store::uids::Found;
 
-use crate::mem::append::{holder, keep_key};
+use crate::mem::append::{append_one, holder, keep_key};
 use crate::mem::tables::{LaneRow, LaneState, ResourceEntry, Tables};
 use crate::mem::{MemStore, operational, queue};
 
@@ -94,10 +97,15 @@ impl MemStore {
             Resource::Endpoint(new) => tables.endpoint(environment, new.id).map(|(old, _)| old.clone()),
             _ => None,
         };
+        let messages = changed.messages.clone();
         let replaced = replace(&mut tables, environment, changed, now);
         let made = match (old, &replaced) {
             (Some(old), Replaced::Done(Resource::Endpoint(new))) => {
                 self.tell(&mut tables, now, (environment, new.id), &events::changed(&old, new))
+            }
+            (_, Replaced::Done(_)) => {
+                let appended = messages.into_iter().map(|new| append_one(&mut tables, &self.ids, now, None, new));
+                Made::messages(&appended.collect::<Vec<_>>())
             }
             _ => Made::default(),
         };
@@ -204,13 +212,24 @@ impl MemStore {
         page(environment, cut(all, |event_type| event_type.name.clone(), slice), slice)
     }
 
-    pub(super) fn list_schedules(
+    /// Lists the resources of a kind in the order of their names.
+    pub(super) fn list_named<R: Record + Clone>(
         &self,
         environment: EnvironmentId,
         slice: &Slice<Name>,
-    ) -> Piece<ScheduleRecord, Name> {
-        let all: Vec<ScheduleRecord> = records(&self.lock().0, environment, Parent::NONE);
-        page(environment, cut(all, |record| record.name.clone(), slice), slice)
+    ) -> Piece<R, Name> {
+        let all: Vec<R> = records(&self.lock().0, environment, Parent::NONE);
+        let name = |record: &R| record.clone().into().columns(environment).name.expect("the kind has names");
+        page(environment, cut(all, name, slice), slice)
+    }
+
+    pub(super) fn list_alerts(&self) -> Vec<(EnvironmentId, Alert)> {
+        let (tables, _) = self.lock();
+        let all = tables.resources.iter().filter_map(|((environment, ..), entry)| match &entry.resource {
+            Resource::Alert(alert) => Some((*environment, alert.clone())),
+            _ => None,
+        });
+        all.take(ALERTS_READ_MAX).collect()
     }
 
     pub(super) fn unknown_event_types(&self, environment: EnvironmentId, names: Vec<Name>) -> Vec<Name> {
@@ -322,7 +341,9 @@ pub(super) fn write(
         Resource::EventType(_)
         | Resource::Integration(_)
         | Resource::EnvironmentPolicy(_)
-        | Resource::PortalSettings(_) => {}
+        | Resource::PortalSettings(_)
+        | Resource::ChatApps(_)
+        | Resource::Alert(_) => {}
         Resource::Queue(queue) => {
             put_group(tables, environment, queue_id(environment, &queue.name), LaneGroup::of(queue), now);
         }
@@ -443,7 +464,9 @@ fn delete(tables: &mut Tables, environment: EnvironmentId, place: &ResourcePlace
         ResourceKind::EventType
         | ResourceKind::Integration
         | ResourceKind::EnvironmentPolicy
-        | ResourceKind::PortalSettings => {}
+        | ResourceKind::PortalSettings
+        | ResourceKind::ChatApps
+        | ResourceKind::Alert => {}
     }
     true
 }
@@ -533,6 +556,8 @@ fn created_at(resource: &Resource) -> Timestamp {
         Resource::Integration(integration) => integration.created_at,
         Resource::EnvironmentPolicy(policy) => policy.updated_at,
         Resource::PortalSettings(settings) => settings.updated_at,
+        Resource::ChatApps(apps) => apps.updated_at,
+        Resource::Alert(alert) => alert.created_at,
     }
 }
 
@@ -546,5 +571,7 @@ fn stamped(resource: Resource, created_at: Timestamp, updated_at: Timestamp, rev
         Resource::Integration(record) => Integration { created_at, updated_at, revision, ..record }.into(),
         Resource::EnvironmentPolicy(record) => EnvironmentPolicy { updated_at, revision, ..record }.into(),
         Resource::PortalSettings(record) => PortalSettings { updated_at, revision, ..record }.into(),
+        Resource::ChatApps(record) => ChatApps { updated_at, revision, ..record }.into(),
+        Resource::Alert(record) => Alert { created_at, updated_at, revision, ..record }.into(),
     }
 }

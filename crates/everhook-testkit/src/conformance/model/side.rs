@@ -279,6 +279,7 @@ impl Side {
             reply: Bytes::new(),
             started_at: Timestamp::default(),
             duration: Duration::ZERO,
+            exchange: None,
         };
         Some(Settlement {
             key: task.key,

@@ -101,6 +101,7 @@ impl Stage {
             reply: Default::default(),
             started_at: self.began,
             duration: Default::default(),
+            exchange: None,
         };
         Settlement {
             key: task.key,

@@ -135,6 +135,7 @@ impl Stage {
             reply: Bytes::from_static(b"ok"),
             started_at: task.due_at,
             duration: Duration::from_millis(5),
+            exchange: None,
         };
         Settlement {
             key: task.key,

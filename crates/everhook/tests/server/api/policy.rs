@@ -25,6 +25,15 @@ async fn the_effective_policy_names_the_origin_of_each_setting() {
     insta::assert_snapshot!(world.get(&format!("{ENDPOINT}/policy?event_type=a.b")).await, @r#"200 {"eventType":"a.b","backoff":{"value":[1,2],"from":"endpoint","forEventType":true},"maxAttempts":{"value":3,"from":"endpoint","forEventType":true},"jitterPercent":{"value":20,"from":"server","forEventType":false},"finalStatuses":{"value":["4xx"],"from":"application","forEventType":false},"retryBudget":{"value":1,"from":"environment","forEventType":false},"timeoutSeconds":{"value":5,"from":"endpoint","forEventType":false},"rate":{"value":null,"from":"server","forEventType":false},"concurrency":{"value":null,"from":"server","forEventType":false},"ordering":{"value":null,"from":"server","forEventType":false},"onDead":{"value":"skip","from":"server","forEventType":false},"disableAfterSeconds":{"value":432000,"from":"server","forEventType":false},"paused":{"value":false,"from":"server","forEventType":false},"whileDisabled":{"value":"skip","from":"server","forEventType":false},"legacySignature":{"value":null,"from":"server","forEventType":false},"keepReplies":{"value":true,"from":"server","forEventType":false}}"#);
     insta::assert_snapshot!(world.get(&format!("{ENDPOINT}/policy?event_type=a%20b")).await, @r#"422 {"detail":[{"loc":["query","event_type"],"msg":"may only contain letters, digits, '-', '_' and '.'","type":"value_error"}]}"#);
     insta::assert_snapshot!(world.get("/environment/policy").await, @r#"200 {"timeoutSeconds":9,"retryBudget":1}"#);
+    // Endpoints without settings of their own have the policy of their application, and that of the environment.
+    let origins = async |path: &str| {
+        let policy = world.get(path).await.json();
+        ["timeoutSeconds", "finalStatuses", "rate"].map(|name| policy[name]["from"].as_str().map(str::to_owned))
+    };
+    let some = |text: &str| Some(text.to_owned());
+    assert_eq!(origins("/app/acme/policy").await, [some("environment"), some("application"), some("server")]);
+    assert_eq!(origins("/environment/effective-policy").await, [some("environment"), some("server"), some("server")]);
+    assert_eq!(world.get("/app/nobody/policy").await.status, 404);
 }
 
 #[tokio::test]

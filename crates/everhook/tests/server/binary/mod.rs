@@ -4,6 +4,7 @@
 //! contain `crash`, those with client libraries `contract`, those with an earlier binary `upgrade`. `cargo xtask test`
 //! prepares their environment.
 
+mod alert;
 mod audit;
 mod background;
 mod backup;
@@ -50,6 +51,7 @@ mod rate_limit;
 mod replicas;
 mod retry;
 mod rolling;
+mod secrets;
 mod server;
 mod signature;
 mod stop;
