@@ -1295,6 +1295,58 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/chat-app": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the chat apps of the environment. */
+        get: operations["v1.chat-app.list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/chat-app/{kind}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Create or replace the chat app of a platform. */
+        put: operations["v1.chat-app.put"];
+        post?: never;
+        /** Delete the chat app of a platform. Its messages go to the rooms of their endpoints. */
+        delete: operations["v1.chat-app.delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/chat-app/{kind}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Write a test message to one person. Nothing is stored. */
+        post: operations["v1.chat-app.test"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/delivery": {
         parameters: {
             query?: never;
@@ -3107,6 +3159,114 @@ export interface components {
              */
             until?: string | null;
         };
+        /**
+         * @description The credentials of an app.
+         * @example {
+         *       "secret": "xoxb-…"
+         *     }
+         */
+        ChatAppIn: {
+            /**
+             * Format: int64
+             * @description The number of the app. Required for `wecom` and `dingtalk`, and only there.
+             * @example 1
+             */
+            agentId?: number | null;
+            /**
+             * Format: uri
+             * @description Replaces the address of the platform, for private clouds and tests. `EVERHOOK_CHAT_HOSTS` must name its host.
+             * @example https://lark.internal.example.com
+             */
+            apiUrl?: string | null;
+            /**
+             * @description The app id (`feishu`, `lark`), corp id (`wecom`), app key (`dingtalk`) or bot id (`teams`). Not for `slack`.
+             * @example text
+             */
+            clientId?: string | null;
+            /**
+             * @description The secret of the app; for `slack` the token of its bot (`xoxb-…`). Never returned. Absent: an app that exists
+             *     keeps it.
+             * @example text
+             */
+            secret?: string | null;
+            /**
+             * @description The directory of the organisation. Required for `teams`, and only there.
+             * @example text
+             */
+            tenantId?: string | null;
+        };
+        /** @description An app without its secret. */
+        ChatAppOut: {
+            /**
+             * Format: int64
+             * @description The number of the app. Required for `wecom` and `dingtalk`, and only there.
+             * @example 1
+             */
+            agentId?: number | null;
+            /**
+             * @description Replaces the address of the platform, for private clouds and tests. `EVERHOOK_CHAT_HOSTS` must name its host.
+             * @example text
+             */
+            apiUrl?: string | null;
+            /**
+             * @description The app id (`feishu`, `lark`), corp id (`wecom`), app key (`dingtalk`) or bot id (`teams`). Not for `slack`.
+             * @example text
+             */
+            clientId?: string | null;
+            /**
+             * @description The platform.
+             * @example slack
+             */
+            kind: string;
+            /**
+             * @description The directory of the organisation. Required for `teams`, and only there.
+             * @example text
+             */
+            tenantId?: string | null;
+        };
+        /** @description A person to write to. */
+        ChatAppTestIn: {
+            /**
+             * @description The e-mail address; for `dingtalk` the phone number.
+             * @example ann@example.com
+             */
+            address: string;
+        };
+        /** @description The result of a test. */
+        ChatAppTestOut: {
+            /**
+             * @description One sentence about the result.
+             * @example text
+             */
+            explanation: string;
+            /**
+             * @description Whether the person got the message.
+             * @example true
+             */
+            reached: boolean;
+        };
+        /** @description The apps of the environment. */
+        ChatAppsOut: {
+            /**
+             * @description The items, in the order of the list.
+             * @example [
+             *       {
+             *         "agentId": 1,
+             *         "apiUrl": "text",
+             *         "clientId": "text",
+             *         "kind": "slack",
+             *         "tenantId": "text"
+             *       }
+             *     ]
+             */
+            data: components["schemas"]["ChatAppOut"][];
+            /**
+             * Format: date-time
+             * @description The time of the last change; null before the first.
+             * @example 2026-01-31T12:00:00.000000Z
+             */
+            updatedAt?: string | null;
+        };
         /** @description A labelled value of a chat message. */
         ChatField: {
             /**
@@ -3150,6 +3310,13 @@ export interface components {
              * @example text
              */
             language?: string | null;
+            /**
+             * @description A JSON pointer to the e-mail addresses (phone numbers for `dingtalk`) of people in the payload: a text or a list of
+             *     up to 10 texts. They get the message through the chat app of the environment, and the room gets it if somebody
+             *     cannot be reached.
+             * @example /owner/email
+             */
+            people?: string | null;
             /**
              * @description The secret of a signed webhook, for `dingtalk`, `feishu` and `lark`. Never shown. Absent: an existing endpoint
              *     keeps it. Null: removes it.
@@ -3206,6 +3373,11 @@ export interface components {
              * @example text
              */
             language: string;
+            /**
+             * @description A JSON pointer to the people in the payload who get the message instead of the room.
+             * @example text
+             */
+            people?: string | null;
             /**
              * @description The text of all event types without a template of their own.
              * @example {
@@ -3345,6 +3517,7 @@ export interface components {
              *         }
              *       },
              *       "language": "text",
+             *       "people": "/owner/email",
              *       "secret": "text",
              *       "template": {
              *         "description": "Invoices for the bookkeeping",
@@ -4172,6 +4345,7 @@ export interface components {
              *         }
              *       },
              *       "language": "text",
+             *       "people": "/owner/email",
              *       "secret": "text",
              *       "template": {
              *         "description": "Invoices for the bookkeeping",
@@ -4481,6 +4655,7 @@ export interface components {
              *         }
              *       },
              *       "language": "text",
+             *       "people": "text",
              *       "template": {
              *         "description": "Invoices for the bookkeeping",
              *         "fields": [
@@ -4564,6 +4739,7 @@ export interface components {
              *         }
              *       },
              *       "language": "text",
+             *       "people": "/owner/email",
              *       "secret": "text",
              *       "template": {
              *         "description": "Invoices for the bookkeeping",
@@ -6911,6 +7087,7 @@ export interface components {
              *         }
              *       },
              *       "language": "text",
+             *       "people": "/owner/email",
              *       "secret": "text",
              *       "template": {
              *         "description": "Invoices for the bookkeeping",
@@ -7032,6 +7209,7 @@ export interface components {
              *         }
              *       },
              *       "language": "text",
+             *       "people": "text",
              *       "template": {
              *         "description": "Invoices for the bookkeeping",
              *         "fields": [
@@ -7726,6 +7904,7 @@ export interface components {
              *             }
              *           },
              *           "language": "text",
+             *           "people": "text",
              *           "template": {
              *             "description": "Invoices for the bookkeeping",
              *             "fields": [
@@ -8222,6 +8401,7 @@ export interface components {
              *             }
              *           },
              *           "language": "text",
+             *           "people": "text",
              *           "template": {
              *             "description": "Invoices for the bookkeeping",
              *             "fields": [
@@ -8291,6 +8471,7 @@ export interface components {
              *             "key": {}
              *           },
              *           "language": "text",
+             *           "people": "text",
              *           "template": {
              *             "description": "Invoices for the bookkeeping",
              *             "fields": [
@@ -11340,6 +11521,7 @@ export interface operations {
                      *               }
                      *             },
                      *             "language": "text",
+                     *             "people": "text",
                      *             "template": {
                      *               "description": "Invoices for the bookkeeping",
                      *               "fields": [
@@ -11470,6 +11652,7 @@ export interface operations {
                      *           }
                      *         },
                      *         "language": "text",
+                     *         "people": "text",
                      *         "template": {
                      *           "description": "Invoices for the bookkeeping",
                      *           "fields": [
@@ -11585,6 +11768,7 @@ export interface operations {
                      *           }
                      *         },
                      *         "language": "text",
+                     *         "people": "text",
                      *         "template": {
                      *           "description": "Invoices for the bookkeeping",
                      *           "fields": [
@@ -11709,6 +11893,7 @@ export interface operations {
                      *           }
                      *         },
                      *         "language": "text",
+                     *         "people": "text",
                      *         "template": {
                      *           "description": "Invoices for the bookkeeping",
                      *           "fields": [
@@ -11788,6 +11973,7 @@ export interface operations {
                      *           }
                      *         },
                      *         "language": "text",
+                     *         "people": "text",
                      *         "template": {
                      *           "description": "Invoices for the bookkeeping",
                      *           "fields": [
@@ -11957,6 +12143,7 @@ export interface operations {
                      *           }
                      *         },
                      *         "language": "text",
+                     *         "people": "text",
                      *         "template": {
                      *           "description": "Invoices for the bookkeeping",
                      *           "fields": [
@@ -17684,6 +17871,207 @@ export interface operations {
             507: components["responses"]["Failure507"];
         };
     };
+    "v1.chat-app.list": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "agentId": 1,
+                     *           "apiUrl": "text",
+                     *           "clientId": "text",
+                     *           "kind": "slack",
+                     *           "tenantId": "text"
+                     *         }
+                     *       ],
+                     *       "updatedAt": "2026-01-31T12:00:00.000000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ChatAppsOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.chat-app.put": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The platform: `slack`, `teams`, `feishu`, `lark`, `wecom` or `dingtalk`.
+                 * @example email.send
+                 */
+                kind: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example {} */
+                "application/json": components["schemas"]["ChatAppIn"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "agentId": 1,
+                     *       "apiUrl": "text",
+                     *       "clientId": "text",
+                     *       "kind": "slack",
+                     *       "tenantId": "text"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ChatAppOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.chat-app.delete": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The platform: `slack`, `teams`, `feishu`, `lark`, `wecom` or `dingtalk`.
+                 * @example email.send
+                 */
+                kind: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.chat-app.test": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description A repeated request with the same key has no further effect and gets the same response, for 12 hours.
+                 * @example 0b1a7f2c-1d9e-4c55-9d5f-6f2f3f1f9a10
+                 */
+                "idempotency-key"?: string;
+            };
+            path: {
+                /**
+                 * @description The platform: `slack`, `teams`, `feishu`, `lark`, `wecom` or `dingtalk`.
+                 * @example email.send
+                 */
+                kind: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "address": "ann@example.com"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ChatAppTestIn"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "explanation": "text",
+                     *       "reached": true
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ChatAppTestOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
     "v1.delivery.list-all": {
         parameters: {
             query?: {
@@ -17850,6 +18238,7 @@ export interface operations {
                      *               "key": {}
                      *             },
                      *             "language": "text",
+                     *             "people": "text",
                      *             "template": {
                      *               "description": "Invoices for the bookkeeping",
                      *               "fields": [
@@ -20865,6 +21254,7 @@ export interface operations {
                      *               }
                      *             },
                      *             "language": "text",
+                     *             "people": "text",
                      *             "template": {
                      *               "description": "Invoices for the bookkeeping",
                      *               "fields": [
@@ -20973,6 +21363,7 @@ export interface operations {
                      *           }
                      *         },
                      *         "language": "text",
+                     *         "people": "text",
                      *         "template": {
                      *           "description": "Invoices for the bookkeeping",
                      *           "fields": [
@@ -21067,6 +21458,7 @@ export interface operations {
                      *           }
                      *         },
                      *         "language": "text",
+                     *         "people": "text",
                      *         "template": {
                      *           "description": "Invoices for the bookkeeping",
                      *           "fields": [
@@ -21170,6 +21562,7 @@ export interface operations {
                      *           }
                      *         },
                      *         "language": "text",
+                     *         "people": "text",
                      *         "template": {
                      *           "description": "Invoices for the bookkeeping",
                      *           "fields": [
@@ -21233,6 +21626,7 @@ export interface operations {
                      *           }
                      *         },
                      *         "language": "text",
+                     *         "people": "text",
                      *         "template": {
                      *           "description": "Invoices for the bookkeeping",
                      *           "fields": [
