@@ -7,6 +7,7 @@
 
 mod access;
 mod addresses;
+mod alert;
 mod application;
 mod attempt;
 mod audit;

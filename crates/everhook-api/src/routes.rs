@@ -26,7 +26,7 @@ use crate::idempotency::{self, Keyed};
 use crate::state::{Api, ApiConfig};
 use crate::strict::{self, Known, KnownByRoute};
 use crate::{
-    application, attempt, audit, background_task, batch, bounds, chat, chat_app, cors, dashboard, delivery,
+    alert, application, attempt, audit, background_task, batch, bounds, chat, chat_app, cors, dashboard, delivery,
     delivery_steer, destination, directory, document, endpoint, endpoint_auth, endpoint_headers, endpoint_message,
     endpoint_replay, endpoint_secret, endpoint_stats, environment, event_type, event_type_import, example,
     failure_group, filter, health, integration, job, job_end, key, live, message, message_batch, message_content, node,
@@ -93,6 +93,7 @@ pub(crate) fn all() -> Routes {
         .merge(delivery_steer::routes())
         .merge(redrive::routes())
         .merge(operational_webhook::routes())
+        .merge(alert::routes())
         .merge(background_task::routes())
         .merge(statistics::routes())
         .merge(portal::routes())

@@ -229,6 +229,26 @@ pub const FAILURES_COUNTED_MAX: usize = 10_000;
 pub const NOTE_CHARS_MAX: usize = 1000;
 /// Open tasks of an environment that one overview counts, of each state.
 pub const OVERVIEW_TASKS_MAX: usize = 10_000;
+/// Largest number in the statistics of a queue. Counting stops there.
+pub const QUEUE_COUNTED_MAX: usize = 100_000;
+/// Alert rules one environment may have.
+pub const ALERTS_MAX: usize = 100;
+/// Alert rules of all environments that one evaluation reads.
+pub const ALERTS_READ_MAX: usize = 10_000;
+/// Destinations of one alert rule, and of its escalation.
+pub const ALERT_DESTINATIONS_MAX: usize = 20;
+/// Pages that an alert remembers.
+pub const ALERT_PAGES_KEPT: usize = 50;
+/// Longest time of an alert rule, except for its window: a week.
+pub const ALERT_SECONDS_MAX: u32 = 7 * 24 * 3600;
+/// Shortest window of an alert rule: a span of traffic.
+pub const ALERT_WINDOW_SECONDS_MIN: u32 = 60;
+/// Longest window of an alert rule, in spans of a minute.
+pub const ALERT_WINDOW_SECONDS_MAX: u32 = 6 * 3600;
+/// Past values in the window of an alert rule.
+pub const ALERT_SAMPLES_MAX: u32 = 12;
+/// Longest description of an alert rule.
+pub const ALERT_DESCRIPTION_CHARS_MAX: usize = 1000;
 /// Attempts that one request for the statistics of an endpoint reads, newest first.
 pub const STATS_ROWS_MAX: usize = 100_000;
 /// Dead tasks that one transaction redrives.

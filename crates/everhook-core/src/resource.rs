@@ -18,6 +18,7 @@ pub enum ResourceKind {
     PortalSettings,
     /// The chat apps of the environment, at most one record.
     ChatApps,
+    Alert,
 }
 
 stored_as!(ResourceKind {
@@ -29,7 +30,8 @@ stored_as!(ResourceKind {
     Integration = 5,
     EnvironmentPolicy = 6,
     PortalSettings = 10,
-    ChatApps = 11,
+    ChatApps = 12,
+    Alert = 11,
 });
 
 impl ResourceKind {
@@ -42,6 +44,12 @@ impl ResourceKind {
     pub const fn exists_by_default(self) -> bool {
         use ResourceKind::{ChatApps, EnvironmentPolicy, PortalSettings, Queue};
         matches!(self, Queue | EnvironmentPolicy | PortalSettings | ChatApps)
+    }
+
+    /// Whether `spec` contains secrets, so that stores seal it: keys, header values and other credentials of endpoints,
+    /// the keys of push targets, and the secrets of chat apps.
+    pub const fn has_secrets(self) -> bool {
+        matches!(self, ResourceKind::Endpoint | ResourceKind::Queue | ResourceKind::ChatApps)
     }
 
     /// Whether a deleted resource keeps its row. Old messages show deleted endpoints, and a repeated request returns

@@ -2,8 +2,8 @@
 //!
 //! Pure: the caller passes the random bytes of keys and nonces. A sealed text names its key, so that several keys can be
 //! in use during a rotation. It is bound to its [`Place`]: a text that is copied to another row or column does not open.
-//! A text without the prefix is plain, from before secrets were sealed. Stores seal and open; `everhook secrets` makes
-//! keys.
+//! A text without the prefix is plain, from before secrets were sealed. `everhook_store::seal` seals and opens for the
+//! stores; `everhook secrets` makes keys.
 //!
 //! Form: `sealed:1:<key id>:<base64 of nonce, ciphertext and tag>`, encrypted with AES-256-GCM-SIV, which stays safe even
 //! if a nonce repeats.
@@ -18,15 +18,17 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
 use crate::id::EnvironmentId;
+use crate::task::stored_as;
 
 /// Bytes of a sealing key.
 pub const SEAL_KEY_BYTES: usize = 32;
 /// Random bytes for one sealed text.
 pub const SEAL_NONCE_BYTES: usize = NONCE_LEN;
+/// Bytes of the id of a key.
+pub const SEAL_KEY_ID_BYTES: usize = 6;
 
 const KEY_PREFIX: &str = "ehs_";
 const SEALED_PREFIX: &str = "sealed:1:";
-const KEY_ID_BYTES: usize = 6;
 
 /// A key that seals secrets.
 #[derive(Clone)]
@@ -38,9 +40,10 @@ pub struct SealKey {
 
 /// The id of a sealing key. It follows from the key, so that a wrong key is recognised.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SealKeyId([u8; KEY_ID_BYTES]);
+pub struct SealKeyId([u8; SEAL_KEY_ID_BYTES]);
 
-/// The keys of a deployment. The first one seals, all of them open.
+/// The keys of a deployment. All of them open; the store names the one that seals. The first one is that of the next
+/// rotation.
 #[derive(Clone, Debug)]
 pub struct SealRing {
     keys: Vec<SealKey>,
@@ -49,10 +52,43 @@ pub struct SealRing {
 /// The place of a sealed text in the store, to which it is bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place<'a> {
-    /// The table and the member, such as `endpoint.keys`.
+    /// The table and the column, such as `resource.spec`.
     pub column: &'a str,
     pub environment: EnvironmentId,
-    pub row: [u8; 16],
+    /// The rest of the primary key.
+    pub row: &'a [u8],
+}
+
+/// A key that the store needs: the one that seals now, or one that a rotation has not replaced everywhere yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NeededKey {
+    pub id: SealKeyId,
+    pub state: SealKeyState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SealKeyState {
+    /// Seals everything that is written.
+    Current,
+    /// Still opens texts; a rotation has begun and not ended.
+    Retiring,
+}
+
+stored_as!(SealKeyState { Current = 0, Retiring = 1 });
+
+/// The reason why a store refuses to start with its keys.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SealRefusal {
+    #[error(
+        "the secrets of this store are sealed with the key {0}, and no keys are configured: set secrets_key_file or \
+         EVERHOOK_SECRETS_KEYS to the keys of this store"
+    )]
+    NoKeys(SealKeyId),
+    #[error(
+        "the secrets of this store are sealed with the key {needed}, and the configured keys are only {found}: restore the \
+         key file of this store, or add the missing key to it"
+    )]
+    Missing { needed: SealKeyId, found: String },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -74,11 +110,21 @@ pub enum BadSealRing {
 /// The reason why a sealed text does not open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
-    #[error("sealed with the key {0}, which is not in the key file")]
+    #[error("the key {0} is not in the key file")]
     UnknownKey(SealKeyId),
     /// The text was changed, or belongs to another row or column.
     #[error("the sealed text is damaged or was moved")]
     Damaged,
+}
+
+impl OpenError {
+    /// Names the secret in the error for a corrupt row.
+    pub const fn column(self) -> &'static str {
+        match self {
+            OpenError::UnknownKey(_) => "sealed secret (its key is not in the key file)",
+            OpenError::Damaged => "sealed secret (changed, or copied from another row)",
+        }
+    }
 }
 
 impl SealKey {
@@ -114,59 +160,96 @@ impl SealRing {
         if keys.is_empty() { Err(BadSealRing::Empty) } else { Ok(SealRing { keys }) }
     }
 
-    /// Returns the ids of the keys, the sealing one first.
+    /// Returns the ids of the keys, in their order.
     pub fn ids(&self) -> impl Iterator<Item = SealKeyId> {
         self.keys.iter().map(SealKey::id)
     }
 
-    /// Encrypts a text for one place.
-    pub fn seal(&self, place: Place<'_>, plain: &str, nonce: [u8; SEAL_NONCE_BYTES]) -> String {
-        let key = &self.keys[0];
-        let mut bytes = plain.as_bytes().to_vec();
+    /// Returns the id of the first key, with which a rotation seals.
+    pub fn first(&self) -> SealKeyId {
+        self.keys[0].id
+    }
+
+    /// Encrypts a text for one place, with a key of the ring.
+    pub fn seal(
+        &self,
+        key: SealKeyId,
+        place: Place<'_>,
+        plain: &[u8],
+        nonce: [u8; SEAL_NONCE_BYTES],
+    ) -> Result<String, OpenError> {
+        let key = self.find(key)?;
+        let mut bytes = plain.to_vec();
         let sealed = key.cipher.seal_in_place_append_tag(Nonce::from(&nonce), place.data(), &mut bytes);
         sealed.expect("a secret is far shorter than the limit of the cipher");
         let blob = [nonce.as_slice(), &bytes].concat();
-        format!("{SEALED_PREFIX}{}:{}", key.id, BASE64.encode(blob))
+        Ok(format!("{SEALED_PREFIX}{}:{}", key.id, BASE64.encode(blob)))
     }
 
     /// Decrypts a text of this place. Returns a plain text as it is.
-    pub fn open(&self, place: Place<'_>, text: &str) -> Result<String, OpenError> {
-        let Some(sealed) = text.strip_prefix(SEALED_PREFIX) else { return Ok(text.to_owned()) };
+    pub fn open(&self, place: Place<'_>, text: &[u8]) -> Result<Vec<u8>, OpenError> {
+        let Some(sealed) = text.strip_prefix(SEALED_PREFIX.as_bytes()) else { return Ok(text.to_vec()) };
+        let sealed = str::from_utf8(sealed).map_err(|_| OpenError::Damaged)?;
         let (id, blob) = sealed.split_once(':').ok_or(OpenError::Damaged)?;
-        let id = SealKeyId::parse(id).ok_or(OpenError::Damaged)?;
-        let key = self.keys.iter().find(|key| key.id == id).ok_or(OpenError::UnknownKey(id))?;
+        let key = self.find(SealKeyId::parse(id).ok_or(OpenError::Damaged)?)?;
         let blob = BASE64.decode(blob).map_err(|_| OpenError::Damaged)?;
         let (nonce, bytes) = blob.split_first_chunk::<SEAL_NONCE_BYTES>().ok_or(OpenError::Damaged)?;
         let mut bytes = bytes.to_vec();
         let plain = key.cipher.open_in_place(Nonce::from(nonce), place.data(), &mut bytes);
-        let plain = plain.map_err(|_| OpenError::Damaged)?;
-        String::from_utf8(plain.to_vec()).map_err(|_| OpenError::Damaged)
+        plain.map(|plain| plain.to_vec()).map_err(|_| OpenError::Damaged)
     }
 
-    /// Whether a text is sealed with the first key, so that a rotation can leave it as it is.
-    pub fn is_current(&self, text: &str) -> bool {
-        key_of(text) == Some(self.keys[0].id)
+    fn find(&self, id: SealKeyId) -> Result<&SealKey, OpenError> {
+        self.keys.iter().find(|key| key.id == id).ok_or(OpenError::UnknownKey(id))
     }
 }
 
-/// Whether a text has the form of a sealed one. Values that users choose must not have it.
-pub fn is_sealed(text: &str) -> bool {
-    text.starts_with(SEALED_PREFIX)
+/// Whether a text has the form of a sealed one. No JSON text has it, and no key or token either.
+pub fn is_sealed(text: &[u8]) -> bool {
+    text.starts_with(SEALED_PREFIX.as_bytes())
 }
 
 /// Returns the key that a text is sealed with; none for a plain text.
-pub fn key_of(text: &str) -> Option<SealKeyId> {
-    text.strip_prefix(SEALED_PREFIX)?.split_once(':').and_then(|(id, _)| SealKeyId::parse(id))
+pub fn key_of(text: &[u8]) -> Option<SealKeyId> {
+    let sealed = str::from_utf8(text.strip_prefix(SEALED_PREFIX.as_bytes())?).ok()?;
+    sealed.split_once(':').and_then(|(id, _)| SealKeyId::parse(id))
+}
+
+/// Refuses keys that cannot open everything in the store.
+pub fn check_needed(ring: Option<&SealRing>, needed: &[NeededKey]) -> Result<(), SealRefusal> {
+    let Some(ring) = ring else {
+        return needed.first().map_or(Ok(()), |key| Err(SealRefusal::NoKeys(key.id)));
+    };
+    match needed.iter().find(|key| ring.find(key.id).is_err()) {
+        Some(key) => {
+            let found = ring.ids().map(|id| id.to_string()).collect::<Vec<_>>().join(", ");
+            Err(SealRefusal::Missing { needed: key.id, found })
+        }
+        None => Ok(()),
+    }
+}
+
+/// Returns the key that seals; none as long as secrets are stored as plain text.
+pub fn current(needed: &[NeededKey]) -> Option<SealKeyId> {
+    needed.iter().find(|key| key.state == SealKeyState::Current).map(|key| key.id)
 }
 
 impl Place<'_> {
     /// The associated data. The column has no NUL, so that two places never have the same data.
     fn data(&self) -> Aad<Vec<u8>> {
-        Aad::from([self.column.as_bytes(), &[0], &self.environment.0.to_be_bytes(), &self.row].concat())
+        Aad::from([self.column.as_bytes(), &[0], &self.environment.0.to_be_bytes(), self.row].concat())
     }
 }
 
 impl SealKeyId {
+    pub const fn from_bytes(bytes: [u8; SEAL_KEY_ID_BYTES]) -> SealKeyId {
+        SealKeyId(bytes)
+    }
+
+    pub const fn as_bytes(&self) -> &[u8; SEAL_KEY_ID_BYTES] {
+        &self.0
+    }
+
     fn parse(text: &str) -> Option<SealKeyId> {
         let byte = |at: usize| text.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok());
         let bytes: Vec<u8> = (0..text.len()).step_by(2).map(byte).collect::<Option<_>>()?;
@@ -211,7 +294,11 @@ mod tests {
     const NONCE: [u8; SEAL_NONCE_BYTES] = [7; SEAL_NONCE_BYTES];
 
     fn place(column: &str) -> Place<'_> {
-        Place { column, environment: EnvironmentId(1), row: [3; 16] }
+        Place { column, environment: EnvironmentId(1), row: &[3; 16] }
+    }
+
+    fn key(byte: u8) -> SealKeyId {
+        SealKey::new([byte; SEAL_KEY_BYTES]).id()
     }
 
     fn ring(keys: &[u8]) -> SealRing {
@@ -219,16 +306,20 @@ mod tests {
         SealRing::parse(&lines.join("\n")).unwrap()
     }
 
+    fn sealed(ring: &SealRing, column: &str, text: &str) -> Vec<u8> {
+        ring.seal(ring.first(), place(column), text.as_bytes(), NONCE).unwrap().into_bytes()
+    }
+
     #[test]
     fn a_sealed_text_opens_in_its_place_only() {
         let ring = ring(&[1]);
-        let sealed = ring.seal(place("endpoint.keys"), "whsec_abc", NONCE);
-        assert!(is_sealed(&sealed) && !sealed.contains("whsec_abc"));
-        assert_eq!(ring.open(place("endpoint.keys"), &sealed).as_deref(), Ok("whsec_abc"));
+        let sealed = sealed(&ring, "endpoint.keys", "whsec_abc");
+        assert!(is_sealed(&sealed) && !sealed.windows(9).any(|part| part == b"whsec_abc"));
+        assert_eq!(ring.open(place("endpoint.keys"), &sealed).as_deref(), Ok(b"whsec_abc".as_slice()));
         let elsewhere = [
             place("endpoint.headers"),
             Place { environment: EnvironmentId(2), ..place("endpoint.keys") },
-            Place { row: [4; 16], ..place("endpoint.keys") },
+            Place { row: &[4; 16], ..place("endpoint.keys") },
         ];
         for place in elsewhere {
             assert_eq!(ring.open(place, &sealed), Err(OpenError::Damaged), "{place:?}");
@@ -237,20 +328,33 @@ mod tests {
 
     #[test]
     fn a_rotated_ring_opens_old_texts_and_seals_with_the_new_key() {
-        let old = ring(&[1]).seal(place("a.b"), "secret", NONCE);
+        let old = sealed(&ring(&[1]), "a.b", "secret");
         let rotated = ring(&[2, 1]);
-        assert_eq!(rotated.open(place("a.b"), &old).as_deref(), Ok("secret"));
-        assert!(!rotated.is_current(&old) && !rotated.is_current("secret"));
-        assert!(rotated.is_current(&rotated.seal(place("a.b"), "secret", NONCE)));
-        let id = SealKey::new([1; SEAL_KEY_BYTES]).id();
-        assert_eq!(ring(&[2]).open(place("a.b"), &old), Err(OpenError::UnknownKey(id)));
-        assert_eq!(key_of(&old), Some(id));
+        assert_eq!(rotated.open(place("a.b"), &old).as_deref(), Ok(b"secret".as_slice()));
+        assert_eq!((key_of(&old), key_of(b"secret")), (Some(key(1)), None));
+        assert_eq!(key_of(&sealed(&rotated, "a.b", "secret")), Some(key(2)));
+        assert_eq!(ring(&[2]).open(place("a.b"), &old), Err(OpenError::UnknownKey(key(1))));
+        assert_eq!(ring(&[2]).seal(key(1), place("a.b"), b"x", NONCE), Err(OpenError::UnknownKey(key(1))));
     }
 
     #[test]
     fn a_plain_text_stays_readable() {
-        assert_eq!(ring(&[1]).open(place("a.b"), "whsec_plain").as_deref(), Ok("whsec_plain"));
-        assert!(!is_sealed("whsec_plain"));
+        assert_eq!(ring(&[1]).open(place("a.b"), b"whsec_plain").as_deref(), Ok(b"whsec_plain".as_slice()));
+        assert!(!is_sealed(b"whsec_plain"));
+    }
+
+    #[test]
+    fn a_store_refuses_to_start_without_its_keys() {
+        let needed = [
+            NeededKey { id: key(2), state: SealKeyState::Current },
+            NeededKey { id: key(1), state: SealKeyState::Retiring },
+        ];
+        assert_eq!(current(&needed), Some(key(2)));
+        assert_eq!(check_needed(Some(&ring(&[2, 1])), &needed), Ok(()));
+        assert_eq!(check_needed(None, &[]), Ok(()));
+        assert_eq!(check_needed(None, &needed), Err(SealRefusal::NoKeys(key(2))));
+        let missing = SealRefusal::Missing { needed: key(1), found: key(2).to_string() };
+        assert_eq!(check_needed(Some(&ring(&[2])), &needed), Err(missing));
     }
 
     #[test]
@@ -274,13 +378,14 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_makes_it_panic(text in "(sealed:1:)?[0-9a-f:é=A-Z]{0,80}") {
-            let _ = ring(&[1]).open(place("a.b"), &text);
+            let _ = ring(&[1]).open(place("a.b"), text.as_bytes());
         }
 
         #[test]
         fn every_text_survives(text in ".{0,200}", nonce: [u8; SEAL_NONCE_BYTES]) {
             let ring = ring(&[1]);
-            prop_assert_eq!(ring.open(place("a.b"), &ring.seal(place("a.b"), &text, nonce)), Ok(text));
+            let sealed = ring.seal(ring.first(), place("a.b"), text.as_bytes(), nonce).unwrap();
+            prop_assert_eq!(ring.open(place("a.b"), sealed.as_bytes()), Ok(text.into_bytes()));
         }
     }
 }

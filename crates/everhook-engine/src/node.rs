@@ -236,6 +236,9 @@ impl Node {
         if self.config.role.delivers() || self.has_jobs() {
             self.spawn_loop(&self.stop, |node| async move { node.wakeups.listen().await });
         }
+        if let Some(interval) = self.config.alert_interval.filter(|_| self.is_server && self.config.role.accepts()) {
+            self.spawn_loop(&self.stop, |node| async move { node.watch_alerts(interval).await });
+        }
         if self.config.role.accepts() {
             self.spawn_intake(|node| async move { node.accepting.run(&node).await });
             self.spawn_intake(|node| async move { node.batching.run(&node).await });

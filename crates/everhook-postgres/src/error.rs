@@ -2,6 +2,7 @@
 //! doubt.
 
 use deadpool_postgres::PoolError;
+use everhook_core::seal::SealRefusal;
 use everhook_store::error::StoreError;
 use everhook_store::store::Op;
 use tokio_postgres::error::{Severity, SqlState};
@@ -69,6 +70,8 @@ pub enum PostgresOpenError {
         #[source]
         source: everhook_store::error::BoxError,
     },
+    #[error("the database at {address}: {refusal}")]
+    Keys { address: String, refusal: SealRefusal },
     #[error("could not {what} at {address}")]
     Statement {
         address: String,
@@ -94,6 +97,7 @@ impl PostgresOpenError {
             | PostgresOpenError::ForeignSchema { .. }
             | PostgresOpenError::UnsafeSetting { .. }
             | PostgresOpenError::NotGranted { .. }
+            | PostgresOpenError::Keys { .. }
             | PostgresOpenError::OwnOutbox { .. } => return false,
         };
         let mut causes = std::iter::successors(Some(&**source as &dyn std::error::Error), |cause| cause.source());

@@ -44,6 +44,7 @@ mod resource;
 mod retention;
 mod scan_cursor;
 mod schedule;
+mod seal;
 mod session;
 mod settle;
 mod sql;

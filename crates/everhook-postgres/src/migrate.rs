@@ -35,7 +35,9 @@ const MIGRATIONS: &[Migration] = &[
     Migration { name: "paused groups", compatible_from: 4, sql: include_str!("../migrations/0014_paused_groups.sql") },
     Migration { name: "key scopes", compatible_from: 4, sql: include_str!("../migrations/0015_key_scopes.sql") },
     Migration { name: "audit", compatible_from: 4, sql: include_str!("../migrations/0016_audit.sql") },
-    Migration { name: "exchange", compatible_from: 4, sql: include_str!("../migrations/0017_exchange.sql") },
+    // The first key raises the compatible version: see `seal`.
+    Migration { name: "seal keys", compatible_from: 4, sql: include_str!("../migrations/0017_seal_keys.sql") },
+    Migration { name: "exchange", compatible_from: 4, sql: include_str!("../migrations/0018_exchange.sql") },
 ];
 
 /// The version that this binary knows and needs.

@@ -21,6 +21,7 @@ use everhook_store::outbox::{
     OutboxStatus, Taken, aside_bytes,
 };
 use everhook_store::piece::Piece;
+use everhook_store::seal::Seal;
 use everhook_store::store::Op;
 use everhook_store::{columns, row, statement};
 
@@ -106,7 +107,9 @@ impl PostgresOutbox {
     pub fn in_database(url: &str, pooler: bool) -> Result<PostgresOutbox, PostgresOpenError> {
         let settings = settings(url, if pooler { Route::Pooler } else { Route::Direct })?;
         let connector = Connector::new(url, &settings)?;
-        Ok(PostgresOutbox { database: Database { pool: pool(settings, connector, POOL_SIZE)?, pooler } })
+        Ok(PostgresOutbox {
+            database: Database { pool: pool(settings, connector, POOL_SIZE)?, pooler, seal: Seal::default() },
+        })
     }
 
     /// Creates an outbox in a database that is not Everhook's own. Repeatable.

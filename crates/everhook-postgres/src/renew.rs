@@ -4,6 +4,7 @@ use everhook_core::id::SessionId;
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::Order;
 use everhook_store::lease::Renewed;
+use everhook_store::seal::Seal;
 use everhook_store::sql::answer::ReturnedRows as _;
 use everhook_store::sql::statement::Statement as _;
 use everhook_store::statement;
@@ -78,13 +79,13 @@ impl Renewals {
             None => self.connect().await?,
         };
         let renew = RenewSession { id: session }.call();
-        let renewal = send(&open.client, &open.prepared, &renew);
+        let renewal = send(&open.client, &open.prepared, &renew, Seal::NONE);
         // None if the timeline is unknown.
         let timeline = async {
             if line.timeline == Timeline::NotTold {
                 return None;
             }
-            match send(&open.client, &Prepared::Unnamed, &ReadTimeline {}.call()).await {
+            match send(&open.client, &Prepared::Unnamed, &ReadTimeline {}.call(), Seal::NONE).await {
                 Ok(reply) => Some(reply.read::<Option<String>>().ok().flatten()),
                 Err(error) => error.as_db_error().map(|_| None),
             }

@@ -7,9 +7,11 @@ use everhook_core::id::{EnvironmentId, Id};
 use everhook_core::limits::REQUEST_CLAIM;
 use everhook_store::dedup::{DedupKey, HASH_BYTES};
 use everhook_store::request::{RequestAnswer, RequestClaim};
+use everhook_store::seal::{answer_place, open_answer};
 use everhook_store::statement;
 
 use crate::error::Fault;
+use crate::seal::{self, FindSealKey};
 use crate::store::PostgresStore;
 
 statement! {
@@ -40,6 +42,8 @@ impl PostgresStore {
         }
         let found = self.database.read(FindRequest { environment, hash }).await?;
         let (body, status, answer) = found.ok_or(Fault::Contended("a request released its key meanwhile"))?;
+        let answer = open_answer(&self.database.seal, answer_place(environment, hash), answer);
+        let answer = answer.map_err(seal::corrupt("request"))?;
         Ok(RequestClaim::of_holder(body == key.body, status, answer))
     }
 
@@ -53,9 +57,13 @@ impl PostgresStore {
         let hash = &key.hash;
         match answer {
             Some(RequestAnswer { status, body }) => {
-                let (status, answer) = (i16::try_from(*status).unwrap_or(i16::MAX), body.as_deref());
+                let tx = self.database.tx().await?;
+                let sealing = tx.begin(FindSealKey {}).await?;
+                let seal_body = |body| self.database.seal.seal(sealing, answer_place(environment, hash), body);
+                let sealed = body.as_deref().map(seal_body).transpose().map_err(seal::corrupt("request"))?;
+                let (status, answer) = (i16::try_from(*status).unwrap_or(i16::MAX), sealed.as_deref());
                 let finish = FinishRequest { environment, hash, holder, status, answer, kept_us: key.kept };
-                self.database.write(finish).await.map(drop)
+                tx.finish(finish).await.map(drop)
             }
             None => self.database.write(ReleaseRequest { environment, hash, holder }).await.map(drop),
         }

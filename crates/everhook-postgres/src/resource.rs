@@ -5,19 +5,23 @@
 
 mod projection;
 
+use std::borrow::Cow;
+
+use everhook_core::alert::Alert;
 use everhook_core::application::Application;
 use everhook_core::event_type::EventType;
 use everhook_core::id::{ApplicationId, EnvironmentId, Id};
-use everhook_core::limits::PAGE_BYTES_MAX;
+use everhook_core::limits::{ALERTS_READ_MAX, PAGE_BYTES_MAX};
 use everhook_core::name::Name;
 use everhook_core::operational::{OperationalEvent, changed};
 use everhook_core::resource::ResourceKind;
 use everhook_core::scope::AppScope;
+use everhook_core::seal::SealKeyId;
 use everhook_store::catalog::{ArchivedTypes, Created, Having, Locator, Order, Replaced, Slice};
 use everhook_store::dedup::DedupKey;
 use everhook_store::made::{Made, WithMade};
 use everhook_store::piece::{IdRange, Piece, names_beyond};
-use everhook_store::resource::encoding::{ARCHIVED, Columns, changes_rate, keep_unknown};
+use everhook_store::resource::encoding::{ARCHIVED, Columns, LimitHolds, keep_unknown};
 use everhook_store::resource::{
     ChangedResource, Deleted, NewResource, Parent, Record, Resource, ResourceKey, ResourcePlace,
 };
@@ -30,6 +34,7 @@ use tracing::warn;
 pub(crate) use self::projection::{ListQueueGroup, STATEMENTS as PROJECTION_STATEMENTS};
 use crate::dedup;
 use crate::error::Fault;
+use crate::seal::{self, FindSealKey};
 use crate::store::PostgresStore;
 use crate::tx::{Database, Tx};
 
@@ -78,6 +83,7 @@ statement! {
         -> Option<Id>;
     ResolveApplication<'a> = "resolve_application" { environment: EnvironmentId, uid: &'a Name }
         -> Option<(ApplicationId, i64)>;
+    ListAlert = "list_alert" { limit: usize } -> Vec<ResourceRow>;
     KnownEventType<'a> = (
         "known_event_type",
         "select name from everhook.resource \
@@ -95,7 +101,8 @@ impl PostgresStore {
     ) -> Result<WithMade<Created<Resource>>, Fault> {
         let columns = new.resource.columns(environment);
         let tx = self.database.tx().await?;
-        tx.begin(()).await?;
+        let sealing = tx.begin(columns.kind.has_secrets().then_some(FindSealKey {})).await?;
+        let spec = self.sealed_spec(environment, &columns, sealing)?;
         if let Some(key) = key
             && let Some(held) = claim(&tx, environment, &columns, key).await?
         {
@@ -107,7 +114,7 @@ impl PostgresStore {
             return Ok(Made::default().with(Created::NoParent));
         }
         for _ in 0..LOOKS_MAX {
-            if let Some(row) = tx.run(CreateResource { fields: fields_of(environment, &columns) }).await? {
+            if let Some(row) = tx.run(CreateResource { fields: fields_of(environment, &columns, &spec) }).await? {
                 // The parent is locked: no other creation can change the count before the commit.
                 if projection::is_over(&tx, environment, &columns, new.max).await? {
                     tx.roll_back().await?;
@@ -139,7 +146,7 @@ impl PostgresStore {
         let mut columns = changed.resource.columns(environment);
         let Columns { kind, parent, id, .. } = columns;
         let tx = self.database.tx().await?;
-        tx.begin(()).await?;
+        let sealing = tx.begin(kind.has_secrets().then_some(FindSealKey {})).await?;
         if let Some(key) = &changed.key
             && let Some(holder) = dedup::take_one(&tx, environment, key, id).await?
         {
@@ -153,7 +160,8 @@ impl PostgresStore {
             Some(old) if old.revision == columns.revision => {
                 columns.spec = keep_unknown(columns.spec, &old.spec);
                 columns.info = keep_unknown(columns.info, &old.info);
-                let (fields, revision) = (fields_of(environment, &columns), columns.revision);
+                let spec = self.sealed_spec(environment, &columns, sealing)?;
+                let (fields, revision) = (fields_of(environment, &columns, &spec), columns.revision);
                 match tx.run(ReplaceResource { fields, revision }).await {
                     Err(fault) if is_taken(&fault) => return Ok(Made::default().with(Replaced::Taken)),
                     written => written?,
@@ -161,7 +169,8 @@ impl PostgresStore {
             }
             // Some kinds can be replaced without a row: they exist without configuration.
             None if kind.exists_by_default() && columns.revision == 0 => {
-                tx.run(CreateResource { fields: fields_of(environment, &columns) }).await?
+                let spec = self.sealed_spec(environment, &columns, sealing)?;
+                tx.run(CreateResource { fields: fields_of(environment, &columns, &spec) }).await?
             }
             _ => None,
         };
@@ -170,13 +179,25 @@ impl PostgresStore {
             return Ok(Made::default().with(Replaced::Stale));
         };
         let firing = projection::write(&tx, environment, &changed.resource, row.updated_at).await?;
-        if changes_rate(old.as_ref().map(|old| old.spec.as_str()), &row.spec) {
-            projection::release_rates(&tx, environment, &columns).await?;
+        if let Some(holds) = LimitHolds::of(old.as_ref().map(|old| old.spec.as_str()), &columns) {
+            projection::release_limits(&tx, environment, kind, &holds).await?;
         }
         let replaced = read(&row, firing.as_ref())?;
-        let made = self.tell_change(&tx, environment, old.as_ref(), &replaced).await?;
+        let mut made = self.tell_change(&tx, environment, old.as_ref(), &replaced).await?;
+        if !changed.messages.is_empty() {
+            made += Made::messages(&self.append_within(&tx, changed.messages.clone()).await?);
+        }
         tx.commit().await?;
         Ok(made.with(Replaced::Done(replaced)))
+    }
+
+    fn sealed_spec<'c>(
+        &self,
+        environment: EnvironmentId,
+        columns: &'c Columns,
+        key: Option<SealKeyId>,
+    ) -> Result<Cow<'c, str>, Fault> {
+        columns.sealed_spec(environment, &self.database.seal, key).map_err(seal::corrupt("resource"))
     }
 
     /// Reports the creation or change of an endpoint to the operator.
@@ -271,12 +292,19 @@ impl PostgresStore {
         self.list_by_name(environment, state_max, slice).await
     }
 
-    pub(crate) async fn list_schedules_once(
+    /// Lists the resources of a kind in the order of their names.
+    pub(crate) async fn list_named_once<R: Record>(
         &self,
         environment: EnvironmentId,
         slice: &Slice<Name>,
-    ) -> Result<Piece<ScheduleRecord, Name>, Fault> {
+    ) -> Result<Piece<R, Name>, Fault> {
         self.list_by_name(environment, i16::MAX, slice).await
+    }
+
+    /// Lists the alert rules of all environments.
+    pub(crate) async fn list_alerts_once(&self) -> Result<Vec<(EnvironmentId, Alert)>, Fault> {
+        let found = self.database.read(ListAlert { limit: ALERTS_READ_MAX }).await?;
+        Ok(found.iter().filter_map(|row| Some((row.environment, readable(row, None)?))).collect())
     }
 
     async fn list_by_name<R: Record>(
@@ -375,7 +403,8 @@ async fn delete(tx: &Tx<'_>, environment: EnvironmentId, key: &ResourceKey) -> R
         | ResourceKind::Integration
         | ResourceKind::EnvironmentPolicy
         | ResourceKind::PortalSettings
-        | ResourceKind::ChatApps => {}
+        | ResourceKind::ChatApps
+        | ResourceKind::Alert => {}
     }
     Ok(true)
 }
@@ -432,8 +461,8 @@ pub(crate) fn read(row: &ResourceRow, firing: Option<&FiringRow>) -> Result<Reso
     Resource::read(row, firing).map_err(|column| Fault::Corrupt { table: "resource", column })
 }
 
-fn fields_of(environment: EnvironmentId, columns: &Columns) -> ResourceFields<'_> {
-    let Columns { kind, parent, id, name, state, spec, info, .. } = columns;
+fn fields_of<'a>(environment: EnvironmentId, columns: &'a Columns, spec: &'a str) -> ResourceFields<'a> {
+    let Columns { kind, parent, id, name, state, info, .. } = columns;
     ResourceFields {
         environment,
         kind: *kind,

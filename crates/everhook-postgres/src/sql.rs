@@ -13,7 +13,7 @@ use crate::schedule::fire;
 use crate::{
     append, audit, background, backlog, batch, dedup, deliveries, directory, egress, endpoints, environment, failure,
     feed, history, lease, once, operational, optimistic_append, outbox, partition, poll, queue, redrive, renew,
-    request, resource, retention, schedule, session, settle, token, traffic, tx, worker,
+    request, resource, retention, schedule, seal, session, settle, token, traffic, tx, worker,
 };
 
 /// The statements of every module.
@@ -54,6 +54,7 @@ const ALL: &[&[fn() -> &'static Text]] = &[
     resource::PROJECTION_STATEMENTS,
     retention::STATEMENTS,
     schedule::STATEMENTS,
+    seal::STATEMENTS,
     session::STATEMENTS,
     settle::STATEMENTS,
     token::STATEMENTS,

@@ -9,6 +9,7 @@ use everhook_core::time::Timestamp;
 use everhook_store::cache::{EndpointCache, TargetCache};
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
+use everhook_store::seal::Seal;
 use everhook_store::shares::SearchShares;
 use everhook_store::store::{Op, Store};
 use tokio_postgres::Config;
@@ -43,6 +44,8 @@ pub struct PostgresConfig {
     pub pool_size: usize,
     /// Whether `url` is a transaction pooler's: then no statement is named.
     pub pooler: bool,
+    /// The keys of secrets, the same on every replica.
+    pub seal: Seal,
 }
 
 impl fmt::Debug for PostgresConfig {
@@ -89,7 +92,7 @@ impl PostgresStore {
         let only_pooler = config.pooler && config.direct_url.is_none();
         let wakeups = (!only_pooler).then(|| Arc::new(Wakeups::new(direct.clone(), to_direct.clone(), &ids)));
         let store = PostgresStore {
-            database: Database { pool, pooler: config.pooler },
+            database: Database { pool, pooler: config.pooler, seal: config.seal },
             renewals: Renewals::new(direct, to_direct, only_pooler),
             wakeups,
             cache: EndpointCache::default(),
@@ -109,6 +112,7 @@ impl PostgresStore {
                 PostgresOpenError::Statement { address, what, source: Box::new(source) }
             }
         })?;
+        store.start_sealing(&address(&settings)).await?;
         Ok(store)
     }
 

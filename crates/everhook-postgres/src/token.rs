@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use everhook_core::id::{ApplicationId, EnvironmentId, TokenKeyId};
 use everhook_core::scope::AppScope;
 use everhook_core::time::Timestamp;
-use everhook_core::token::{TokenEnd, TokenKey, TokenKeyChange, TokenMark, TokenSecret};
+use everhook_core::token::{TokenEnd, TokenKey, TokenKeyChange, TokenMark};
 use everhook_store::catalog::NewTokenKey;
+use everhook_store::seal::token_place;
 use everhook_store::{columns, statement};
 
 use crate::error::Fault;
+use crate::seal::{self, FindSealKey};
 use crate::store::PostgresStore;
 
 columns! {
@@ -19,7 +21,7 @@ columns! {
 }
 
 statement! {
-    CreateTokenKey<'a> = "create_token_key" { id: TokenKeyId, secret: &'a TokenSecret, is_first: bool };
+    CreateTokenKey<'a> = "create_token_key" { id: TokenKeyId, secret: &'a [u8], is_first: bool };
     SupersedeTokenKey = "supersede_token_key" { id: TokenKeyId };
     DeleteTokenKey = "delete_token_key" { id: TokenKeyId };
     ListTokenKey = "list_token_key" {} -> Vec<TokenKey>;
@@ -42,7 +44,9 @@ impl PostgresStore {
         let NewTokenKey { id, secret } = key;
         let id = *id;
         let tx = self.database.tx().await?;
-        tx.begin(()).await?;
+        let sealing = tx.begin(FindSealKey {}).await?;
+        let sealed = self.database.seal.seal(sealing, token_place(&id), &secret.0);
+        let secret = &sealed.map_err(seal::corrupt("token_key"))?;
         tx.run(CreateTokenKey { id, secret, is_first: change == TokenKeyChange::First }).await?;
         match change {
             TokenKeyChange::First => {}

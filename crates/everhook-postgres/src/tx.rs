@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use deadpool_postgres::{Object, Pool};
 use everhook_core::time::Timestamp;
+use everhook_store::seal::Seal;
 use everhook_store::sql::answer::{Pipeline, ReturnedRows as _};
 use everhook_store::sql::cell::Read;
 use everhook_store::sql::statement::{Call, Statement, Text};
@@ -37,6 +38,8 @@ statement! {
 pub(crate) struct Database {
     pub(crate) pool: Pool,
     pub(crate) pooler: bool,
+    /// The keys of secrets in the rows.
+    pub(crate) seal: Seal,
 }
 
 impl Database {
@@ -44,7 +47,8 @@ impl Database {
     pub(crate) async fn tx(&self) -> Result<Tx<'static>, Fault> {
         let client = self.pool.get().await.map_err(Fault::NoConnection)?;
         let mode = if self.pooler { Mode::Unnamed } else { Mode::Named };
-        Ok(Tx { source: Source::Pooled(Some(client)), mode, end: End::Commit, ended: AtomicBool::new(false) })
+        let (source, seal) = (Source::Pooled(Some(client)), self.seal.clone());
+        Ok(Tx { source, seal, mode, end: End::Commit, ended: AtomicBool::new(false) })
     }
 
     /// Runs reads without a transaction.
@@ -64,7 +68,7 @@ impl Database {
         Box::pin(async move {
             let tx = self.tx().await?;
             let prepared = tx.prepare(&call).await?;
-            let answered = send(tx.client(), &prepared, &call).await.map_err(Fault::commit);
+            let answered = send(tx.client(), &prepared, &call, &tx.seal).await.map_err(Fault::commit);
             // A statement that undid itself leaves the connection usable.
             if matches!(answered, Ok(_) | Err(Fault::Undone)) {
                 tx.set_ended();
@@ -81,6 +85,7 @@ pub(crate) type Sent<'t, A> = BoxFuture<'t, Result<A, Fault>>;
 /// A transaction, or a connection for one that has not begun.
 pub(crate) struct Tx<'a> {
     source: Source<'a>,
+    seal: Seal,
     mode: Mode,
     end: End,
     ended: AtomicBool,
@@ -123,9 +128,9 @@ pub(crate) enum Prepared {
 
 impl<'a> Tx<'a> {
     /// Wraps the caller's own transaction as a part.
-    pub(crate) fn within(transaction: &'a tokio_postgres::Transaction<'_>) -> Tx<'a> {
-        let source = Source::Caller(transaction.client());
-        Tx { source, mode: Mode::Unnamed, end: End::Open, ended: AtomicBool::new(false) }
+    pub(crate) fn within(transaction: &'a tokio_postgres::Transaction<'_>, seal: &Seal) -> Tx<'a> {
+        let (source, seal) = (Source::Caller(transaction.client()), seal.clone());
+        Tx { source, seal, mode: Mode::Unnamed, end: End::Open, ended: AtomicBool::new(false) }
     }
 
     /// Returns a view of this transaction that neither begins nor ends it.
@@ -135,7 +140,7 @@ impl<'a> Tx<'a> {
             Source::Part(object) => Source::Part(object),
             Source::Caller(client) => Source::Caller(client),
         };
-        Tx { source, mode: self.mode, end: End::Open, ended: AtomicBool::new(false) }
+        Tx { source, seal: self.seal.clone(), mode: self.mode, end: End::Open, ended: AtomicBool::new(false) }
     }
 
     /// Whether it begins and ends by itself.
@@ -178,7 +183,7 @@ impl<'a> Tx<'a> {
             let reading = async {
                 let mut rows = pin!(open(self.client(), &prepared, &call).await.map_err(Fault::statement)?);
                 while let Some(row) = rows.try_next().await.map_err(Fault::statement)? {
-                    read_all.push(R::read(&mut Cursor::new(&row, call.text.name()), "1st")?);
+                    read_all.push(R::read(&mut Cursor::new(&row, call.text.name(), &self.seal), "1st")?);
                 }
                 Ok(())
             };
@@ -274,7 +279,7 @@ impl<'a> Tx<'a> {
         for (prepared, call) in prepared.iter().zip(calls) {
             sent.push(async move {
                 match (prepared, call) {
-                    (Some(prepared), Some(call)) => send(self.client(), prepared, call).await.map(Some),
+                    (Some(prepared), Some(call)) => send(self.client(), prepared, call, &self.seal).await.map(Some),
                     _ => Ok(None),
                 }
             });
@@ -317,12 +322,18 @@ fn calls<'v>(statements: impl Pipeline<'v>) -> Vec<Option<Call<'v>>> {
 }
 
 /// Sends a call on a connection, and reads all of its rows.
-pub(crate) async fn send(client: &Client, prepared: &Prepared, call: &Call<'_>) -> Result<Answered, Error> {
+pub(crate) async fn send(
+    client: &Client,
+    prepared: &Prepared,
+    call: &Call<'_>,
+    seal: &Seal,
+) -> Result<Answered, Error> {
     let (mut stream, mut rows) = (pin!(open(client, prepared, call).await?), Vec::new());
     while let Some(row) = stream.try_next().await? {
         rows.push(row);
     }
-    Ok(Answered { name: call.text.name(), rows, changed: stream.rows_affected().unwrap_or(0) })
+    let changed = stream.rows_affected().unwrap_or(0);
+    Ok(Answered { seal: seal.clone(), name: call.text.name(), rows, changed })
 }
 
 async fn open(client: &Client, prepared: &Prepared, call: &Call<'_>) -> Result<RowStream, Error> {

@@ -3,6 +3,7 @@
 use std::error::Error;
 
 use bytes::BytesMut;
+use everhook_store::seal::Seal;
 use everhook_store::sql::answer::{Answer, ReturnedRows};
 use everhook_store::sql::cell::Cells;
 use everhook_store::sql::param::{Kind, Scalar, Value};
@@ -89,6 +90,7 @@ impl ToSql for Element<'_> {
 
 /// The rows that the server returned for one statement.
 pub(crate) struct Answered {
+    pub(crate) seal: Seal,
     pub(crate) name: &'static str,
     pub(crate) rows: Vec<Row>,
     pub(crate) changed: u64,
@@ -100,7 +102,7 @@ impl ReturnedRows for Answered {
     fn read<A: Answer>(&self) -> Result<A, Fault> {
         let mut answer = A::default();
         for row in &self.rows {
-            answer.add(&mut Cursor::new(row, self.name))?;
+            answer.add(&mut Cursor::new(row, self.name, &self.seal))?;
         }
         answer.set_changed(self.changed);
         Ok(answer)
@@ -111,12 +113,13 @@ impl ReturnedRows for Answered {
 pub(crate) struct Cursor<'r> {
     row: &'r Row,
     table: &'static str,
+    seal: &'r Seal,
     at: usize,
 }
 
 impl<'r> Cursor<'r> {
-    pub(crate) fn new(row: &'r Row, table: &'static str) -> Cursor<'r> {
-        Cursor { row, table, at: 0 }
+    pub(crate) fn new(row: &'r Row, table: &'static str, seal: &'r Seal) -> Cursor<'r> {
+        Cursor { row, table, seal, at: 0 }
     }
 
     fn next<T: FromSql<'r>>(&mut self) -> Option<T> {
@@ -143,6 +146,10 @@ impl Cells for Cursor<'_> {
 
     fn corrupt(&self, column: &'static str) -> Fault {
         Fault::Corrupt { table: self.table, column }
+    }
+
+    fn seal(&self) -> &Seal {
+        self.seal
     }
 
     fn bool(&mut self) -> Option<bool> {

@@ -22,8 +22,9 @@ use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
 use everhook_store::once::{Suppression, Suppressions};
 use everhook_store::resource::encoding;
 use everhook_store::statement;
-use rusqlite::{CachedStatement, Connection, params};
+use rusqlite::{CachedStatement, params};
 
+use crate::connection::Connection;
 use crate::dedup::{self, Claims};
 use crate::error::Fault;
 use crate::once;

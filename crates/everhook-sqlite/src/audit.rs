@@ -7,8 +7,8 @@ use everhook_core::time::Timestamp;
 use everhook_store::audit::AuditFilter;
 use everhook_store::catalog::{Order, Slice};
 use everhook_store::statement;
-use rusqlite::Connection;
 
+use crate::connection::Connection;
 use crate::error::Fault;
 use crate::sql::run;
 use crate::writer::Tx;

@@ -17,9 +17,10 @@ use everhook_store::job::{JobRecord, job_bytes};
 use everhook_store::piece::{IdRange, Piece};
 use everhook_store::sql::rows::CandidateRow;
 use everhook_store::statement;
-use rusqlite::{Connection, ToSql};
+use rusqlite::ToSql;
 
 use crate::append::add_pending;
+use crate::connection::Connection;
 use crate::error::Fault;
 use crate::job::query::find_bare;
 use crate::job::steer::put_progress;

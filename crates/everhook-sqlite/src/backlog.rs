@@ -8,8 +8,9 @@ use everhook_core::task::PRIORITY_DEFAULT;
 use everhook_core::time::Timestamp;
 use everhook_store::backlog::{Backlog, OpenCounts};
 use everhook_store::statement;
-use rusqlite::{Connection, params};
+use rusqlite::params;
 
+use crate::connection::Connection;
 use crate::error::Fault;
 use crate::rows::Reader;
 use crate::sql::run;

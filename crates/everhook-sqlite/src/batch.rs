@@ -14,9 +14,10 @@ use everhook_store::catalog::{Created, Slice};
 use everhook_store::dedup::DedupKey;
 use everhook_store::lease::Append;
 use everhook_store::made::{Made, WithMade};
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Row, params};
 
 use crate::append;
+use crate::connection::Connection;
 use crate::dedup::{Claim, claim, unclaim};
 use crate::error::Fault;
 use crate::job::{query as find_job, steer};

@@ -10,8 +10,8 @@ use everhook_store::catalog::{Locator, Order};
 use everhook_store::delivery::{DeliveryFilter, DeliveryRecord, EndpointCounts, Listing, PageBytes, Period, Visited};
 use everhook_store::piece::{IdRange, Piece};
 use everhook_store::{fields, statement};
-use rusqlite::Connection;
 
+use crate::connection::Connection;
 use crate::error::Fault;
 use crate::history;
 use crate::sql::run;

@@ -11,8 +11,8 @@ use everhook_store::history::MessageFilter;
 use everhook_store::piece::Piece;
 use everhook_store::sql::rows::ResourceRow;
 use everhook_store::statement;
-use rusqlite::Connection;
 
+use crate::connection::Connection;
 use crate::error::Fault;
 use crate::resource::record;
 use crate::sql::run;

@@ -6,7 +6,7 @@ use everhook_store::statement;
 use rusqlite::Connection;
 
 use crate::error::Fault;
-use crate::sql::run;
+use crate::sql::run_plain;
 use crate::writer::Tx;
 
 statement! {
@@ -16,17 +16,17 @@ statement! {
 }
 
 pub(crate) fn find(conn: &Connection) -> Result<Option<EgressPause>, Fault> {
-    run(conn, FindEgressPause {})
+    run_plain(conn, FindEgressPause {})
 }
 
 /// Starts a pause with this reason, or ends it.
 pub(crate) fn set(tx: &Tx<'_>, reason: Option<&str>) -> Result<(), Fault> {
     match reason {
         Some(reason) => start(tx.conn, reason, tx.now),
-        None => run(tx.conn, EndEgressPause {}).map(drop),
+        None => run_plain(tx.conn, EndEgressPause {}).map(drop),
     }
 }
 
 pub(crate) fn start(conn: &Connection, reason: &str, now: Timestamp) -> Result<(), Fault> {
-    run(conn, StartEgressPause { reason, now }).map(drop)
+    run_plain(conn, StartEgressPause { reason, now }).map(drop)
 }

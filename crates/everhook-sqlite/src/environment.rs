@@ -8,8 +8,8 @@ use everhook_core::right::KeyScope;
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::{KeyChange, NewKey};
 use everhook_store::statement;
-use rusqlite::Connection;
 
+use crate::connection::Connection;
 use crate::error::Fault;
 use crate::sql::run;
 use crate::writer::Tx;

@@ -5,8 +5,8 @@ use everhook_core::id::{EndpointId, EnvironmentId};
 use everhook_core::time::Timestamp;
 use everhook_store::failure::{DeadCount, FailureGroups, MarkRow};
 use everhook_store::statement;
-use rusqlite::Connection;
 
+use crate::connection::Connection;
 use crate::error::Fault;
 use crate::sql::run;
 use crate::writer::Tx;

@@ -7,8 +7,9 @@ use everhook_store::catalog::Locator;
 use everhook_store::dedup::DedupKey;
 use everhook_store::history::{MessageFilter, message_bytes};
 use everhook_store::piece::Piece;
-use rusqlite::{Connection, ToSql, params};
+use rusqlite::{ToSql, params};
 
+use crate::connection::Connection;
 use crate::error::Fault;
 use crate::rows::{self, Reader};
 use crate::sql::{directed, limit, scan_end};

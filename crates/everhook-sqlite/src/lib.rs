@@ -9,12 +9,14 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use everhook_core::id::EnvironmentId;
+use everhook_core::seal::SealRing;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
+use everhook_store::seal::{Seal, generate_key};
 use everhook_store::sql::statement::Dialect;
 use everhook_store::store::Op;
 use everhook_store::worker::REMOTE;
-use rusqlite::{Connection, params};
+use rusqlite::params;
 
 mod append;
 mod audit;
@@ -24,6 +26,7 @@ mod backup;
 mod batch;
 mod checkpoint;
 mod clock;
+mod connection;
 mod dedup;
 mod deliveries;
 mod directory;
@@ -52,6 +55,7 @@ mod resource;
 mod retention;
 mod rows;
 mod schedule;
+mod seal;
 mod session;
 mod settle;
 mod sql;
@@ -67,11 +71,13 @@ pub use examine::{SqliteFacts, examine};
 pub use migrate::{SqliteMigrationReport, migrate};
 pub use open::{FileHolder, OpenAs, SqliteOpenError};
 pub use outbox::SqliteOutbox;
+pub use seal::{SealSource, key_file};
 pub use sql::statement_text;
 pub use transfer::SqliteTransfer;
 
 use crate::checkpoint::Checkpoints;
 use crate::clock::{StoreClock, SystemSource};
+use crate::connection::Connection;
 use crate::error::{Fault, Refusal};
 use crate::identity::Identity;
 use crate::open::{Cause, ConnectionRole};
@@ -97,12 +103,32 @@ impl SqliteStore {
         SqliteStore::open_by(Arc::new(SystemSource::new()), folder, open_as, ids)
     }
 
+    /// Opens the store with keys from another place than its folder.
+    pub fn open_sealed(
+        folder: &Path,
+        open_as: OpenAs,
+        ids: Arc<Ids>,
+        source: &SealSource,
+    ) -> Result<SqliteStore, SqliteOpenError> {
+        SqliteStore::open_with(Arc::new(SystemSource::new()), folder, open_as, ids, source)
+    }
+
     /// Opens the store with other clocks than the machine's, for tests.
     pub fn open_by(
         time: Arc<dyn TimeSource>,
         folder: &Path,
         open_as: OpenAs,
         ids: Arc<Ids>,
+    ) -> Result<SqliteStore, SqliteOpenError> {
+        SqliteStore::open_with(time, folder, open_as, ids, &SealSource::Folder)
+    }
+
+    fn open_with(
+        time: Arc<dyn TimeSource>,
+        folder: &Path,
+        open_as: OpenAs,
+        ids: Arc<Ids>,
+        source: &SealSource,
     ) -> Result<SqliteStore, SqliteOpenError> {
         open::check_version()?;
         let (file, lock) = match open_as {
@@ -123,15 +149,18 @@ impl SqliteStore {
                 open::sync_folder(folder).map_err(|error| Cause::from(error).at(folder))?;
             }
         }
+        let seal = seal::load(&conn, folder, source, open_as)?;
+        let mut conn = Connection::new(conn, &seal);
         let checkpoints = match open_as {
             OpenAs::Server => {
+                seal::prepare(&conn, folder)?;
                 close_node_sessions(&conn).map_err(named)?;
                 Some(Checkpoints::start(&file, &mut conn).map_err(|cause| cause.at(&file))?)
             }
             // The server maintains the log. Without a server, SQLite empties it when the last connection closes.
             OpenAs::Beside => None,
         };
-        let readers = Readers::open(&file).map_err(named)?;
+        let readers = Readers::open(&file, &seal).map_err(named)?;
         let clock = match open_as {
             OpenAs::Server => StoreClock::new(time),
             OpenAs::Beside => StoreClock::beside(time),
@@ -148,6 +177,8 @@ impl SqliteStore {
         let name = Path::new(":memory:");
         let mut conn = open::connect_in_memory().map_err(|error| Cause::from(error).at(name))?;
         migrate::apply(&mut conn, name)?;
+        let conn = Connection::new(conn, &Seal::of(SealRing::new(generate_key())));
+        seal::prepare(&conn, name)?;
         let clock = Arc::new(StoreClock::new(Arc::new(SystemSource::new())));
         let writer = Writer::start(conn, ids, Arc::clone(&clock), None, None);
         let writer = writer.map_err(|error| Cause::from(error).at(name))?;
@@ -210,7 +241,7 @@ impl Drop for SqliteStore {
 
 /// Closes the sessions of earlier servers. The lock proves that none of them is alive, so their tasks may be reclaimed
 /// at once. Remote workers are processes of their own and keep their sessions.
-fn close_node_sessions(conn: &Connection) -> Result<(), rusqlite::Error> {
+fn close_node_sessions(conn: &rusqlite::Connection) -> Result<(), rusqlite::Error> {
     let close = "update session set closed_at = ?1 where closed_at is null and version <> ?2";
     conn.execute(close, params![clock::wall().as_micros(), REMOTE]).map(drop)
 }

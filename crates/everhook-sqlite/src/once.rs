@@ -7,8 +7,9 @@ use everhook_core::once::{self, Claimed, OnceClaim, OnceSlot, Phase};
 use everhook_store::catalog::Slice;
 use everhook_store::once::{OnceRecord, Suppressions};
 use everhook_store::piece::names_beyond;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Row, params};
 
+use crate::connection::Connection;
 use crate::error::Fault;
 use crate::rows::Reader;
 use crate::sql::{directed, limit};

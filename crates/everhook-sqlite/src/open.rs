@@ -8,6 +8,8 @@ use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use everhook_core::seal::{SealKeyId, SealRefusal};
+use everhook_store::seal::KeyFileError;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use tracing::warn;
@@ -103,6 +105,20 @@ pub enum SqliteOpenError {
     #[error("{}: schema is older than this binary: it has version {found}, this one needs {known}; stop the server and run \
              `everhook migrate`", path.display())]
     OlderSchema { path: PathBuf, found: i64, known: i64 },
+    /// The key file of the folder is gone, and secrets are sealed with its keys.
+    #[error("{} is missing, and the secrets in the database are sealed with its key {key}: put the file back from your copy, or set \
+             secrets_key_file to it", path.display())]
+    KeyFileLost { path: PathBuf, key: SealKeyId },
+    #[error(transparent)]
+    KeyFile(KeyFileError),
+    #[error("{}: {refusal}", path.display())]
+    Keys { path: PathBuf, refusal: SealRefusal },
+    #[error("could not seal the secrets in {}", path.display())]
+    Secrets {
+        path: PathBuf,
+        #[source]
+        source: everhook_store::error::BoxError,
+    },
     /// The linked SQLite can lose data.
     #[error("SQLite {0} has a bug that can lose committed data: build everhook with the bundled SQLite")]
     BadSqlite(&'static str),

@@ -10,9 +10,10 @@ use everhook_store::piece::names_beyond;
 use everhook_store::resource::{Deleted, ResourceKey};
 use everhook_store::statement;
 use everhook_store::store::Op;
-use rusqlite::{Connection, params};
+use rusqlite::params;
 
 use crate::SqliteStore;
+use crate::connection::Connection;
 use crate::error::Fault;
 use crate::resource;
 use crate::sql::{limit, run};

@@ -10,12 +10,13 @@ use everhook_core::id::EnvironmentId;
 use everhook_core::limits::SEARCH_TIME_MAX;
 use everhook_store::backlog::PoolUse;
 use everhook_store::error::StoreError;
+use everhook_store::seal::Seal;
 use everhook_store::shares::SearchShares;
 use everhook_store::store::Op;
-use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
 use crate::clock;
+use crate::connection::Connection;
 use crate::error::{Fault, Refusal};
 use crate::open::{self, ConnectionRole};
 use crate::writer::{WriteAsk, WriteClass, Writer};
@@ -38,6 +39,7 @@ pub(crate) enum Readers {
 /// Idle connections.
 pub(crate) struct Pool {
     file: PathBuf,
+    seal: Seal,
     idle: Mutex<Vec<Connection>>,
     capacity: Arc<Semaphore>,
     shares: SearchShares,
@@ -45,11 +47,11 @@ pub(crate) struct Pool {
 
 impl Readers {
     /// Opens the first connection, so that an unreadable file is detected at start.
-    pub(crate) fn open(file: &Path) -> Result<Readers, rusqlite::Error> {
-        let first = open::connect(file, ConnectionRole::Read)?;
+    pub(crate) fn open(file: &Path, seal: &Seal) -> Result<Readers, rusqlite::Error> {
+        let first = Connection::new(open::connect(file, ConnectionRole::Read)?, seal);
         let capacity = Arc::new(Semaphore::new(READERS_MAX));
         let (file, idle, shares) = (file.to_owned(), Mutex::new(vec![first]), SearchShares::of(READERS_MAX));
-        Ok(Readers::Pool(Arc::new(Pool { file, idle, capacity, shares })))
+        Ok(Readers::Pool(Arc::new(Pool { file, seal: seal.clone(), idle, capacity, shares })))
     }
 
     /// Runs `work` on a connection that sees everything committed before. A read with a share waits for the turn of its
@@ -123,7 +125,7 @@ impl Pool {
         let idle = self.lock().pop();
         let mut conn = match idle {
             Some(conn) => conn,
-            None => open::connect(&self.file, ConnectionRole::Read)?,
+            None => Connection::new(open::connect(&self.file, ConnectionRole::Read)?, &self.seal),
         };
         let done = within(&mut conn, time, work);
         // A connection that failed may be broken; the next reader opens another. One that was stopped at the deadline
@@ -152,8 +154,8 @@ mod tests {
     fn a_read_is_stopped_when_its_time_is_over_and_its_connection_goes_on() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.db");
-        Connection::open(&file).unwrap().execute_batch("create table t (a)").unwrap();
-        let Readers::Pool(pool) = Readers::open(&file).unwrap() else { panic!("a file has readers") };
+        rusqlite::Connection::open(&file).unwrap().execute_batch("create table t (a)").unwrap();
+        let Readers::Pool(pool) = Readers::open(&file, Seal::NONE).unwrap() else { panic!("a file has readers") };
         let endless = "with recursive n (a) as (select 1 union all select a + 1 from n) select count(*) from n";
         let ask = |sql: &'static str| move |conn: &Connection| Ok(conn.query_row(sql, [], |row| row.get::<_, i64>(0))?);
         let fault = pool.with(Duration::ZERO, ask(endless)).unwrap_err();

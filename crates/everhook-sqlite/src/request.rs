@@ -8,9 +8,11 @@ use everhook_core::limits::REQUEST_CLAIM;
 use everhook_core::time::Timestamp;
 use everhook_store::dedup::{DedupKey, HASH_BYTES};
 use everhook_store::request::{RequestAnswer, RequestClaim};
+use everhook_store::seal::{answer_place, open_answer};
 use everhook_store::statement;
 
 use crate::error::Fault;
+use crate::seal;
 use crate::sql::run;
 use crate::writer::Tx;
 
@@ -41,6 +43,8 @@ pub(crate) fn claim(
     }
     let found = run(tx.conn, FindRequest { environment, hash })?;
     let (body, status, answer) = found.ok_or(Fault::Corrupt { table: "request", column: "hash" })?;
+    let answer = open_answer(tx.conn.seal(), answer_place(environment, hash), answer);
+    let answer = answer.map_err(seal::corrupt("request"))?;
     Ok(RequestClaim::of_holder(body == key.body, status, answer))
 }
 
@@ -54,7 +58,10 @@ pub(crate) fn finish(
     let hash = &key.hash;
     match answer {
         Some(RequestAnswer { status, body }) => {
-            let (status, answer) = (*status, body.as_deref());
+            let current = seal::current(tx.conn)?;
+            let seal_body = |body| tx.conn.seal().seal(current, answer_place(environment, hash), body);
+            let sealed = body.as_deref().map(seal_body).transpose().map_err(seal::corrupt("request"))?;
+            let (status, answer) = (*status, sealed.as_deref());
             let finish = FinishRequest { environment, hash, holder, status, answer, kept_us: key.kept, now: tx.now };
             run(tx.conn, finish).map(drop)
         }

@@ -4,10 +4,14 @@
 
 mod projection;
 
+use std::borrow::Cow;
+
+use everhook_core::alert::Alert;
 use everhook_core::application::Application;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::event_type::EventType;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id};
+use everhook_core::limits::ALERTS_READ_MAX;
 use everhook_core::name::Name;
 use everhook_core::operational::{self as events, OPERATIONAL_APPLICATION, OperationalEvent};
 use everhook_core::queue::{Queue, Target};
@@ -18,20 +22,21 @@ use everhook_store::catalog::{ArchivedTypes, Created, Having, Locator, Order, Re
 use everhook_store::dedup::DedupKey;
 use everhook_store::made::{Made, WithMade};
 use everhook_store::piece::{IdRange, Piece, names_beyond};
-use everhook_store::resource::encoding::{ARCHIVED, Columns, changes_rate, keep_unknown};
+use everhook_store::resource::encoding::{ARCHIVED, Columns, LimitHolds, keep_unknown};
 use everhook_store::resource::{ChangedResource, NewResource, Parent, Record, Resource, ResourceKey, ResourcePlace};
 use everhook_store::schedule::ScheduleRecord;
 use everhook_store::sql::rows::{FiringRow, ResourceRow};
 use everhook_store::uids::Found;
 use everhook_store::{fields, statement};
-use rusqlite::Connection;
 use tracing::warn;
 
 pub(crate) use self::projection::{STATEMENTS as PROJECTION_STATEMENTS, touch_group};
 use crate::append::FindGroupVersion;
+use crate::connection::Connection;
 use crate::dedup::{Claim, claim, unclaim};
 use crate::error::Fault;
 use crate::operational;
+use crate::seal;
 use crate::sql::run;
 use crate::writer::Tx;
 
@@ -75,6 +80,7 @@ statement! {
         -> Option<Id>;
     ResolveApplication<'a> = "resolve_application" { environment: EnvironmentId, uid: &'a Name }
         -> Option<(ApplicationId, i64)>;
+    ListAlert = "list_alert" { limit: usize } -> Vec<ResourceRow>;
     KnownEventType<'a> = (
         "known_event_type",
         "select 1 from resource where environment = :environment and kind = 2 and parent = x'' and name = :name \
@@ -128,7 +134,8 @@ fn create_unreported(
         unclaim(tx, environment, key, id)?;
         return Ok(refused);
     }
-    let created = run(tx.conn, CreateResource { fields: fields_of(tx, environment, columns) })?;
+    let spec = sealed_spec(tx, environment, columns)?;
+    let created = run(tx.conn, CreateResource { fields: fields_of(tx, environment, columns, &spec) })?;
     let row = created.ok_or(Fault::Corrupt { table: "resource", column: "id" })?;
     let firing = projection::write(tx, environment, &new.resource)?;
     Ok(Created::New(read(&row, firing.as_ref())?))
@@ -178,6 +185,7 @@ pub(crate) fn replace(
         (Some(old), Replaced::Done(Resource::Endpoint(new))) => {
             operational::tell_endpoint(tx, environment, new, &events::changed(&old, new))?
         }
+        (_, Replaced::Done(_)) => operational::tell(tx, changed.messages.clone())?,
         _ => Made::default(),
     };
     Ok(made.with(replaced))
@@ -222,17 +230,20 @@ fn write(tx: &Tx<'_>, environment: EnvironmentId, mut columns: Columns) -> Resul
             }
             columns.spec = keep_unknown(columns.spec, &old.spec);
             columns.info = keep_unknown(columns.info, &old.info);
-            let written = run(tx.conn, ReplaceResource { fields: fields_of(tx, environment, &columns), revision })?;
+            let spec = sealed_spec(tx, environment, &columns)?;
+            let fields = fields_of(tx, environment, &columns, &spec);
+            let written = run(tx.conn, ReplaceResource { fields, revision })?;
             (written, Some(old.spec))
         }
         // Some kinds can be replaced without a row: they exist without configuration.
         None if kind.exists_by_default() && revision == 0 => {
-            (run(tx.conn, CreateResource { fields: fields_of(tx, environment, &columns) })?, None)
+            let spec = sealed_spec(tx, environment, &columns)?;
+            (run(tx.conn, CreateResource { fields: fields_of(tx, environment, &columns, &spec) })?, None)
         }
         _ => (None, None),
     };
-    if written.is_some() && changes_rate(old.as_deref(), &columns.spec) {
-        projection::release_rates(tx, environment, &columns)?;
+    if let (true, Some(holds)) = (written.is_some(), LimitHolds::of(old.as_deref(), &columns)) {
+        projection::release_limits(tx, environment, kind, &holds)?;
     }
     Ok(written.map_or(Replaced::Stale, Replaced::Done))
 }
@@ -278,7 +289,8 @@ fn delete_unreported(tx: &Tx<'_>, environment: EnvironmentId, key: &ResourceKey)
         | ResourceKind::Integration
         | ResourceKind::EnvironmentPolicy
         | ResourceKind::PortalSettings
-        | ResourceKind::ChatApps => {}
+        | ResourceKind::ChatApps
+        | ResourceKind::Alert => {}
     }
     Ok(true)
 }
@@ -386,12 +398,19 @@ pub(crate) fn list_event_types(
     list_by_name(conn, environment, state_max, slice)
 }
 
-pub(crate) fn list_schedules(
+/// Lists the resources of a kind in the order of their names.
+pub(crate) fn list_named<R: Record>(
     conn: &Connection,
     environment: EnvironmentId,
     slice: &Slice<Name>,
-) -> Result<Piece<ScheduleRecord, Name>, Fault> {
+) -> Result<Piece<R, Name>, Fault> {
     list_by_name(conn, environment, i16::MAX, slice)
+}
+
+/// Lists the alert rules of all environments.
+pub(crate) fn list_alerts(conn: &Connection) -> Result<Vec<(EnvironmentId, Alert)>, Fault> {
+    let found = run(conn, ListAlert { limit: ALERTS_READ_MAX })?;
+    Ok(found.iter().filter_map(|row| Some((row.environment, readable(row, None)?))).collect())
 }
 
 fn list_by_name<R: Record>(
@@ -442,8 +461,13 @@ fn read(row: &ResourceRow, firing: Option<&FiringRow>) -> Result<Resource, Fault
     Resource::read(row, firing).map_err(|column| Fault::Corrupt { table: "resource", column })
 }
 
-fn fields_of<'a>(tx: &Tx<'_>, environment: EnvironmentId, columns: &'a Columns) -> ResourceFields<'a> {
-    let Columns { kind, parent, id, name, state, spec, info, .. } = columns;
+fn sealed_spec<'c>(tx: &Tx<'_>, environment: EnvironmentId, columns: &'c Columns) -> Result<Cow<'c, str>, Fault> {
+    let spec = columns.sealed_spec(environment, tx.conn.seal(), seal::current(tx.conn)?);
+    spec.map_err(seal::corrupt("resource"))
+}
+
+fn fields_of<'a>(tx: &Tx<'_>, environment: EnvironmentId, columns: &'a Columns, spec: &'a str) -> ResourceFields<'a> {
+    let Columns { kind, parent, id, name, state, info, .. } = columns;
     ResourceFields {
         environment,
         kind: *kind,

@@ -17,9 +17,10 @@ use everhook_store::schedule::RUNS_KEPT;
 use everhook_store::statement;
 use everhook_store::store::Op;
 use rusqlite::types::Value;
-use rusqlite::{Connection, Row, params, params_from_iter};
+use rusqlite::{Row, params, params_from_iter};
 
 use crate::SqliteStore;
+use crate::connection::Connection;
 use crate::error::Fault;
 use crate::rows::Reader;
 use crate::sql::{limit, run};

@@ -2,8 +2,9 @@
 
 use everhook_core::id::{EnvironmentId, ScheduleId};
 use everhook_store::schedule::{Run, RunKind};
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Row, params};
 
+use crate::connection::Connection;
 use crate::error::Fault;
 use crate::rows::Reader;
 use crate::sql::limit;

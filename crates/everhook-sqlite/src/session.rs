@@ -8,8 +8,9 @@ use everhook_core::limits::{RECLAIM_BATCH_MAX, SESSIONS_LISTED_MAX};
 use everhook_core::task::TaskKey;
 use everhook_core::time::{Timestamp, micros};
 use everhook_store::lease::{Holding, NewSession, Reclaim, ReclaimAsk, Reclaimed, Renewed, SessionRecord};
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Row, params};
 
+use crate::connection::Connection;
 use crate::error::Fault;
 use crate::lease::{FIND_JOB_RECORD, read_job};
 use crate::rows::{self, Reader};

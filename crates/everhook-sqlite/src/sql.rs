@@ -2,35 +2,46 @@
 
 use everhook_core::id::Id;
 use everhook_store::catalog::Order;
+use everhook_store::seal::Seal;
 use everhook_store::sql::answer::Answer;
 use everhook_store::sql::cell::{Cells, Read};
 use everhook_store::sql::param::{Scalar, Value};
 use everhook_store::sql::statement::{Statement, Text};
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Connection, Row, ToSql, params_from_iter};
+use rusqlite::{Row, ToSql, params_from_iter};
 
+use crate::connection::Connection;
 use crate::error::Fault;
 use crate::rows::Reader;
 use crate::{
     append, background, backlog, deliveries, directory, egress, environment, failure, feed, history, operational, poll,
-    queue, request, resource, schedule, settle, token, traffic,
+    queue, request, resource, schedule, seal, settle, token, traffic,
 };
 
 pub(crate) fn run<S: Statement>(conn: &Connection, statement: S) -> Result<S::Answer, Fault> {
+    run_with(conn, conn.seal(), statement)
+}
+
+/// Runs a statement that reads no secrets.
+pub(crate) fn run_plain<S: Statement>(conn: &rusqlite::Connection, statement: S) -> Result<S::Answer, Fault> {
+    run_with(conn, Seal::NONE, statement)
+}
+
+fn run_with<S: Statement>(conn: &rusqlite::Connection, seal: &Seal, statement: S) -> Result<S::Answer, Fault> {
     let call = statement.call();
     let mut prepared = conn.prepare_cached(call.sql())?;
     let mut rows = prepared.query(params_from_iter(call.values.iter().map(Bound)))?;
     let mut answer = S::Answer::default();
     while let Some(row) = rows.next()? {
-        answer.add(&mut Cursor { row, table: call.text.name(), at: 0 })?;
+        answer.add(&mut Cursor { row, table: call.text.name(), at: 0, seal })?;
     }
     answer.set_changed(conn.changes());
     Ok(answer)
 }
 
-/// Decodes a value that starts at a column of a row.
+/// Decodes a value without secrets that starts at a column of a row.
 pub(crate) fn read_at<T: Read>(row: &Row<'_>, at: usize) -> Result<T, Fault> {
-    T::read(&mut Cursor { row, table: "row", at }, "1st")
+    T::read(&mut Cursor { row, table: "row", at, seal: Seal::NONE }, "1st")
 }
 
 struct Bound<'c>(&'c Value<'c>);
@@ -57,6 +68,7 @@ struct Cursor<'r> {
     row: &'r Row<'r>,
     table: &'static str,
     at: usize,
+    seal: &'r Seal,
 }
 
 impl<'r> Cursor<'r> {
@@ -84,6 +96,10 @@ impl Cells for Cursor<'_> {
 
     fn corrupt(&self, column: &'static str) -> Fault {
         Fault::Corrupt { table: self.table, column }
+    }
+
+    fn seal(&self) -> &Seal {
+        self.seal
     }
 
     fn bool(&mut self) -> Option<bool> {
@@ -164,6 +180,7 @@ const ALL: &[&[fn() -> &'static Text]] = &[
     resource::STATEMENTS,
     resource::PROJECTION_STATEMENTS,
     schedule::fire::STATEMENTS,
+    seal::STATEMENTS,
     settle::STATEMENTS,
     token::STATEMENTS,
     traffic::STATEMENTS,

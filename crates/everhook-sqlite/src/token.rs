@@ -3,18 +3,20 @@
 use everhook_core::id::{ApplicationId, EnvironmentId, TokenKeyId};
 use everhook_core::scope::AppScope;
 use everhook_core::time::Timestamp;
-use everhook_core::token::{TokenEnd, TokenKey, TokenKeyChange, TokenMark, TokenSecret};
+use everhook_core::token::{TokenEnd, TokenKey, TokenKeyChange, TokenMark};
 use everhook_store::catalog::NewTokenKey;
+use everhook_store::seal::token_place;
 use everhook_store::statement;
-use rusqlite::Connection;
 
+use crate::connection::Connection;
 use crate::error::Fault;
+use crate::seal;
 use crate::sql::run;
 use crate::writer::Tx;
 
 statement! {
     CreateTokenKey<'a> = "create_token_key" {
-        id: TokenKeyId, secret: &'a TokenSecret, is_first: bool, now: Timestamp,
+        id: TokenKeyId, secret: &'a [u8], is_first: bool, now: Timestamp,
     };
     SupersedeTokenKey = "supersede_token_key" { id: TokenKeyId, now: Timestamp };
     DeleteTokenKey = "delete_token_key" { id: TokenKeyId };
@@ -36,6 +38,8 @@ statement! {
 pub(crate) fn put_key(tx: &Tx<'_>, key: &NewTokenKey, change: TokenKeyChange) -> Result<(), Fault> {
     let NewTokenKey { id, secret } = key;
     let is_first = change == TokenKeyChange::First;
+    let sealed = tx.conn.seal().seal(seal::current(tx.conn)?, token_place(id), &secret.0);
+    let secret = &sealed.map_err(seal::corrupt("token_key"))?;
     run(tx.conn, CreateTokenKey { id: *id, secret, is_first, now: tx.now })?;
     match change {
         TokenKeyChange::First => {}

@@ -5,8 +5,8 @@ use everhook_core::limits::TRAFFIC_ROWS_MAX;
 use everhook_core::time::Timestamp;
 use everhook_core::traffic::{Span, Traffic, TrafficRow};
 use everhook_store::statement;
-use rusqlite::Connection;
 
+use crate::connection::Connection;
 use crate::error::Fault;
 use crate::sql::run;
 use crate::writer::Tx;

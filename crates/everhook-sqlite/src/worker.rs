@@ -3,8 +3,9 @@
 use everhook_core::id::{EnvironmentId, SessionId};
 use everhook_core::limits::SESSIONS_LISTED_MAX;
 use everhook_store::worker::{Takes, WorkerRecord};
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Row, params};
 
+use crate::connection::Connection;
 use crate::error::Fault;
 use crate::rows::{Reader, names_to_json, to_json};
 use crate::session;

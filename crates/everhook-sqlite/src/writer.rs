@@ -15,12 +15,12 @@ use everhook_store::cache::EndpointCache;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
 use everhook_store::store::Op;
-use rusqlite::Connection;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tracing::{error, warn};
 
 use crate::checkpoint::Checkpoints;
 use crate::clock::StoreClock;
+use crate::connection::Connection;
 use crate::error::{Aborted, Fault, Refusal, commit_failed};
 use crate::identity::Identity;
 use crate::open;

@@ -135,9 +135,9 @@ pub struct FastPath {
 }
 
 impl FastPath {
-    /// Reserves a slot for a delivery. Deliveries of an endpoint with a rate limit get none: the lease counts them.
+    /// Reserves a slot for a delivery. Deliveries of an endpoint with limits get none: the lease counts them.
     pub fn reserve(&self, lane: GroupedLane, endpoint: &Endpoint) -> Option<Slot> {
-        if endpoint.rate().is_some() { None } else { Slot::reserve(&self.slots, lane) }
+        if endpoint.limits().is_any() { None } else { Slot::reserve(&self.slots, lane) }
     }
 }
 
@@ -377,6 +377,8 @@ pub struct Settlement {
     pub attempt: Option<NewAttempt>,
     /// Holds the lane back: none of its tasks may start for this long.
     pub hold_lane: Option<Duration>,
+    /// Ends the hold of a lane at its concurrency limit.
+    pub frees_lane: bool,
     /// Stops the lane at the receiver's request: its endpoint is disabled, or its queue is stopped.
     pub stop_lane: bool,
     /// The result of a job.

@@ -35,6 +35,7 @@ pub mod request;
 pub mod resource;
 pub mod retention;
 pub mod schedule;
+pub mod seal;
 pub mod shares;
 pub mod sql;
 pub mod steer;

@@ -6,6 +6,8 @@ use everhook_core::id::{DEFAULT_ORG, EnvironmentId};
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
 use everhook_store::query;
+#[cfg(feature = "postgres")]
+use everhook_store::seal::Seal;
 use everhook_store::store::{self, Reads};
 
 /// The environment of workers and clients that name none.
@@ -32,9 +34,20 @@ impl Store {
     /// Connects to the PostgreSQL database of an Everhook server. The server migrates the schema.
     #[cfg(feature = "postgres")]
     pub async fn postgres(url: &str) -> Result<Store, OpenError> {
+        Store::connect(url, Seal::default()).await
+    }
+
+    /// Connects to a database whose secrets are sealed. `key_file` is a copy of the server's `secrets_key_file`.
+    #[cfg(feature = "postgres")]
+    pub async fn postgres_sealed(url: &str, key_file: &std::path::Path) -> Result<Store, OpenError> {
+        Store::connect(url, Seal::from_file(key_file).map_err(|error| OpenError(error.into()))?).await
+    }
+
+    #[cfg(feature = "postgres")]
+    async fn connect(url: &str, seal: Seal) -> Result<Store, OpenError> {
         use everhook_postgres::{PostgresConfig, PostgresStore};
         let ids = Arc::new(Ids::from_system());
-        let config = PostgresConfig { url: url.to_owned(), direct_url: None, pool_size: POOL, pooler: false };
+        let config = PostgresConfig { url: url.to_owned(), direct_url: None, pool_size: POOL, pooler: false, seal };
         let store = PostgresStore::connect(config, Arc::clone(&ids)).await.map_err(|error| OpenError(error.into()))?;
         let store = Arc::new(store);
         Ok(Store { inner: Arc::clone(&store) as Arc<dyn store::Store>, ids, postgres: Some(store) })

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use everhook_sqlite::Existing;
+use anyhow::Context;
+use everhook_sqlite::{Existing, SealSource, key_file};
+use everhook_store::seal::write_keys;
 
 use crate::cli::print;
 use crate::config::{Config, StoreConfig};
@@ -16,7 +18,59 @@ pub(crate) fn back_up(config: &Config, file: &Path) -> anyhow::Result<()> {
     let mut progress = Progress::new("copied");
     let size = everhook_sqlite::back_up(folder, file, |copied| progress.set(copied.done, copied.total))?;
     drop(progress);
-    print(&format!("backed up {} to {} ({})\n", folder.display(), file.display(), bytes(size)))
+    let mut text = format!("backed up {} to {} ({})\n", folder.display(), file.display(), bytes(size));
+    if let Some(keys) = own_keys(config, folder).filter(|keys| keys.exists()) {
+        let copy = keys_beside(file);
+        let content = std::fs::read_to_string(&keys).with_context(|| format!("could not read {}", keys.display()))?;
+        write_keys(&copy, &content)?;
+        text += &format!("the keys of its secrets are in {}: keep them apart from the backup\n", copy.display());
+    }
+    print(&text)
+}
+
+/// The key file in the data folder, unless the keys are elsewhere.
+fn own_keys(config: &Config, folder: &Path) -> Option<PathBuf> {
+    matches!(config.secrets, SealSource::Folder).then(|| key_file(folder))
+}
+
+/// The key file beside a backup.
+fn keys_beside(backup: &Path) -> PathBuf {
+    let mut name = backup.as_os_str().to_owned();
+    name.push(".keys");
+    name.into()
+}
+
+/// Adds the keys of a backup to the key file of the folder. Returns a line for the operator.
+fn restore_keys(keys: &Path, backup: &Path) -> anyhow::Result<String> {
+    let copy = keys_beside(backup);
+    let restored = match std::fs::read_to_string(&copy) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && keys.exists() => return Ok(String::new()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Ok(format!(
+                "{} does not exist: if the server does not start, put the key file of the store at {}\n",
+                copy.display(),
+                keys.display()
+            ));
+        }
+        Err(error) => return Err(error).with_context(|| format!("could not read {}", copy.display())),
+    };
+    let mut text = if keys.exists() {
+        std::fs::read_to_string(keys).with_context(|| format!("could not read {}", keys.display()))?
+    } else {
+        String::new()
+    };
+    let known: Vec<String> = text.lines().map(str::to_owned).collect();
+    let missing: Vec<&str> = restored.lines().filter(|line| !known.iter().any(|known| known == line)).collect();
+    if missing.is_empty() {
+        return Ok(String::new());
+    }
+    for line in missing {
+        text.push_str(line);
+        text.push('\n');
+    }
+    write_keys(keys, &text)?;
+    Ok(format!("added the keys of its secrets to {}\n", keys.display()))
 }
 
 /// Puts a backup into the data folder.
@@ -30,6 +84,9 @@ pub(crate) fn restore(config: &Config, file: &Path, replace: bool, consent: Cons
     let mut text = format!("restored {} to {}\n", file.display(), restored.file.display());
     if let Some(replaced) = restored.replaced {
         text += &format!("the files of the old store are in {}\n", replaced.display());
+    }
+    if let Some(keys) = own_keys(config, folder) {
+        text += &restore_keys(&keys, file)?;
     }
     text += "egress is paused: a server on this store accepts messages and sends nothing until `everhook egress \
              resume`\n";

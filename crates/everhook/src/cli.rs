@@ -8,6 +8,7 @@ use clap_complete::Shell;
 use everhook_core::token::TokenKeyChange;
 use everhook_core::traffic::overview::Range;
 
+use crate::alert::AlertCommand;
 use crate::app::AppCommand;
 use crate::attempt::AttemptCommand;
 use crate::audit::AuditCommand;
@@ -35,6 +36,7 @@ use crate::plain::plain;
 use crate::queue::QueueCommand;
 use crate::remote::{ClientArgs, Remote};
 use crate::schedule::ScheduleCommand;
+use crate::secrets::SecretsCommand;
 use crate::serve::Announce;
 use crate::tail::TailArgs;
 use crate::task::TaskCommand;
@@ -108,6 +110,9 @@ enum Command {
     #[command(after_help = "Example:
   everhook backup --data /var/lib/everhook /backup/everhook-$(date +%F).db
 
+The key file of the store is copied to the same name with the ending .keys. Keep it apart from the backup: the secrets in
+the backup can be read with it, and not without it.
+
 A restored copy sends nothing until `everhook egress resume`. For PostgreSQL, use pg_dump or pg_basebackup.")]
     Backup {
         #[command(flatten)]
@@ -118,6 +123,8 @@ A restored copy sends nothing until `everhook egress resume`. For PostgreSQL, us
     /// Put a backup into the data folder. No server may use the folder.
     #[command(after_help = "Example:
   everhook restore --data /var/lib/everhook /backup/everhook-2026-05-04.db
+
+The key file beside the backup, with the ending .keys, is restored, too.
 
 The restored store accepts messages and sends nothing until `everhook egress resume`.")]
     Restore {
@@ -147,6 +154,9 @@ paused, so that a server that is started on it by mistake sends nothing.")]
     /// Rotate the key that signs application tokens, also while a server runs.
     #[command(subcommand)]
     Token(TokenCommand),
+    /// Make and rotate the keys that seal secrets in the database, also while a server runs.
+    #[command(subcommand)]
+    Secrets(SecretsCommand),
     /// Copy applications, endpoints and event types from another product, also while a server runs.
     #[command(subcommand)]
     Import(ImportCommand),
@@ -242,6 +252,8 @@ The exit code is 0 for a genuine request and 1 for any other.")]
     Worker(Asked<WorkerCommand>),
     /// Show and cancel background tasks, which do bulk work such as a recovery.
     Task(Asked<TaskCommand>),
+    /// Page operators when a number of the environment is out of bounds.
+    Alert(Asked<AlertCommand>),
     /// Show and check the audit log: who did what, to which object, and why.
     Audit(Asked<AuditCommand>),
     /// Show the nodes of a running server.
@@ -339,6 +351,7 @@ impl Cli {
             Command::Egress(command) => command.run(),
             Command::Key(command) => command.run(),
             Command::Token(command) => command.run(),
+            Command::Secrets(command) => command.run(),
             Command::Import(ImportCommand::Svix(mut import)) => {
                 let (config, _logs) = std::mem::take(&mut import.settings).start(Flags::default())?;
                 runtime()?.block_on(import.run(&config))
@@ -370,6 +383,7 @@ impl Cli {
             Command::Worker(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
             Command::Task(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
             Command::ChatApp(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            Command::Alert(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
             Command::Audit(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
             Command::Node(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
             Command::Completions { shell } => {
@@ -429,7 +443,17 @@ pub(crate) fn beside<T>(
     settings: SettingsArgs,
     task: impl AsyncFnOnce(&store::Opened) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
+    beside_with(settings, |_| Ok(()), task)
+}
+
+/// The same, with a step before the store is opened.
+pub(crate) fn beside_with<T>(
+    settings: SettingsArgs,
+    prepare: impl FnOnce(&Config) -> anyhow::Result<()>,
+    task: impl AsyncFnOnce(&store::Opened) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
     let (config, _logs) = settings.start(Flags::default())?;
+    prepare(&config)?;
     let done = runtime()?.block_on(async {
         let opened = store::open_beside(&config).await?;
         let done = task(&opened).await?;

@@ -28,6 +28,7 @@ use everhook_core::signing::SignatureKind;
 use everhook_engine::config::JobsConfig;
 use everhook_engine::retention::Ages;
 use everhook_sender::{Egress, Proxy};
+use everhook_sqlite::SealSource;
 use http::Uri;
 use ipnet::IpNet;
 use toml::{Table, Value};
@@ -68,6 +69,8 @@ pub(crate) struct Config {
     pub(crate) connect_timeout: Duration,
     /// How long a stopping node continues to serve requests.
     pub(crate) stop_delay: Duration,
+    /// The interval at which alert rules are evaluated.
+    pub(crate) alert_interval: Duration,
     pub(crate) grace: Duration,
     pub(crate) jobs: JobsConfig,
     pub(crate) retention: Ages,
@@ -76,6 +79,8 @@ pub(crate) struct Config {
     pub(crate) egress_proxy: Option<Proxy>,
     pub(crate) default_signature: SignatureKind,
     pub(crate) jwt_secret: Option<Secret>,
+    /// The place of the keys that seal secrets.
+    pub(crate) secrets: SealSource,
     /// The first key of an empty store.
     pub(crate) bootstrap_key: Option<ApiKey>,
     pub(crate) log_filter: Targets,
@@ -193,6 +198,7 @@ const KEYS: &[(&str, Kind)] = &[
     ("job_slots_per_queue", Kind::Number),
     ("job_ahead", Kind::Number),
     ("job_push_timeout_seconds", Kind::Number),
+    ("alert_interval_seconds", Kind::Number),
     ("keep_messages_days", Kind::Number),
     ("keep_dead_deliveries_days", Kind::Number),
     ("keep_once_slots_days", Kind::Number),
@@ -211,6 +217,8 @@ const KEYS: &[(&str, Kind)] = &[
     ("egress_proxy_resolves", Kind::Switch),
     ("default_signature", Kind::Text),
     ("jwt_secret", Kind::Secret),
+    ("secrets_key_file", Kind::Text),
+    ("secrets_keys", Kind::Secret),
     ("bootstrap_key", Kind::Secret),
     ("log_level", Kind::Text),
     ("log_format", Kind::Text),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Args;
 use everhook_postgres::{PostgresTransfer, TransferWeeks};
-use everhook_sqlite::SqliteTransfer;
+use everhook_sqlite::{SqliteTransfer, key_file};
 use everhook_store::transfer::{TransferRow, TransferTable};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -54,7 +54,14 @@ impl CopyArgs {
             "from": folder, "to": place, "rows": rows,
             "tables": tables.iter().map(|table| json!({ "name": table.name, "rows": table.rows })).collect::<Vec<_>>(),
         });
-        let told = format!("copied {rows} rows to {place}; the egress of the source is paused");
+        let mut told = format!("copied {rows} rows to {place}; the egress of the source is paused");
+        if tables.iter().any(|table| table.name == "seal_key" && table.rows > 0) {
+            told += &format!(
+                "\nsecrets stay sealed: set secrets_key_file on every replica to a copy of {} (or of the keys that the \
+                 source used)",
+                key_file(&folder).display()
+            );
+        }
         let table = Table::new(["TABLE", "ROWS"], tables.iter().filter(|table| table.rows > 0), |table| {
             [table.name.clone(), table.rows.to_string()]
         });

@@ -126,10 +126,11 @@ async fn content(config: &Config) -> anyhow::Result<Vec<Check>> {
         Some(key) => opened.store.read(query::FindKey { hash: key.hash() }).await?.is_some(),
         None => true,
     };
+    let needed = opened.needed_keys().await?;
     opened.close().await;
     let active = keys.iter().filter(|key| key.revoked_at.is_none()).count();
     let keys = Keys { active, total: keys.len(), is_bootstrap_known: is_known };
-    Ok(vec![rules::keys(&keys), rules::pause(pause.as_ref())])
+    Ok(vec![rules::keys(&keys), rules::secrets(&needed, &config.secrets), rules::pause(pause.as_ref())])
 }
 
 /// The free space of the disk with the folder, or with the folder that it is going to be created in.

@@ -2,6 +2,7 @@
 //!
 //! This crate holds the command line, the configuration and the wiring of the other crates.
 
+mod alert;
 mod app;
 mod attempt;
 mod audit;
@@ -47,6 +48,7 @@ mod progress;
 mod queue;
 mod remote;
 mod schedule;
+mod secrets;
 mod serve;
 mod startup_retry;
 mod status;

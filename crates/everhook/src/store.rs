@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use everhook_core::seal::NeededKey;
 use everhook_postgres::{PostgresConfig, PostgresStore};
-use everhook_sqlite::{OpenAs, SqliteStore};
+use everhook_sqlite::{OpenAs, SealSource, SqliteStore};
 use everhook_store::ids::Ids;
 use everhook_store::outbox::Outbox;
+use everhook_store::seal::{Rotated, Seal};
 use everhook_store::store::Store;
 
 use crate::cli::print;
@@ -33,6 +35,22 @@ impl Opened {
 }
 
 impl Opened {
+    /// The keys that the store needs. Empty: secrets are plain text.
+    pub(crate) async fn needed_keys(&self) -> anyhow::Result<Vec<NeededKey>> {
+        Ok(match &self.backend {
+            Backend::Sqlite(store) => store.needed_keys().await?,
+            Backend::Postgres(store) => store.needed_keys().await?,
+        })
+    }
+
+    /// Seals every secret with the first key.
+    pub(crate) async fn rotate_secrets(&self) -> anyhow::Result<Rotated> {
+        Ok(match &self.backend {
+            Backend::Sqlite(store) => store.rotate_secrets().await?,
+            Backend::Postgres(store) => store.rotate_secrets().await?,
+        })
+    }
+
     /// The outbox in the store's own database, if it has one.
     pub(crate) fn outbox(&self) -> Option<Arc<dyn Outbox>> {
         match &self.backend {
@@ -55,7 +73,7 @@ async fn open(config: &Config, open_as: OpenAs) -> anyhow::Result<Opened> {
     let ids = Arc::new(Ids::from_system());
     match &config.store {
         StoreConfig::Sqlite { folder } => {
-            let store = Arc::new(SqliteStore::open(folder, open_as, Arc::clone(&ids))?);
+            let store = Arc::new(SqliteStore::open_sealed(folder, open_as, Arc::clone(&ids), &config.secrets)?);
             Ok(Opened { store: store.clone(), ids, backend: Backend::Sqlite(store) })
         }
         StoreConfig::Postgres { url, direct_url, pool_size, pooler } => {
@@ -63,7 +81,12 @@ async fn open(config: &Config, open_as: OpenAs) -> anyhow::Result<Opened> {
                 everhook_postgres::migrate(&direct_url.as_ref().unwrap_or(url).0).await?;
             }
             let (url, direct_url) = (url.0.clone(), direct_url.clone().map(|url| url.0));
-            let postgres = PostgresConfig { url, direct_url, pool_size: *pool_size, pooler: *pooler };
+            let seal = match &config.secrets {
+                SealSource::Folder => Seal::default(),
+                SealSource::File(file) => Seal::from_file(file)?,
+                SealSource::Ring(ring) => Seal::of(ring.clone()),
+            };
+            let postgres = PostgresConfig { url, direct_url, pool_size: *pool_size, pooler: *pooler, seal };
             let store = Arc::new(PostgresStore::connect(postgres, Arc::clone(&ids)).await?);
             if open_as == OpenAs::Server {
                 store.preplan().await;

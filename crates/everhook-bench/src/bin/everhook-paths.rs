@@ -126,6 +126,7 @@ async fn engine(messages: usize) -> anyhow::Result<()> {
         jobs: None,
         retention: Ages::default(),
         public_url: None,
+        alert_interval: None,
     };
     let ids = Arc::new(Ids::seeded(2));
     let (store, transport) = (Arc::new(store), Some(Arc::new(AnswersAtOnce) as Arc<dyn Transport>));
@@ -248,6 +249,7 @@ fn settlement(leased: &Leased, session: SessionId, id: Id, now: Timestamp) -> Se
         crashes: task.crashes,
         attempt: Some(attempt),
         hold_lane: None,
+        frees_lane: false,
         stop_lane: false,
         result: None,
     }

@@ -28,7 +28,6 @@ use everhook_core::policy::effective::AttemptPolicy;
 use everhook_core::policy::legacy::{LegacySignature, SignedParts};
 use everhook_core::policy::rate::PERMIT_LIFE;
 use everhook_core::retry::RetryPolicy;
-use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 use everhook_sender::Request;
 use everhook_store::capacity::{LeaseCapacity, Slot};
@@ -161,7 +160,7 @@ impl Run for Deliverer {
         self.node.running.spawn(async move {
             for Ticket { lane, task: Delivery { leased, session, .. }, .. } in tickets {
                 let slot = deliverer.capacity().slot(lane);
-                deliverer.settle(leased.task, None, session, slot, AttemptEnd::HandedBack).await;
+                deliverer.settle(&leased, None, session, slot, AttemptEnd::HandedBack).await;
             }
         });
     }
@@ -220,12 +219,20 @@ impl Deliverer {
         }
         // The retry rule is the one in force now: it may have changed during the attempt.
         let retry = self.policy(&leased).map(|policy| policy.retry);
-        self.settle(task, retry, session, slot, end).await;
+        self.settle(&leased, retry, session, slot, end).await;
     }
 
-    async fn settle(&self, task: Task, retry: Option<RetryPolicy>, session: Arc<Session>, slot: Slot, end: AttemptEnd) {
-        let (by, slot) = (AttemptHolder::Node(session), SlotHold::Slot { _slot: slot });
-        self.node.settler.settle(FinishedAttempt { task, job: None, retry, by, slot, end }).await;
+    async fn settle(
+        &self,
+        leased: &Leased,
+        retry: Option<RetryPolicy>,
+        session: Arc<Session>,
+        slot: Slot,
+        end: AttemptEnd,
+    ) {
+        let limits = leased.endpoint().map(|endpoint| endpoint.limits()).unwrap_or_default();
+        let (task, by, slot) = (leased.task, AttemptHolder::Node(session), SlotHold::Slot { _slot: slot });
+        self.node.settler.settle(FinishedAttempt { task, job: None, retry, limits, by, slot, end }).await;
     }
 
     /// Returns the policy of a delivery as of now; none if the server's defaults apply.
@@ -253,7 +260,7 @@ impl Deliverer {
             return if session.is_closed() { None } else { Some(AttemptEnd::HandedBack) };
         }
         // A permit of a rate limit is for now. Used later, it would meet the permits of other nodes.
-        if self.node.clock.elapsed().saturating_sub(asked) > PERMIT_LIFE && endpoint.rate().is_some() {
+        if self.node.clock.elapsed().saturating_sub(asked) > PERMIT_LIFE && endpoint.limits().rate.is_some() {
             return Some(AttemptEnd::HandedBack);
         }
         let id = AttemptId(self.node.new_id());

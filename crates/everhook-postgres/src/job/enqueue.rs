@@ -155,7 +155,7 @@ impl PostgresStore {
         if jobs.is_empty() {
             return Ok(Vec::new());
         }
-        let tx = Tx::within(transaction);
+        let tx = Tx::within(transaction, &self.database.seal);
         let enqueue = async {
             let now = tx.now().await?;
             self.enqueue_within(&tx, jobs, now).await

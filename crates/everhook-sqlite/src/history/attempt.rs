@@ -3,8 +3,9 @@
 use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, MessageId};
 use everhook_store::history::{Attempt, AttemptFilter, AttemptResult, AttemptsOf, attempt_bytes};
 use everhook_store::piece::Piece;
-use rusqlite::{Connection, Row, ToSql, params};
+use rusqlite::{Row, ToSql, params};
 
+use crate::connection::Connection;
 use crate::error::Fault;
 use crate::history::time_bounds;
 use crate::rows::names_to_json;

@@ -12,9 +12,10 @@ use everhook_core::time::Timestamp;
 use everhook_store::append::new_delivery;
 use everhook_store::history::{Destination, Redrive, Resend, Resent};
 use everhook_store::{row, statement};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{OptionalExtension, params};
 
 use crate::append::{Waits, add_pending, lower_lane_due};
+use crate::connection::Connection;
 use crate::dedup::{Claim, claim, unclaim};
 use crate::error::Fault;
 use crate::resource;

@@ -5,8 +5,9 @@ use everhook_core::job::JobState;
 use everhook_core::task::Task;
 use everhook_store::job::{JobAttempt, JobFilter, JobRecord, job_bytes};
 use everhook_store::piece::Piece;
-use rusqlite::{Connection, ToSql, params};
+use rusqlite::{ToSql, params};
 
+use crate::connection::Connection;
 use crate::error::Fault;
 use crate::history::time_bounds;
 use crate::job::row;

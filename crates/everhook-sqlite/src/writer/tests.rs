@@ -4,13 +4,14 @@ use rusqlite::params;
 
 use super::*;
 use crate::clock::SystemSource;
+use everhook_store::seal::Seal;
 use everhook_store::store::Op;
 
 const CHANGE: WriteAsk = WriteAsk { op: Op::Prune, class: WriteClass::Change, rows: 1 };
 
 /// A writer on a table `note (text)`; a reference to another note is checked at the commit.
 fn writer() -> Writer {
-    let conn = Connection::open_in_memory().unwrap();
+    let conn = Connection::new(rusqlite::Connection::open_in_memory().unwrap(), Seal::NONE);
     conn.pragma_update(None, "foreign_keys", true).unwrap();
     let schema = "create table note (id integer primary key, text blob not null, about integer,
         foreign key (about) references note (id) deferrable initially deferred)";

@@ -21,13 +21,14 @@ use everhook_core::queue::{QueueState, Rate};
 use everhook_core::resource::ResourceKind;
 use everhook_core::right::KeyScope;
 use everhook_core::role::Role;
+use everhook_core::seal::{SealKeyId, SealKeyState};
 use everhook_core::task::{TaskKind, TaskState, Trigger};
 use everhook_core::time::Timestamp;
-use everhook_core::token::TokenSecret;
 use serde::de::DeserializeOwned;
 
 use crate::resource::Parent;
 use crate::schedule::RunKind;
+use crate::seal::Seal;
 
 /// The cells of one row. Each read moves to the next cell. A cell that is null or has another type yields none.
 pub trait Cells {
@@ -40,6 +41,8 @@ pub trait Cells {
     fn set_table(&mut self, table: &'static str);
     /// Returns the error for a cell that breaks a rule of the schema.
     fn corrupt(&self, column: &'static str) -> Self::Fault;
+    /// Returns the keys of the store, which open sealed cells.
+    fn seal(&self) -> &Seal;
 
     fn bool(&mut self) -> Option<bool>;
     fn int(&mut self) -> Option<i64>;
@@ -149,7 +152,7 @@ cells! {
     Timestamp: cells => cells.int().map(Timestamp::from_micros);
     Duration: cells => cells.int().and_then(|span| span.try_into().ok()).map(Duration::from_micros);
     Name: cells => cells.text().and_then(|text| Name::try_from(text.to_owned()).ok());
-    TokenSecret: cells => cells.bytes().and_then(|bytes| bytes.try_into().ok()).map(TokenSecret);
+    SealKeyId: cells => cells.bytes().and_then(|bytes| bytes.try_into().ok()).map(SealKeyId::from_bytes);
     Phase: cells => cells.int().map(Phase::from_db);
     Rate: cells => cells.int().and_then(Rate::from_db);
     Priority: cells => cells.int().and_then(|number| Priority::new(number).ok());
@@ -211,6 +214,7 @@ coded!(
     ResourceKind,
     Role,
     RunKind,
+    SealKeyState,
     TaskKind,
     TaskState,
     Trigger

@@ -12,6 +12,7 @@ use everhook_core::id::{
     ScheduleId, SessionId, TaskId, TokenKeyId,
 };
 use everhook_core::job::{JobState, Priority};
+use everhook_core::lane::HoldKind;
 use everhook_core::lifecycle::EndState;
 use everhook_core::name::Name;
 use everhook_core::once::Phase;
@@ -20,9 +21,9 @@ use everhook_core::queue::{QueueState, Rate};
 use everhook_core::resource::ResourceKind;
 use everhook_core::right::KeyScope;
 use everhook_core::role::Role;
+use everhook_core::seal::SealKeyId;
 use everhook_core::task::{TaskKind, TaskState, Trigger};
 use everhook_core::time::{Timestamp, micros};
-use everhook_core::token::TokenSecret;
 
 use crate::catalog::{Having, Order};
 use crate::dedup::DedupScope;
@@ -181,7 +182,7 @@ params! {
     &str as Text: value => Scalar::Text(Cow::Borrowed(value));
     &Name as Text: value => Scalar::Text(Cow::Borrowed(value.as_str()));
     &[u8] as Bytes: value => Scalar::Bytes(value);
-    &TokenSecret as Bytes: value => Scalar::Bytes(&value.0);
+    &SealKeyId as Bytes: value => Scalar::Bytes(value.as_bytes());
     EnvironmentId as Int4: value => Scalar::Int(value.0.into());
     Timestamp as Int8: value => Scalar::Int(value.as_micros());
     Duration as Int8: value => Scalar::Int(micros(value));
@@ -239,6 +240,7 @@ coded!(
     GroupState,
     EndpointState,
     Having,
+    HoldKind,
     Intake,
     JobState,
     KeyScope,

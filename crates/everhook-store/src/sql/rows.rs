@@ -8,7 +8,7 @@ use everhook_core::background::replay::{AttemptEnding, Candidate};
 use everhook_core::batch::{Announcement, Batch, BatchCounts, Intake};
 use everhook_core::egress::EgressPause;
 use everhook_core::endpoint::Endpoint;
-use everhook_core::id::{ApplicationId, BatchId, EnvironmentId, Id, JobId, KeyId, SessionId};
+use everhook_core::id::{ApplicationId, BatchId, EnvironmentId, Id, JobId, KeyId, SessionId, TokenKeyId};
 use everhook_core::job::report::{KeptResult, Progress};
 use everhook_core::job::{Job, Priority};
 use everhook_core::lane::HoldKind;
@@ -21,9 +21,10 @@ use everhook_core::queue::Queue;
 use everhook_core::resource::ResourceKind;
 use everhook_core::right::{ExtraRights, Grants, KeyScope};
 use everhook_core::schedule::fire::ScheduleState;
+use everhook_core::seal::{NeededKey, is_sealed};
 use everhook_core::task::{Task, TaskKey, TaskState};
 use everhook_core::time::Timestamp;
-use everhook_core::token::TokenKey;
+use everhook_core::token::{TokenKey, TokenSecret};
 use serde::Serialize;
 
 use crate::backlog::OpenCounts;
@@ -37,6 +38,7 @@ use crate::queue::LaneGroup;
 use crate::resource::{Parent, encoding};
 use crate::row;
 use crate::schedule::Run;
+use crate::seal::{ResourceAt, token_place};
 use crate::sql::cell::{Cells, Json, JsonOrDefault, Part, Read};
 use crate::worker::{Takes, WorkerRecord};
 
@@ -44,7 +46,36 @@ row! { Environment in "environment" { id, org, name } }
 
 row! { EgressPause in "egress_pause" { since, reason } }
 
-row! { TokenKey in "token_key" { id, secret, created_at, superseded_at } }
+row! {
+    struct TokenKeyRow in "token_key" {
+        id: TokenKeyId,
+        secret: Bytes,
+        created_at: Timestamp,
+        superseded_at: Option<Timestamp>,
+    }
+}
+
+impl Read for TokenKey {
+    const WIDTH: usize = TokenKeyRow::WIDTH;
+
+    fn read<C: Cells>(cells: &mut C, column: &'static str) -> Result<Self, C::Fault> {
+        let TokenKeyRow { id, secret, created_at, superseded_at } = TokenKeyRow::read(cells, column)?;
+        let opened = cells.seal().open(token_place(&id), &secret);
+        let secret = opened.map_err(|error| cells.corrupt(error.column()))?;
+        let secret = TokenSecret(secret.as_ref().try_into().map_err(|_| cells.corrupt("secret"))?);
+        Ok(TokenKey { id, secret, created_at, superseded_at })
+    }
+
+    fn columns() -> Vec<&'static str> {
+        TokenKeyRow::columns()
+    }
+
+    fn parts() -> Vec<Part> {
+        vec![Part { name: "TokenKey", columns: Self::columns() }]
+    }
+}
+
+row! { NeededKey in "seal_key" { id, state } }
 
 row! {
     AuditFacts in "audit" {
@@ -95,8 +126,8 @@ impl KeyRow {
 }
 
 row! {
-    /// A resource of any kind, decoded by [`Resource::read`](crate::resource::Resource::read).
-    pub struct ResourceRow in "resource" {
+    /// A resource of any kind as it is stored.
+    struct StoredResource in "resource" {
         environment: EnvironmentId,
         kind: ResourceKind,
         parent: Parent,
@@ -109,6 +140,62 @@ row! {
         deleted_at: Option<Timestamp>,
         spec: String,
         info: String,
+    }
+}
+
+/// A resource of any kind with its `spec` opened, decoded by [`Resource::read`](crate::resource::Resource::read).
+#[allow(missing_docs, reason = "the fields are the columns")]
+pub struct ResourceRow {
+    pub environment: EnvironmentId,
+    pub kind: ResourceKind,
+    pub parent: Parent,
+    pub id: Id,
+    pub name: Option<Name>,
+    pub state: i16,
+    pub revision: i64,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    pub deleted_at: Option<Timestamp>,
+    pub spec: String,
+    pub info: String,
+}
+
+impl Read for ResourceRow {
+    const WIDTH: usize = StoredResource::WIDTH;
+
+    fn read<C: Cells>(cells: &mut C, column: &'static str) -> Result<Self, C::Fault> {
+        let stored = StoredResource::read(cells, column)?;
+        let StoredResource { environment, kind, parent, id, name, state, revision, .. } = stored;
+        let StoredResource { created_at, updated_at, deleted_at, spec, info, .. } = stored;
+        let spec = if is_sealed(spec.as_bytes()) {
+            let at = ResourceAt { environment, kind, parent, id };
+            let opened = cells.seal().open_text(at.place(&at.row()), spec);
+            opened.map_err(|error| cells.corrupt(error.column()))?
+        } else {
+            spec
+        };
+        Ok(ResourceRow {
+            environment,
+            kind,
+            parent,
+            id,
+            name,
+            state,
+            revision,
+            created_at,
+            updated_at,
+            deleted_at,
+            spec,
+            info,
+        })
+    }
+
+    fn columns() -> Vec<&'static str> {
+        StoredResource::columns()
+    }
+
+    fn parts() -> Vec<Part> {
+        vec![Part { name: "ResourceRow", columns: Self::columns() }]
     }
 }
 

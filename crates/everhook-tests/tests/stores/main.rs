@@ -6,4 +6,5 @@ mod kit;
 mod memory;
 mod postgres;
 mod seam;
+mod secrets;
 mod sqlite;

@@ -11,10 +11,12 @@ use everhook_core::dispatch::DispatchConfig;
 use everhook_core::limits::PUSH_TIMEOUT_MAX;
 use everhook_core::retry::RetryPolicy;
 use everhook_core::role::Role;
+use everhook_core::seal::SealRing;
 use everhook_core::signing::SignatureKind;
 use everhook_engine::config::JobsConfig;
 use everhook_engine::retention::Ages;
 use everhook_sender::{Egress, HostPattern, Proxy};
+use everhook_sqlite::SealSource;
 use http::{HeaderValue, Uri};
 use ipnet::IpNet;
 use toml::Value;
@@ -69,6 +71,7 @@ impl Settings {
             timeout,
             connect_timeout,
             stop_delay: self.seconds("stop_delay_seconds", 0..=3600)?,
+            alert_interval: self.seconds("alert_interval_seconds", 1..=300)?,
             grace: self.seconds("grace_seconds", 0..=3600)?,
             jobs: self.jobs()?,
             retention: self.retention()?,
@@ -80,6 +83,7 @@ impl Settings {
                 other => bail!("invalid `default_signature` {:?}: use hmac256 or ed25519", other.unwrap_or_default()),
             },
             jwt_secret: self.jwt_secret()?,
+            secrets: self.secrets()?,
             bootstrap_key: self.bootstrap_key()?,
             outboxes: outboxes::check(self.list("outbox"))?,
             otlp: self.otlp()?,
@@ -361,6 +365,23 @@ impl Settings {
                  `openssl rand -base64 32`"
             ),
             Some(secret) => Ok(Some(Secret(secret.to_owned()))),
+        }
+    }
+
+    fn secrets(&self) -> anyhow::Result<SealSource> {
+        let set = |key: &str| self.text(key).map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
+        match (set("secrets_key_file"), set("secrets_keys")) {
+            (Some(_), Some(_)) => bail!("`secrets_key_file` and `secrets_keys` are both set: remove one of them"),
+            (Some(file), None) => Ok(SealSource::File(file.into())),
+            (None, Some(keys)) => {
+                let lines = keys.replace([',', ' '], "\n");
+                let ring = SealRing::parse(&lines).with_context(|| {
+                    let source = self.source("secrets_keys");
+                    format!("invalid `secrets_keys` ({source}): use the output of `everhook secrets generate`")
+                })?;
+                Ok(SealSource::Ring(ring))
+            }
+            (None, None) => Ok(SealSource::Folder),
         }
     }
 

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use everhook_api::BadServerTls;
 use everhook_core::egress::EgressPause;
+use everhook_core::seal::{NeededKey, current};
 use everhook_core::time::Timestamp;
 use everhook_postgres::PostgresFacts;
 use everhook_sender::{Egress, HostPattern, Proxy};
-use everhook_sqlite::SqliteFacts;
+use everhook_sqlite::{SealSource, SqliteFacts};
 use ipnet::IpNet;
 
 use crate::files::Shortage;
@@ -292,6 +293,26 @@ pub(super) fn keys(keys: &Keys) -> Check {
             "remove `bootstrap_key`: only an empty store uses it",
         ),
         Keys { active, .. } => ok("keys", format!("{active} active")),
+    }
+}
+
+/// The keys of secrets. A missing or wrong key is an error of the store, which does not open.
+pub(super) fn secrets(needed: &[NeededKey], source: &SealSource) -> Check {
+    match (current(needed), needed.len(), source) {
+        (Some(key), 1, _) => ok("secrets", format!("sealed with the key {key}")),
+        (Some(key), _, _) => warn(
+            "secrets",
+            format!("a rotation to the key {key} has not ended"),
+            "run `everhook secrets rotate`, and keep the old keys until then",
+        ),
+        (None, _, SealSource::Folder) => warn(
+            "secrets",
+            "stored as plain text",
+            "start the server on an embedded database; with PostgreSQL, set `secrets_key_file` on every replica",
+        ),
+        (None, _, _) => {
+            warn("secrets", "stored as plain text", "run `everhook secrets rotate` once every replica has the keys")
+        }
     }
 }
 

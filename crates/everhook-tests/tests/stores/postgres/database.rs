@@ -3,10 +3,15 @@
 use std::sync::Arc;
 
 use everhook_core::id::Id;
+use everhook_core::seal::{SEAL_KEY_BYTES, SealKey, SealRing};
 use everhook_core::time::Timestamp;
 use everhook_postgres::{PostgresConfig, PostgresStore, migrate};
 use everhook_store::ids::Ids;
+use everhook_store::seal::Seal;
 use tokio_postgres::{Client, NoTls};
+
+/// The key of secrets in all tests, so that nodes share it.
+pub(crate) const SEAL_KEY: [u8; SEAL_KEY_BYTES] = [7; SEAL_KEY_BYTES];
 
 /// A database, empty or with the schema.
 pub(crate) struct Database {
@@ -43,7 +48,8 @@ impl Database {
 
     /// Opens the store of a node with a changed configuration.
     pub(crate) async fn store_with(&self, change: impl FnOnce(&mut PostgresConfig)) -> PostgresStore {
-        let mut config = PostgresConfig { url: self.url.clone(), direct_url: None, pool_size: 4, pooler: false };
+        let (url, seal) = (self.url.clone(), Seal::of(SealRing::new(SealKey::new(SEAL_KEY))));
+        let mut config = PostgresConfig { url, direct_url: None, pool_size: 4, pooler: false, seal };
         change(&mut config);
         PostgresStore::connect(config, Arc::new(Ids::from_system())).await.unwrap()
     }

@@ -9,6 +9,7 @@ use everhook_postgres::{PostgresConfig, PostgresOpenError, PostgresStore};
 use everhook_store::ids::Ids;
 use everhook_store::lease::Settled;
 use everhook_store::retention::{Prunable, Prune};
+use everhook_store::seal::Seal;
 use everhook_store::store::Store;
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
@@ -42,7 +43,7 @@ impl Service {
         let url = self.database.url();
         let mark = if url.contains('?') { '&' } else { '?' };
         let url = format!("{url}{mark}options=-c%20role%3D{}", self.role);
-        PostgresConfig { url, direct_url: None, pool_size: 4, pooler: false }
+        PostgresConfig { url, direct_url: None, pool_size: 4, pooler: false, seal: Seal::default() }
     }
 
     async fn connect(&self) -> Result<PostgresStore, PostgresOpenError> {

@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use everhook_postgres::{PostgresConfig, PostgresOpenError, PostgresStore, migrate};
 use everhook_store::ids::Ids;
+use everhook_store::seal::Seal;
 use everhook_store::store::Store;
 
 use crate::postgres::database::Database;
 
 async fn open(url: &str) -> Result<PostgresStore, PostgresOpenError> {
-    let config = PostgresConfig { url: url.to_owned(), direct_url: None, pool_size: 2, pooler: false };
+    let config =
+        PostgresConfig { url: url.to_owned(), direct_url: None, pool_size: 2, pooler: false, seal: Seal::default() };
     PostgresStore::connect(config, Arc::new(Ids::from_system())).await
 }
 

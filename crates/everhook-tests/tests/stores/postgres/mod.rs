@@ -18,6 +18,7 @@ mod plans;
 mod pooler;
 mod refused;
 mod resource;
+mod secrets;
 mod stage;
 mod wakeup;
 mod warm;

@@ -115,6 +115,7 @@ impl Stage {
             crashes: task.crashes,
             attempt: Some(attempt),
             hold_lane: None,
+            frees_lane: false,
             stop_lane: false,
             result: None,
         }

@@ -10,4 +10,5 @@ mod outbox;
 mod payloads;
 mod plans;
 mod resource;
+mod secrets;
 mod stage;

@@ -1,3 +1,5 @@
+use everhook_core::seal::{SealKeyId, SealKeyState};
+
 use super::*;
 
 fn at(seconds: u64) -> Timestamp {
@@ -117,6 +119,8 @@ fn egress_keys_files_and_ports_have_rules() {
         ports: vec![443, 8443],
         ..Egress::new(Vec::new(), true)
     };
+    let key = |byte: u8, state| NeededKey { id: SealKeyId::from_bytes([byte; 6]), state };
+    let needed = [key(1, SealKeyState::Current), key(2, SealKeyState::Retiring)];
     let checks = [
         egress(&Egress::new(Vec::new(), true), None),
         egress(&Egress::new(networks(&["10.0.0.0/8"]), false), Some(&proxy)),
@@ -126,6 +130,10 @@ fn egress_keys_files_and_ports_have_rules() {
             keys(&Keys { active: 0, total: 0, is_bootstrap_known: true }),
             keys(&Keys { active: 0, total: 2, is_bootstrap_known: true }),
             keys(&Keys { active: 2, total: 2, is_bootstrap_known: false }),
+            secrets(&[], &SealSource::Folder),
+            secrets(&[], &SealSource::File("keys".into())),
+            secrets(&needed[..1], &SealSource::Folder),
+            secrets(&needed, &SealSource::Folder),
             open_files(Some(Shortage { limit: 1024, needed: 13_240 })),
             port(&Port { name: "listen", address, used: PortUse::Free }, false),
             port(&Port { name: "listen", address, used: PortUse::Everhook }, false),
@@ -134,26 +142,33 @@ fn egress_keys_files_and_ports_have_rules() {
             pause(Some(&EgressPause { since: at(0), reason: "a test".to_owned() })),
         ],
     ];
-    insta::assert_snapshot!(text(&checks.concat()), @"
-    ok    egress        public addresses only, https only
-    ok    egress        public addresses and 10.0.0.0/8, http and https, through a proxy
-    warn  egress        `egress_allow` has 0.0.0.0/0, which contains the metadata service of cloud machines
-                        → allow smaller networks: an endpoint could read the credentials of this machine
-    ok    egress        public addresses only without 192.0.2.0/24, hosts *.example.com, ports 443, 8443, https only, through a proxy that must check the addresses of names
-    ok    keys          none yet: the first start creates one
-    fail  keys          all keys are revoked
-                        → run `everhook key create`
-    warn  keys          2 active, and `bootstrap_key` is not one of them
-                        → remove `bootstrap_key`: only an empty store uses it
-    warn  open files    this process may open 1024 files but its configuration needs 13240
-                        → raise the limit (`ulimit -n`, LimitNOFILE of systemd), or lower `slots` and `job_slots`
-    ok    listen        127.0.0.1:8071 is free
-    ok    listen        an Everhook server answers on 127.0.0.1:8071
-    fail  listen        another program uses 127.0.0.1:8071
-                        → stop it, or change `listen`
-    fail  listen        could not listen on 127.0.0.1:8071: denied
-                        → set `listen` to an address of this machine and a port above 1023
-    warn  pause         egress is paused since 2026-05-04T12:00:00.000000Z: a test
-                        → `everhook egress resume` sends the waiting deliveries
-    ");
+    insta::assert_snapshot!(text(&checks.concat()), @r"
+ok    egress        public addresses only, https only
+ok    egress        public addresses and 10.0.0.0/8, http and https, through a proxy
+warn  egress        `egress_allow` has 0.0.0.0/0, which contains the metadata service of cloud machines
+                    → allow smaller networks: an endpoint could read the credentials of this machine
+ok    egress        public addresses only without 192.0.2.0/24, hosts *.example.com, ports 443, 8443, https only, through a proxy that must check the addresses of names
+ok    keys          none yet: the first start creates one
+fail  keys          all keys are revoked
+                    → run `everhook key create`
+warn  keys          2 active, and `bootstrap_key` is not one of them
+                    → remove `bootstrap_key`: only an empty store uses it
+warn  secrets       stored as plain text
+                    → start the server on an embedded database; with PostgreSQL, set `secrets_key_file` on every replica
+warn  secrets       stored as plain text
+                    → run `everhook secrets rotate` once every replica has the keys
+ok    secrets       sealed with the key 010101010101
+warn  secrets       a rotation to the key 010101010101 has not ended
+                    → run `everhook secrets rotate`, and keep the old keys until then
+warn  open files    this process may open 1024 files but its configuration needs 13240
+                    → raise the limit (`ulimit -n`, LimitNOFILE of systemd), or lower `slots` and `job_slots`
+ok    listen        127.0.0.1:8071 is free
+ok    listen        an Everhook server answers on 127.0.0.1:8071
+fail  listen        another program uses 127.0.0.1:8071
+                    → stop it, or change `listen`
+fail  listen        could not listen on 127.0.0.1:8071: denied
+                    → set `listen` to an address of this machine and a port above 1023
+warn  pause         egress is paused since 2026-05-04T12:00:00.000000Z: a test
+                    → `everhook egress resume` sends the waiting deliveries
+");
 }

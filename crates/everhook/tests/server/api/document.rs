@@ -29,6 +29,10 @@ fn routes() -> String {
 #[test]
 fn the_document_lists_every_route() {
     insta::assert_snapshot!(routes(), @r"
+/api/v1/alert get post
+/api/v1/alert/{alert} delete get patch put
+/api/v1/alert/{alert}/page get
+/api/v1/alert/{alert}/test post
 /api/v1/app get post
 /api/v1/app/{app_id} delete get patch put
 /api/v1/app/{app_id}/attempt/endpoint/{endpoint_id} get

@@ -1,0 +1,193 @@
+//! The keys that seal secrets: which one seals, and the rotation to another one.
+//!
+//! All replicas need the same keys. A new database seals from its first start with a key. An existing one stays as it is
+//! until `everhook secrets rotate`, because replicas without the key could not read sealed secrets.
+
+use bytes::Bytes;
+use everhook_core::id::{EnvironmentId, Id, TokenKeyId};
+use everhook_core::resource::ResourceKind;
+use everhook_core::seal::{NeededKey, OpenError, SealKeyId};
+use everhook_store::dedup::HASH_BYTES;
+use everhook_store::error::StoreError;
+use everhook_store::resource::Parent;
+use everhook_store::seal::{RESEAL_PAGE, ResourceAt, Rotated, answer_place, token_place};
+use everhook_store::statement;
+use everhook_store::store::Op;
+use tracing::{info, warn};
+
+use crate::error::{Fault, PostgresOpenError};
+use crate::store::PostgresStore;
+
+/// Waits for every transaction that reads the table for a write, and keeps later ones waiting.
+const LOCK: &str = "lock table everhook.seal_key in exclusive mode";
+/// From now on, a binary must know the table: an older one could not read sealed secrets.
+const REFUSE_OLDER: &str = "update everhook.schema_version set compatible_from = version where name = 'seal keys'";
+
+statement! {
+    // The lock lets a rotation wait for this transaction.
+    pub(crate) FindSealKey = ("find_seal_key", "select id from everhook.seal_key where state = 0 for share") {}
+        -> Option<SealKeyId>;
+    ListSealKey = ("list_seal_key", "select {NeededKey} from everhook.seal_key order by state, id") {} -> Vec<NeededKey>;
+    PutSealKey<'a> = "put_seal_key" { id: &'a SealKeyId };
+    RetireSealKey<'a> = ("retire_seal_key", "update everhook.seal_key set state = 1 where id <> :id") {
+        id: &'a SealKeyId,
+    };
+    DeleteSealKey<'a> = ("delete_seal_key", "delete from everhook.seal_key where id = :id and state = 1") {
+        id: &'a SealKeyId,
+    };
+    HasSecrets = (
+        "has_secrets",
+        "select 1 where exists (select 1 from everhook.resource where kind in (1, 3, 12)) \
+        or exists (select 1 from everhook.token_key)"
+    ) {} -> Option<i32>;
+    ListSealedResource = "list_sealed_resource" {
+        environment: EnvironmentId, kind: ResourceKind, parent: Parent, id: Id, limit: usize,
+    } -> Vec<(EnvironmentId, ResourceKind, Parent, Id, String)>;
+    ResealResource<'a> = "reseal_resource" {
+        environment: EnvironmentId, kind: ResourceKind, parent: Parent, id: Id, old: &'a str, sealed: &'a str,
+    };
+    ListSealedRequest<'a> = "list_sealed_request" {
+        environment: EnvironmentId, hash: &'a [u8; HASH_BYTES], limit: usize,
+    } -> Vec<(EnvironmentId, [u8; HASH_BYTES], Bytes)>;
+    ResealRequest<'a> = "reseal_request" {
+        environment: EnvironmentId, hash: &'a [u8; HASH_BYTES], old: &'a [u8], sealed: &'a [u8],
+    };
+    ListSealedToken = ("list_sealed_token", "select id, secret from everhook.token_key") {} -> Vec<(TokenKeyId, Bytes)>;
+    ResealToken<'a> = (
+        "reseal_token",
+        "update everhook.token_key set secret = :sealed where id = :id and secret = :old"
+    ) { id: TokenKeyId, old: &'a [u8], sealed: &'a [u8] };
+}
+
+/// The error for a secret that could not be sealed or opened.
+pub(crate) fn corrupt(table: &'static str) -> impl Fn(OpenError) -> Fault {
+    move |error| Fault::Corrupt { table, column: error.column() }
+}
+
+impl PostgresStore {
+    /// Returns the keys that the store needs. Empty: secrets are plain text.
+    pub async fn needed_keys(&self) -> Result<Vec<NeededKey>, StoreError> {
+        self.run_plain(Op::Maintain, || async { self.database.read(ListSealKey {}).await }).await
+    }
+
+    /// Refuses to go on without a key that the store needs. A database without secrets seals from now on.
+    pub(crate) async fn start_sealing(&self, address: &str) -> Result<(), PostgresOpenError> {
+        let needed = self.run_plain(Op::Maintain, || self.start_sealing_once()).await;
+        let needed = needed.map_err(|source| {
+            let (address, what) = (address.to_owned(), "read the keys of secrets");
+            PostgresOpenError::Statement { address, what, source: Box::new(source) }
+        })?;
+        let refused = |refusal| PostgresOpenError::Keys { address: address.to_owned(), refusal };
+        self.database.seal.check(&needed).map_err(refused)
+    }
+
+    async fn start_sealing_once(&self) -> Result<Vec<NeededKey>, Fault> {
+        let (needed, has_secrets) = self.database.read((ListSealKey {}, HasSecrets {})).await?;
+        let Some(ring) = self.database.seal.ring() else {
+            if needed.is_empty() {
+                warn!("secrets are stored as plain text: set secrets_key_file on every replica (see docs/secrets.md)");
+            }
+            return Ok(needed);
+        };
+        if !needed.is_empty() {
+            return Ok(needed);
+        }
+        if has_secrets.is_some() {
+            warn!(
+                "secrets are stored as plain text: run `everhook secrets rotate` once every replica has the key file"
+            );
+            return Ok(needed);
+        }
+        let tx = self.database.tx().await?;
+        tx.begin(()).await?;
+        tx.run_text(LOCK).await?;
+        // Another replica may have been first.
+        let (needed, has_secrets) = tx.run((ListSealKey {}, HasSecrets {})).await?;
+        if needed.is_empty() && has_secrets.is_none() {
+            tx.run_text(REFUSE_OLDER).await?;
+            tx.run(PutSealKey { id: &ring.first() }).await?;
+            info!("secrets are sealed with the key {}", ring.first());
+        }
+        let needed = tx.run(ListSealKey {}).await?;
+        tx.commit().await?;
+        Ok(needed)
+    }
+
+    /// Seals every secret with the first key, row by row beside other work. Repeatable: an interrupted rotation
+    /// continues.
+    pub async fn rotate_secrets(&self) -> Result<Rotated, StoreError> {
+        let (key, before) = self.run_plain(Op::Maintain, || self.begin_rotation_once()).await?;
+        let resources = self.run_plain(Op::Maintain, || self.reseal_resources_once(key)).await?;
+        let requests = self.run_plain(Op::Maintain, || self.reseal_requests_once(key)).await?;
+        let tokens = self.run_plain(Op::Maintain, || self.reseal_tokens_once(key)).await?;
+        let retired: Vec<SealKeyId> = before.iter().map(|needed| needed.id).filter(|id| *id != key).collect();
+        for id in &retired {
+            let delete = || async { self.database.write(DeleteSealKey { id }).await };
+            self.run_plain(Op::Maintain, delete).await?;
+        }
+        Ok(Rotated { key, sealed: resources + requests + tokens, retired })
+    }
+
+    /// Makes the first key the one that seals, for every write that begins after the commit.
+    async fn begin_rotation_once(&self) -> Result<(SealKeyId, Vec<NeededKey>), Fault> {
+        let ring = self.database.seal.ring();
+        let ring =
+            ring.ok_or(Fault::Refused("no keys are configured: set secrets_key_file or EVERHOOK_SECRETS_KEYS"))?;
+        let (id, tx) = (ring.first(), self.database.tx().await?);
+        tx.begin(()).await?;
+        tx.run_text(LOCK).await?;
+        let before = tx.run(ListSealKey {}).await?;
+        tx.run_text(REFUSE_OLDER).await?;
+        tx.finish((PutSealKey { id: &id }, RetireSealKey { id: &id })).await?;
+        Ok((id, before))
+    }
+
+    async fn reseal_resources_once(&self, key: SealKeyId) -> Result<u64, Fault> {
+        let (mut at, mut changed) = (ResourceAt::START, 0);
+        loop {
+            let ResourceAt { environment, kind, parent, id } = at;
+            let list = ListSealedResource { environment, kind, parent, id, limit: RESEAL_PAGE };
+            let rows = self.database.read(list).await?;
+            let Some((environment, kind, parent, id, _)) = rows.last() else { return Ok(changed) };
+            at = ResourceAt { environment: *environment, kind: *kind, parent: *parent, id: *id };
+            for (environment, kind, parent, id, old) in &rows {
+                let at = ResourceAt { environment: *environment, kind: *kind, parent: *parent, id: *id };
+                let sealed = self.database.seal.reseal(key, at.place(&at.row()), old.as_bytes());
+                if let Some(sealed) = sealed.map_err(corrupt("resource"))? {
+                    let sealed = &String::from_utf8_lossy(&sealed);
+                    let ResourceAt { environment, kind, parent, id } = at;
+                    let reseal = ResealResource { environment, kind, parent, id, old, sealed };
+                    changed += self.database.write(reseal).await?;
+                }
+            }
+        }
+    }
+
+    async fn reseal_requests_once(&self, key: SealKeyId) -> Result<u64, Fault> {
+        let (mut at, mut changed) = ((EnvironmentId(i32::MIN), [0; HASH_BYTES]), 0);
+        loop {
+            let (environment, hash) = (at.0, &at.1);
+            let rows = self.database.read(ListSealedRequest { environment, hash, limit: RESEAL_PAGE }).await?;
+            let Some((environment, hash, _)) = rows.last() else { return Ok(changed) };
+            at = (*environment, *hash);
+            for (environment, hash, old) in &rows {
+                let sealed = self.database.seal.reseal(key, answer_place(*environment, hash), old);
+                if let Some(sealed) = sealed.map_err(corrupt("request"))? {
+                    let reseal = ResealRequest { environment: *environment, hash, old, sealed: &sealed };
+                    changed += self.database.write(reseal).await?;
+                }
+            }
+        }
+    }
+
+    async fn reseal_tokens_once(&self, key: SealKeyId) -> Result<u64, Fault> {
+        let mut changed = 0;
+        for (id, old) in self.database.read(ListSealedToken {}).await? {
+            let sealed = self.database.seal.reseal(key, token_place(&id), &old).map_err(corrupt("token_key"))?;
+            if let Some(sealed) = &sealed {
+                changed += self.database.write(ResealToken { id, old: &old, sealed }).await?;
+            }
+        }
+        Ok(changed)
+    }
+}
