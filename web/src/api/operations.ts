@@ -2,6 +2,7 @@
 
 /** Every operation of the API, as `METHOD path`, with the right that it needs. */
 export const operations: ReadonlyMap<string, string> = new Map([
+  ['DELETE /api/v1/alert/{alert}', 'operate'],
   ['DELETE /api/v1/app/{app_id}', 'operate'],
   ['DELETE /api/v1/app/{app_id}/endpoint/{endpoint_id}', 'write'],
   ['DELETE /api/v1/app/{app_id}/endpoint/{endpoint_id}/basic-auth', 'operate'],
@@ -20,6 +21,9 @@ export const operations: ReadonlyMap<string, string> = new Map([
   ['DELETE /api/v1/queue/{queue}', 'operate'],
   ['DELETE /api/v1/schedule/{schedule}', 'operate'],
   ['DELETE /api/v1/worker/{worker_id}', 'write'],
+  ['GET /api/v1/alert', 'read'],
+  ['GET /api/v1/alert/{alert}', 'read'],
+  ['GET /api/v1/alert/{alert}/page', 'read'],
   ['GET /api/v1/app', 'read'],
   ['GET /api/v1/app/{app_id}', 'read'],
   ['GET /api/v1/app/{app_id}/attempt/endpoint/{endpoint_id}', 'read'],
@@ -92,6 +96,7 @@ export const operations: ReadonlyMap<string, string> = new Map([
   ['GET /api/v1/schedule', 'read'],
   ['GET /api/v1/schedule/{schedule}', 'read'],
   ['GET /api/v1/worker', 'read'],
+  ['PATCH /api/v1/alert/{alert}', 'operate'],
   ['PATCH /api/v1/app/{app_id}', 'write'],
   ['PATCH /api/v1/app/{app_id}/endpoint/{endpoint_id}', 'write'],
   ['PATCH /api/v1/app/{app_id}/endpoint/{endpoint_id}/headers', 'write'],
@@ -100,6 +105,8 @@ export const operations: ReadonlyMap<string, string> = new Map([
   ['PATCH /api/v1/outbox/{outbox}/aside/{row_id}', 'admin'],
   ['PATCH /api/v1/queue/{queue}', 'operate'],
   ['PATCH /api/v1/schedule/{schedule}', 'operate'],
+  ['POST /api/v1/alert', 'operate'],
+  ['POST /api/v1/alert/{alert}/test', 'operate'],
   ['POST /api/v1/app', 'write'],
   ['POST /api/v1/app/{app_id}/chat/preview', 'read'],
   ['POST /api/v1/app/{app_id}/chat/test', 'change-url'],
@@ -169,6 +176,7 @@ export const operations: ReadonlyMap<string, string> = new Map([
   ['POST /api/v1/worker', 'write'],
   ['POST /api/v1/worker/{worker_id}/heartbeat', 'write'],
   ['POST /api/v1/worker/{worker_id}/lease', 'write'],
+  ['PUT /api/v1/alert/{alert}', 'operate'],
   ['PUT /api/v1/app/{app_id}', 'write'],
   ['PUT /api/v1/app/{app_id}/endpoint/{endpoint_id}', 'write'],
   ['PUT /api/v1/app/{app_id}/endpoint/{endpoint_id}/basic-auth', 'operate'],

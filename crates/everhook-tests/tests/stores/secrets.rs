@@ -118,6 +118,7 @@ fn canary_endpoint(id: EndpointId, application: ApplicationId) -> Endpoint {
         language: Language::En,
         template: Default::default(),
         event_types: Default::default(),
+        people: None,
     };
     Endpoint {
         url: format!("https://open.feishu.cn/open-apis/bot/v2/hook/{CANARY}"),
