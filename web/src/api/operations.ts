@@ -133,6 +133,7 @@ export const operations: ReadonlyMap<string, string> = new Map([
   ['POST /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/resend', 'write'],
   ['POST /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/retry-now', 'operate'],
   ['POST /api/v1/app/{app_id}/poller/{sink_id}/consumer/{consumer_id}/seek', 'write'],
+  ['POST /api/v1/app/{app_id}/webhook/test', 'change-url'],
   ['POST /api/v1/auth/app-portal-access/{app_id}', 'manage-keys'],
   ['POST /api/v1/auth/app/{app_id}/expire-all', 'manage-keys'],
   ['POST /api/v1/auth/dashboard-access/{app_id}', 'manage-keys'],

@@ -1108,6 +1108,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/app/{app_id}/webhook/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send one signed request to a URL, before an endpoint has it, and show the request and the reply. Nothing is stored,
+         *     and nothing is retried.
+         */
+        post: operations["v1.webhook.test"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/audit": {
         parameters: {
             query?: never;
@@ -10487,6 +10507,100 @@ export interface components {
              */
             type: string;
         };
+        /** @description A URL to try, and the message to send. */
+        WebhookTestIn: {
+            /**
+             * @description Default: `everhook.test`.
+             * @example invoice.paid
+             */
+            eventType?: string | null;
+            /**
+             * @description The JSON object to send. Default: a short text.
+             * @example {}
+             */
+            payload?: Record<string, unknown> | null;
+            /**
+             * Format: uri
+             * @description The URL that gets the request.
+             * @example https://example.com/webhook
+             */
+            url: string;
+        };
+        /** @description The request and the reply of a test. */
+        WebhookTestOut: {
+            /**
+             * @description `success`, `status`, or the class of a failed request, such as `timeout`.
+             * @example success
+             */
+            class: string;
+            /**
+             * @description Whether a delivery with this reply would have succeeded.
+             * @example true
+             */
+            delivered: boolean;
+            /**
+             * @description One sentence about the result.
+             * @example the receiver answered 200: a delivery would succeed
+             */
+            explanation: string;
+            /**
+             * @example {
+             *       "body": "text",
+             *       "headers": {
+             *         "key": "text"
+             *       },
+             *       "method": "POST",
+             *       "url": "https://example.com/webhooks"
+             *     }
+             */
+            request: components["schemas"]["WebhookTestRequestOut"];
+            /**
+             * @description The beginning of the reply's body.
+             * @example text
+             */
+            response: string;
+            /**
+             * Format: int64
+             * @description Duration of the attempt in milliseconds. An abandoned attempt lasts until another node takes over its task.
+             * @example 1
+             */
+            responseDurationMs: number;
+            /**
+             * Format: int32
+             * @description The HTTP status; 0 if there was no reply.
+             * @example 1
+             */
+            responseStatusCode: number;
+            /**
+             * @description The secret that signed the request. It is used only once.
+             * @example whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD
+             */
+            secret: string;
+        };
+        /** @description The request of a test, without the headers of routing and framing. */
+        WebhookTestRequestOut: {
+            /**
+             * @description The body, as it was sent and signed.
+             * @example text
+             */
+            body: string;
+            /**
+             * @description Headers by name.
+             * @example {
+             *       "key": "text"
+             *     }
+             */
+            headers: {
+                [key: string]: string;
+            };
+            /** @example POST */
+            method: string;
+            /**
+             * @description The address of the application's portal. The token is in the fragment, which browsers do not send to servers.
+             * @example https://example.com/webhooks
+             */
+            url: string;
+        };
         /** @description A worker to register. */
         WorkerIn: {
             /**
@@ -10923,7 +11037,13 @@ export interface operations {
         };
         requestBody: {
             content: {
-                /** @example {} */
+                /**
+                 * @example {
+                 *       "name": "dead-letters",
+                 *       "signal": "dead",
+                 *       "threshold": 100
+                 *     }
+                 */
                 "application/json": components["schemas"]["AlertIn"];
             };
         };
@@ -11096,7 +11216,13 @@ export interface operations {
         };
         requestBody: {
             content: {
-                /** @example {} */
+                /**
+                 * @example {
+                 *       "forSeconds": 120,
+                 *       "signal": "oldest-due-age",
+                 *       "threshold": 300
+                 *     }
+                 */
                 "application/json": components["schemas"]["AlertIn"];
             };
         };
@@ -11276,7 +11402,11 @@ export interface operations {
         };
         requestBody: {
             content: {
-                /** @example {} */
+                /**
+                 * @example {
+                 *       "threshold": 50
+                 *     }
+                 */
                 "application/json": components["schemas"]["AlertIn"];
             };
         };
@@ -17788,6 +17918,80 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["PollingEndpointConsumerSeekOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.webhook.test": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description A repeated request with the same key has no further effect and gets the same response, for 12 hours.
+                 * @example 0b1a7f2c-1d9e-4c55-9d5f-6f2f3f1f9a10
+                 */
+                "idempotency-key"?: string;
+            };
+            path: {
+                /**
+                 * @description The application's id or uid.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                app_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "url": "https://example.com/webhook"
+                 *     }
+                 */
+                "application/json": components["schemas"]["WebhookTestIn"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "class": "success",
+                     *       "delivered": true,
+                     *       "explanation": "the receiver answered 200: a delivery would succeed",
+                     *       "request": {
+                     *         "body": "text",
+                     *         "headers": {
+                     *           "key": "text"
+                     *         },
+                     *         "method": "POST",
+                     *         "url": "https://example.com/webhooks"
+                     *       },
+                     *       "response": "text",
+                     *       "responseDurationMs": 1,
+                     *       "responseStatusCode": 1,
+                     *       "secret": "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["WebhookTestOut"];
                 };
             };
             400: components["responses"]["Failure400"];

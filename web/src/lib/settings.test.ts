@@ -22,7 +22,6 @@ it('keeps a value through its form', () => {
   check('rate', 'none');
   check('concurrency', 4);
   check('ordering', 'endpoint');
-  check('ordering', { key: '/customerId' });
   check('onDead', 'block');
   check('retryBudget', 0);
   check('breaker', { failurePercent: 50, minAttempts: 20, windowSeconds: 60, openSeconds: 30, maxOpenSeconds: 300 });
@@ -38,6 +37,6 @@ it('starts a form from the inherited value', () => {
 
 it('refuses a form without its values', () => {
   expect(draftError(rule('concurrency'), { mode: 'own', parts: { '': 'many' } })).toBe('Attempts at once must be a whole number');
-  expect(draftError(rule('ordering'), { mode: 'own', parts: {} })).toBe('JSON pointer is required');
+  expect(draftError(rule('legacySignature'), { mode: 'own', parts: {} })).toBe('Header is required');
   expect(draftError(rule('ordering'), { mode: 'inherit', parts: {} })).toBeNull();
 });

@@ -46,10 +46,7 @@ export const rules: readonly Rule[] = [
     ],
   },
   { key: 'disableAfterSeconds', label: 'Disable when failing', hint: 'Disables the endpoint after this time of nothing but failures.', off: 'Never', own: 'After', parts: [{ name: '', label: 'Time of failures', unit: 'seconds' }] },
-  {
-    key: 'ordering', label: 'Order', hint: 'Ordered deliveries wait for each other, one at a time.', off: 'Unordered', choices: [['endpoint', 'All deliveries']], own: 'By a payload value',
-    parts: [{ name: 'key', label: 'JSON pointer', text: true }],
-  },
+  { key: 'ordering', label: 'Order', hint: 'Ordered deliveries wait for each other, one at a time.', off: 'Unordered', choices: [['endpoint', 'All deliveries']] },
   { key: 'onDead', label: 'After a dead delivery', hint: 'For ordered deliveries: what happens to those behind it.', choices: [['skip', 'The next one starts'], ['block', 'The lane waits for a decision']] },
   { key: 'whileDisabled', only: 'endpoint', label: 'Messages while disabled', hint: 'Messages that are accepted while the endpoint is disabled.', choices: [['skip', 'Not delivered to it'], ['hold', 'Held until it is enabled']] },
   { key: 'keepReplies', label: 'Replies', hint: 'Whether bodies and headers of replies are stored. They are not if any level says no.', choices: [['true', 'Stored, up to 16 KiB'], ['false', 'Not stored']] },
