@@ -38,6 +38,7 @@ mod lost_file;
 mod monitoring;
 mod once;
 mod operator;
+mod ordering;
 mod outage;
 mod outbox;
 mod outbox_aside;
