@@ -114,6 +114,8 @@ const RIGHTS: &[(&str, &str, Right)] = &[
     ("POST", "/api/v1/batch", Write),
     ("POST", "/api/v1/batch/{batch_id}/job", Write),
     ("POST", "/api/v1/batch/{batch_id}/seal", Write),
+    // The secret of an app is sent to the URL of the request.
+    ("PUT", "/api/v1/chat-app/{kind}", ChangeUrl),
     ("POST", "/api/v1/environment/export", Read),
     ("POST", "/api/v1/event-type", Write),
     ("POST", "/api/v1/event-type/import/openapi", Write),

@@ -52,6 +52,11 @@ pub(crate) struct ChatIn {
     /// Templates of single event types. A missing member is taken from `template`.
     #[schema(value_type = Option<BTreeMap<String, ChatTemplate>>)]
     event_types: Option<BTreeMap<Name, Template>>,
+    /// A JSON pointer to the e-mail addresses (phone numbers for `dingtalk`) of people in the payload: a text or a list of
+    /// up to 10 texts. They get the message through the chat app of the environment, and the room gets it if somebody
+    /// cannot be reached.
+    #[schema(max_length = 256, example = "/owner/email")]
+    people: Option<String>,
 }
 
 /// The text of a chat endpoint, without its secret.
@@ -67,6 +72,9 @@ pub(crate) struct ChatOut {
     /// Templates of single event types.
     #[schema(value_type = BTreeMap<String, ChatTemplate>)]
     event_types: BTreeMap<Name, Template>,
+    /// A JSON pointer to the people in the payload who get the message instead of the room.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    people: Option<String>,
 }
 
 /// The parts of a message. Each text is a template (a subset of Jinja), in which `payload`, `eventType`, `eventId`,
@@ -335,6 +343,7 @@ pub(crate) fn changed(
             language: wanted.language.unwrap_or_default(),
             template: wanted.template.unwrap_or_default(),
             event_types: wanted.event_types.unwrap_or_default(),
+            people: wanted.people,
         }),
     }))
 }
@@ -380,6 +389,11 @@ fn check_settings(chat: &Chat, url: &Url) -> Result<(), Violation> {
 
 impl From<&Chat> for ChatOut {
     fn from(chat: &Chat) -> ChatOut {
-        ChatOut { language: chat.language, template: chat.template.clone(), event_types: chat.event_types.clone() }
+        ChatOut {
+            language: chat.language,
+            template: chat.template.clone(),
+            event_types: chat.event_types.clone(),
+            people: chat.people.clone(),
+        }
     }
 }

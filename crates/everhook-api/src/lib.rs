@@ -15,6 +15,7 @@ mod background_task;
 mod batch;
 mod bounds;
 mod chat;
+mod chat_app;
 mod cors;
 mod dashboard;
 mod delivery;

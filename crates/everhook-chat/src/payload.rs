@@ -26,7 +26,7 @@ pub(crate) fn payload(kind: ChatKind, url: &Url, notice: &ChatText) -> Value {
 }
 
 /// A text is at most 3000 characters, a field 2000. Mentions are only read in the top text.
-fn slack(notice: &ChatText) -> Value {
+pub(crate) fn slack(notice: &ChatText) -> Value {
     let mention = |id: &String| match id.as_str() {
         MENTION_ALL => "<!channel>".to_owned(),
         "here" => "<!here>".to_owned(),
@@ -101,7 +101,7 @@ fn discord(notice: &ChatText) -> Value {
 }
 
 /// A message has at most 28 kB.
-fn teams_workflow(notice: &ChatText) -> Value {
+pub(crate) fn teams_workflow(notice: &ChatText) -> Value {
     let style = match notice.level {
         ChatLevel::Info => "accent",
         ChatLevel::Success => "good",
@@ -199,7 +199,7 @@ fn google_chat(notice: &ChatText) -> Value {
 }
 
 /// A request has at most 20 kB.
-fn feishu(notice: &ChatText) -> Value {
+pub(crate) fn feishu(notice: &ChatText) -> Value {
     let template = match notice.level {
         ChatLevel::Info => "blue",
         ChatLevel::Success => "green",
@@ -234,7 +234,7 @@ fn feishu(notice: &ChatText) -> Value {
 }
 
 /// A message has at most 20 kB, and JSON may double the bytes of a text. Mentions need both the text and the list.
-fn dingtalk(notice: &ChatText) -> Value {
+pub(crate) fn dingtalk(notice: &ChatText) -> Value {
     let is_mobile = |id: &&String| id.bytes().all(|byte| byte.is_ascii_digit());
     let people = notice.mentions.iter().filter(|id| *id != MENTION_ALL);
     let (mobiles, users): (Vec<&String>, Vec<&String>) = people.clone().partition(is_mobile);
@@ -253,7 +253,7 @@ fn dingtalk(notice: &ChatText) -> Value {
 }
 
 /// A text has at most 4096 bytes.
-fn wecom(notice: &ChatText) -> Value {
+pub(crate) fn wecom(notice: &ChatText) -> Value {
     let mentions: Vec<String> = notice.mentions.iter().map(|id| format!("<@{id}>")).collect();
     let content = document(notice, Markup::Lookalikes, "### ", "\n", &mentions.join(" "), 4096);
     json!({ "msgtype": "markdown", "markdown": { "content": content } })

@@ -34,7 +34,7 @@ enum Meaning {
 }
 
 /// Platforms that count per minute lift a limit after a minute.
-const MINUTE: Duration = Duration::from_secs(60);
+pub(crate) const MINUTE: Duration = Duration::from_secs(60);
 
 /// Judges the result of a request.
 pub fn judge(
@@ -69,13 +69,7 @@ pub fn judge(
         },
         Meaning::Throttled(wait) => {
             // The header of the reply is the standard form, and the body is exact.
-            let header = Reply { status: 429, wish: None, ..reply.clone() };
-            let (_, standard) = classify(&Ok(header), now, &FinalStatuses::default());
-            let asked = match standard {
-                Outcome::Throttled { retry_after } => retry_after,
-                _ => None,
-            };
-            let wait = wait.or(asked).unwrap_or(MINUTE).min(RETRY_DELAY_MAX);
+            let wait = wait.or_else(|| asked(reply, now)).unwrap_or(MINUTE).min(RETRY_DELAY_MAX);
             let retry_after = Some(wait);
             let seconds = wait.as_secs_f64();
             let explanation = format!("{kind} accepts no more messages for now: the endpoint waits {seconds} s");
@@ -90,6 +84,15 @@ pub fn judge(
             let outcome = if is_final { Outcome::Rejected } else { outcome };
             Judgement { class, outcome, explanation: format!("{kind} did not post the message: {reason}") }
         }
+    }
+}
+
+/// Returns the wait that the header of a throttled reply asks for.
+pub(crate) fn asked(reply: &Reply, now: Timestamp) -> Option<Duration> {
+    let throttled = Reply { status: 429, wish: None, ..reply.clone() };
+    match classify(&Ok(throttled), now, &FinalStatuses::default()) {
+        (_, Outcome::Throttled { retry_after }) => retry_after,
+        _ => None,
     }
 }
 
@@ -214,6 +217,6 @@ fn said(status: u16, text: &str) -> String {
     if text.is_empty() { format!("status {status}") } else { format!("status {status}, {}", brief(text)) }
 }
 
-fn brief(text: &str) -> String {
+pub(crate) fn brief(text: &str) -> String {
     crate::escape::cut(&crate::escape::one_line(text), 200)
 }

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use url::{Host, Url};
 
 use crate::limits::{
-    CHAT_FIELDS_MAX, CHAT_MENTION_BYTES_MAX, CHAT_MENTIONS_MAX, CHAT_SECRET_BYTES_MAX, CHAT_TEMPLATE_BYTES_MAX,
-    CHAT_TYPES_MAX,
+    CHAT_FIELDS_MAX, CHAT_MENTION_BYTES_MAX, CHAT_MENTIONS_MAX, CHAT_POINTER_BYTES_MAX, CHAT_SECRET_BYTES_MAX,
+    CHAT_TEMPLATE_BYTES_MAX, CHAT_TYPES_MAX,
 };
 use crate::name::Name;
 use crate::policy::RateLimit;
@@ -59,6 +59,9 @@ pub struct Chat {
     /// Templates of single event types. A missing member is taken from `template`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub event_types: BTreeMap<Name, Template>,
+    /// A JSON pointer to the addresses of people in the payload, who get the message instead of the room.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub people: Option<String>,
 }
 
 /// The secret of a signed webhook. Its `Debug` hides it.
@@ -186,6 +189,7 @@ impl Chat {
             language: Language::default(),
             template: Template::default(),
             event_types: BTreeMap::new(),
+            people: None,
         }
     }
 
@@ -198,6 +202,16 @@ impl Chat {
             let is_printable = secret.bytes().all(|byte| byte.is_ascii_graphic());
             if secret.is_empty() || secret.len() > CHAT_SECRET_BYTES_MAX || !is_printable {
                 return Err(at("secret").breaks(format!("must have 1 to {CHAT_SECRET_BYTES_MAX} ASCII characters")));
+            }
+        }
+        if let Some(pointer) = &self.people {
+            if self.kind.app_needs().is_none() {
+                return Err(at("people").breaks(format!("is not for {}, which has no direct messages here", self.kind)));
+            }
+            if !pointer.starts_with('/') || pointer.len() > CHAT_POINTER_BYTES_MAX {
+                let rule =
+                    format!("must be a JSON pointer such as /owner/email of at most {CHAT_POINTER_BYTES_MAX} bytes");
+                return Err(at("people").breaks(rule));
             }
         }
         if self.event_types.len() > CHAT_TYPES_MAX {
@@ -218,7 +232,8 @@ impl Chat {
     pub fn size(&self) -> usize {
         let texts = |template: &Template| template.texts().map(|(_, text)| text.len()).sum::<usize>();
         let own = self.event_types.values().map(|template| size_of::<Template>() + texts(template));
-        size_of::<Chat>() + texts(&self.template) + own.sum::<usize>()
+        let people = self.people.as_ref().map_or(0, String::len);
+        size_of::<Chat>() + texts(&self.template) + own.sum::<usize>() + people
     }
 
     /// Returns the members of `own`, completed by the general template.
@@ -367,7 +382,7 @@ pub fn masked(url: &str) -> String {
     format!("{}/***", host.unwrap_or_else(|| "https://invalid".to_owned()))
 }
 
-fn is_host(host: &str, allowed: &str) -> bool {
+pub(crate) fn is_host(host: &str, allowed: &str) -> bool {
     let host = host.to_ascii_lowercase();
     if allowed.starts_with('.') { host.ends_with(allowed) } else { host == allowed }
 }

@@ -10,6 +10,7 @@ pub mod background;
 pub mod batch;
 pub mod capability;
 pub mod chat;
+pub mod chat_app;
 pub mod delivery;
 pub mod dispatch;
 pub mod draft;

@@ -60,6 +60,12 @@ pub const CHAT_MENTIONS_MAX: usize = 20;
 pub const CHAT_MENTION_BYTES_MAX: usize = 128;
 /// Longest secret of a signed chat webhook.
 pub const CHAT_SECRET_BYTES_MAX: usize = 256;
+/// Longest JSON pointer to the addresses of people.
+pub const CHAT_POINTER_BYTES_MAX: usize = 256;
+/// People who get a direct message for one message.
+pub const CHAT_PEOPLE_MAX: usize = 10;
+/// Longest text among the credentials of a chat app.
+pub const CHAT_APP_TEXT_BYTES_MAX: usize = 512;
 /// Channels an endpoint may listen to.
 pub const ENDPOINT_CHANNELS_MAX: usize = 10;
 /// Channels one message may name.

@@ -16,6 +16,8 @@ pub enum ResourceKind {
     EnvironmentPolicy,
     /// The look of the portals of the environment, at most one.
     PortalSettings,
+    /// The chat apps of the environment, at most one record.
+    ChatApps,
 }
 
 stored_as!(ResourceKind {
@@ -27,6 +29,7 @@ stored_as!(ResourceKind {
     Integration = 5,
     EnvironmentPolicy = 6,
     PortalSettings = 10,
+    ChatApps = 11,
 });
 
 impl ResourceKind {
@@ -37,13 +40,14 @@ impl ResourceKind {
 
     /// Whether the resource exists before its first change, with defaults and revision 0.
     pub const fn exists_by_default(self) -> bool {
-        matches!(self, ResourceKind::Queue | ResourceKind::EnvironmentPolicy | ResourceKind::PortalSettings)
+        use ResourceKind::{ChatApps, EnvironmentPolicy, PortalSettings, Queue};
+        matches!(self, Queue | EnvironmentPolicy | PortalSettings | ChatApps)
     }
 
     /// Whether `spec` contains secrets, so that stores seal it: keys, header values and other credentials of endpoints,
-    /// and the keys of push targets.
+    /// the keys of push targets, and the secrets of chat apps.
     pub const fn has_secrets(self) -> bool {
-        matches!(self, ResourceKind::Endpoint | ResourceKind::Queue)
+        matches!(self, ResourceKind::Endpoint | ResourceKind::Queue | ResourceKind::ChatApps)
     }
 
     /// Whether a deleted resource keeps its row. Old messages show deleted endpoints, and a repeated request returns
@@ -61,6 +65,11 @@ pub fn event_type_id(name: &Name) -> Id {
 /// The id of the delivery policy of an environment, the same in every environment.
 pub fn environment_policy_id() -> Id {
     Id::derived(&[b"environment policy"])
+}
+
+/// The id of the chat apps of an environment, the same in every environment.
+pub fn chat_apps_id() -> Id {
+    Id::derived(&[b"chat apps"])
 }
 
 /// The id of the portal settings of an environment, the same in every environment.

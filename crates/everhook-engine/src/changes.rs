@@ -124,9 +124,11 @@ impl Node {
             Resource::Endpoint(endpoint) => (false, endpoint.lane_state() == LaneState::Open),
             // A new rate limit may let deliveries go.
             Resource::Application(_) | Resource::EnvironmentPolicy(_) => (false, true),
-            Resource::EventType(_) | Resource::Schedule(_) | Resource::Integration(_) | Resource::PortalSettings(_) => {
-                (false, false)
-            }
+            Resource::EventType(_)
+            | Resource::Schedule(_)
+            | Resource::Integration(_)
+            | Resource::PortalSettings(_)
+            | Resource::ChatApps(_) => (false, false),
         };
         let is_policy = matches!(changed.resource, Resource::EnvironmentPolicy(_) | Resource::Application(_));
         let replaced = self.counted(self.store.replace_resource(scope, changed).await?).map(of_kind);

@@ -49,6 +49,7 @@ use crate::policies::Policies;
 use crate::remote::Asking;
 use crate::retention::{self, Ages, MAINTENANCE_QUEUE, PRUNE_KIND, Pruner, name};
 use crate::run::delivery::{Deliverer, Delivery};
+use crate::run::direct::DirectMessages;
 use crate::run::handler::{Handled, Handler, Handlers};
 use crate::run::job::{Runner, Work};
 use crate::run::oauth::OauthTokens;
@@ -97,6 +98,7 @@ pub struct Node {
     pub(crate) policies: Policies,
     pub(crate) tracer: OnceLock<Tracer>,
     pub(crate) oauth: OauthTokens,
+    pub(crate) direct: DirectMessages,
     pub(crate) failing: FailingEndpoints,
     /// Jobs that handlers of this process are running.
     pub(crate) handled: Handled,
@@ -195,6 +197,7 @@ impl Node {
             policies: Policies::default(),
             tracer: OnceLock::new(),
             oauth: OauthTokens::default(),
+            direct: DirectMessages::default(),
             failing: FailingEndpoints::default(),
             handled: Handled::default(),
             push_queues: PushQueues::default(),

@@ -32,6 +32,7 @@ impl PostgresStore {
             FindEnvironmentPolicy(q) => {
                 self.find_resource_once(q.scope.environment, ResourcePlace::environment_policy()).await?
             },
+            FindChatApps(q) => self.find_resource_once(q.scope.environment, ResourcePlace::chat_apps()).await?,
             FindPortalSettings(q) => {
                 self.find_resource_once(q.scope.environment, ResourcePlace::portal_settings()).await?
             },

@@ -390,7 +390,8 @@ async fn delete(tx: &Tx<'_>, environment: EnvironmentId, key: &ResourceKey) -> R
         | ResourceKind::Queue
         | ResourceKind::Integration
         | ResourceKind::EnvironmentPolicy
-        | ResourceKind::PortalSettings => {}
+        | ResourceKind::PortalSettings
+        | ResourceKind::ChatApps => {}
     }
     Ok(true)
 }

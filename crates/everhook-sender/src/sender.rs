@@ -10,7 +10,7 @@ use bytes::Bytes;
 use everhook_core::endpoint_auth::EndpointAuth;
 use everhook_core::outcome::{Reply, SendFailure};
 use hickory_resolver::net::NetError;
-use http::HeaderMap;
+use http::{HeaderMap, Method};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
@@ -55,9 +55,10 @@ pub struct Deadlines {
     pub total: Duration,
 }
 
-/// A POST request before the sender adds routing and framing headers.
+/// A request before the sender adds routing and framing headers.
 #[derive(Clone)]
 pub struct Request {
+    pub method: Method,
     /// Checked again before anything is sent.
     pub url: String,
     /// All headers except those for routing and framing, which the sender sets.
@@ -129,7 +130,7 @@ impl Sender {
             Ok(slot) if clock::now() < total_by => slot.expect("the semaphore is never closed"),
             _ => return Err(failure::timeout("timed out waiting for a free connection to the receiver")),
         };
-        let mut message = target.message(request.headers, request.body);
+        let mut message = target.message(request.method, request.headers, request.body);
         // An idle link may close between the check and the first byte. Then the whole request is returned, and another
         // link carries it: the receiver cannot have seen it, so this is no retry. The loop ends, because each turn uses
         // up one idle link.

@@ -82,7 +82,7 @@ impl Targets {
 }
 
 impl Target {
-    pub(crate) fn message(&self, mut headers: HeaderMap, body: Bytes) -> Message {
+    pub(crate) fn message(&self, method: Method, mut headers: HeaderMap, body: Bytes) -> Message {
         // The caller must not control routing and framing headers: a wrong length would smuggle a second request.
         for name in [CONNECTION, CONTENT_LENGTH, EXPECT, TE, TRAILER, TRANSFER_ENCODING, UPGRADE] {
             headers.remove(name);
@@ -90,11 +90,11 @@ impl Target {
         headers.insert(HOST, self.host.header.clone());
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         // The HTTP library omits the length of an empty body. Without it, some receivers wait for a body.
-        if body.is_empty() {
+        if body.is_empty() && method != Method::GET {
             headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
         let mut message = Message::new(Full::new(body));
-        *message.method_mut() = Method::POST;
+        *message.method_mut() = method;
         *message.uri_mut() = self.uri.clone();
         *message.headers_mut() = headers;
         message

@@ -9,14 +9,21 @@ use std::time::Duration;
 use bytes::Bytes;
 use everhook_core::outcome::{Blame, Class, SendFailure};
 use everhook_sender::{Deadlines, Egress, Request, Sender, SenderConfig};
-use http::HeaderMap;
+use http::{HeaderMap, Method};
 use rlimit::Resource;
 
 const NEVER: Duration = Duration::from_secs(300);
 const LIMIT: u64 = 256;
 
 fn post(url: String) -> Request {
-    Request { url, headers: HeaderMap::new(), body: Bytes::from_static(b"{}"), patience: None, auth: None }
+    Request {
+        method: Method::POST,
+        url,
+        headers: HeaderMap::new(),
+        body: Bytes::from_static(b"{}"),
+        patience: None,
+        auth: None,
+    }
 }
 
 #[tokio::test]

@@ -22,6 +22,7 @@ pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<
     Ok(answers!(query;
         Environments(_) => environment::list(conn)?,
         FindEnvironmentPolicy(q) => resource::find(conn, q.scope.environment, &ResourcePlace::environment_policy())?,
+        FindChatApps(q) => resource::find(conn, q.scope.environment, &ResourcePlace::chat_apps())?,
         FindPortalSettings(q) => resource::find(conn, q.scope.environment, &ResourcePlace::portal_settings())?,
         EnvironmentPolicies(_) => environment::list_policies(conn)?,
         PausedGroups(_) => environment::list_paused_groups(conn)?,

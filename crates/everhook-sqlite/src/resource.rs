@@ -284,7 +284,8 @@ fn delete_unreported(tx: &Tx<'_>, environment: EnvironmentId, key: &ResourceKey)
         ResourceKind::EventType
         | ResourceKind::Integration
         | ResourceKind::EnvironmentPolicy
-        | ResourceKind::PortalSettings => {}
+        | ResourceKind::PortalSettings
+        | ResourceKind::ChatApps => {}
     }
     Ok(true)
 }

@@ -12,6 +12,7 @@ use std::time::Duration;
 use everhook_core::api_key::{ApiKeyHash, KeyRecord};
 use everhook_core::application::{Application, Environment, EnvironmentPolicy};
 use everhook_core::audit::AuditEntry;
+use everhook_core::chat_app::ChatApps;
 use everhook_core::delivery::DeliveryKey;
 use everhook_core::egress::EgressPause;
 use everhook_core::endpoint::{Endpoint, EndpointKey};
@@ -166,6 +167,8 @@ queries! {
     lookup PausedGroups {} -> Vec<(EnvironmentId, Id)>;
     /// The look of the portals of an environment; none until it is set.
     lookup FindPortalSettings { scope: Scope } -> Option<PortalSettings>;
+    /// The chat apps of an environment; none until there is one.
+    lookup FindChatApps { scope: Scope } -> Option<ChatApps>;
     /// Every API key, even a revoked one, oldest first.
     lookup Keys {} -> Vec<KeyRecord>;
     /// An API key; none if it is unknown or revoked. The caller checks its expiry.

@@ -6,6 +6,7 @@
 #![allow(missing_docs, reason = "kinds and records have the names of the objects")]
 
 use everhook_core::application::{Application, EnvironmentPolicy};
+use everhook_core::chat_app::ChatApps;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::event_type::EventType;
 use everhook_core::id::{ApplicationId, EndpointId, Id, IntegrationId};
@@ -13,7 +14,7 @@ use everhook_core::integration::Integration;
 use everhook_core::name::Name;
 use everhook_core::portal::PortalSettings;
 use everhook_core::queue::Queue;
-use everhook_core::resource::{ResourceKind, environment_policy_id, portal_settings_id};
+use everhook_core::resource::{ResourceKind, chat_apps_id, environment_policy_id, portal_settings_id};
 
 use crate::catalog::Locator;
 use crate::dedup::DedupKey;
@@ -31,6 +32,7 @@ pub enum Resource {
     Integration(Integration),
     EnvironmentPolicy(EnvironmentPolicy),
     PortalSettings(PortalSettings),
+    ChatApps(ChatApps),
 }
 
 /// A resource to create. The store sets `created_at`, `updated_at`, `revision` and the state of a schedule.
@@ -147,6 +149,11 @@ impl ResourcePlace {
         ResourcePlace { kind, parent: Parent::NONE, locator }
     }
 
+    pub fn chat_apps() -> ResourcePlace {
+        let (kind, locator) = (ResourceKind::ChatApps, Locator::Id(chat_apps_id()));
+        ResourcePlace { kind, parent: Parent::NONE, locator }
+    }
+
     pub fn named(kind: ResourceKind, name: &Name) -> ResourcePlace {
         ResourcePlace { kind, parent: Parent::NONE, locator: Locator::Uid(name.clone()) }
     }
@@ -232,6 +239,7 @@ records! {
     Integration(Integration);
     EnvironmentPolicy(EnvironmentPolicy);
     PortalSettings(PortalSettings);
+    ChatApps(ChatApps);
 }
 
 macro_rules! creates {
@@ -284,7 +292,7 @@ macro_rules! changes {
     )*};
 }
 
-changes!(Application, EnvironmentPolicy, EventType, Integration, PortalSettings, Queue, ScheduleRecord);
+changes!(Application, ChatApps, EnvironmentPolicy, EventType, Integration, PortalSettings, Queue, ScheduleRecord);
 
 impl From<ChangedEndpoint> for ChangedResource {
     fn from(ChangedEndpoint { endpoint, key }: ChangedEndpoint) -> ChangedResource {

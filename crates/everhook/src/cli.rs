@@ -12,6 +12,7 @@ use crate::app::AppCommand;
 use crate::attempt::AttemptCommand;
 use crate::audit::AuditCommand;
 use crate::batch::BatchCommand;
+use crate::chat_app::ChatAppCommand;
 use crate::config::{Config, Flags, Settings, reference_page};
 use crate::confirm::Consent;
 use crate::context::ContextCommand;
@@ -196,6 +197,8 @@ The exit code is 0 for a genuine request and 1 for any other.")]
     App(Asked<AppCommand>),
     /// Create, list and change endpoints: URLs with filters, headers and a signing secret.
     Endpoint(Asked<EndpointCommand>),
+    /// Set the apps that bring chat messages to single people.
+    ChatApp(Asked<ChatAppCommand>),
     /// Describe the event types that endpoints can subscribe to.
     EventType(Asked<EventTypeCommand>),
     /// Send, show, list, resend and expunge messages.
@@ -376,6 +379,7 @@ impl Cli {
             Command::Schedule(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
             Command::Worker(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
             Command::Task(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            Command::ChatApp(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
             Command::Audit(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
             Command::Node(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
             Command::Completions { shell } => {

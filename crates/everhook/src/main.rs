@@ -7,6 +7,7 @@ mod attempt;
 mod audit;
 mod backup;
 mod batch;
+mod chat_app;
 mod cli;
 mod config;
 mod confirm;

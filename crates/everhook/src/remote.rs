@@ -173,6 +173,12 @@ impl Remote {
         Ok(serde_json::from_slice(&body).unwrap_or_default())
     }
 
+    pub(crate) async fn put(&self, path: &str, body: &impl Serialize) -> anyhow::Result<Value> {
+        let body = serde_json::to_string(body).context("could not serialise the request")?;
+        let answer = self.call(Method::PUT, path, Some(body)).await?;
+        Ok(serde_json::from_slice(&answer).unwrap_or_default())
+    }
+
     pub(crate) async fn post(&self, path: &str) -> anyhow::Result<Value> {
         let body = self.call(Method::POST, path, None).await?;
         Ok(serde_json::from_slice(&body).unwrap_or_default())

@@ -15,7 +15,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use everhook_chat::notice::ChatFacts;
 use everhook_chat::post::post;
-use everhook_chat::reply::judge;
+use everhook_chat::reply::{Judgement, judge};
 use everhook_core::delivery::ENDPOINT_DELETED;
 use everhook_core::dispatch::health::Sign;
 use everhook_core::dispatch::{Event, LeaseCommand, StartOrder, Ticket};
@@ -33,11 +33,13 @@ use everhook_sender::Request;
 use everhook_store::capacity::{LeaseCapacity, Slot};
 use everhook_store::lease::{LeaseAsk, Leased};
 use futures_util::FutureExt;
+use http::Method;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use tracing::warn;
 
 use crate::dispatcher::{NodeCapacity, Run, Source, WorkGrant};
 use crate::node::Node;
+use crate::run::direct::DirectTalk;
 use crate::run::outbound::{self, EVERHOOK_EVENT_TYPE, Sent, Signed, TRACEPARENT, header, internal};
 use crate::session::Session;
 use crate::settle::{AttemptEnd, AttemptHolder, AttemptRecord, FinishedAttempt, SlotHold};
@@ -75,6 +77,11 @@ struct SentRequest {
 }
 
 impl SentRequest {
+    fn judged(self, Judgement { class, outcome, explanation }: Judgement) -> AttemptRecord {
+        let status = if outcome == Outcome::Success { 200 } else { 0 };
+        self.ended(outcome, class, status, explanation.into())
+    }
+
     fn ended(self, outcome: Outcome, class: Class, status: u16, reply: Bytes) -> AttemptRecord {
         let SentRequest { id, url, note, started_at, duration } = self;
         let id = Some(id);
@@ -249,11 +256,23 @@ impl Deliverer {
         let id = AttemptId(self.node.new_id());
         let policy = self.policy(leased);
         let (number, span) = (leased.task.tries + 1, self.node.begin_span(message, id));
-        let outgoing = self.outgoing((endpoint, message), body, (id, number), (policy.as_ref(), &span));
         let begun = self.node.clock.elapsed();
-        let (sent, note) = match outgoing {
-            Ok(Outgoing { request, note }) => (self.send(request, session).await, note),
-            Err(failure) => (Sent::Answered(Err(failure)), None),
+        let direct = self.direct((endpoint, message), &body, (&leased.task, number), session).await;
+        let (sent, note) = match direct {
+            DirectTalk::Room(remark) => {
+                match self.outgoing((endpoint, message), body, (id, number), (policy.as_ref(), &span)) {
+                    Ok(Outgoing { request, note }) => (self.send(request, session).await, joined(remark, note)),
+                    Err(failure) => (Sent::Answered(Err(failure)), remark),
+                }
+            }
+            DirectTalk::Ended(judgement) => {
+                let duration = self.node.clock.elapsed().saturating_sub(begun);
+                let request = SentRequest { id, url: endpoint.shown_url(), note: None, started_at, duration };
+                let end = AttemptEnd::Attempted(request.judged(judgement));
+                self.node.end_span(&span, message, endpoint.id, number, &end);
+                return Some(end);
+            }
+            DirectTalk::Stopped(sent) => (sent, None),
         };
         let duration = self.node.clock.elapsed().saturating_sub(begun);
         let request = SentRequest { id, url: endpoint.shown_url(), note, started_at, duration };
@@ -271,6 +290,21 @@ impl Deliverer {
             self.node.end_span(&span, message, endpoint.id, number, end);
         }
         end
+    }
+
+    /// Writes to the people that the payload of a chat message names.
+    async fn direct(
+        &self,
+        (endpoint, message): (&Endpoint, &Message),
+        payload: &Bytes,
+        attempt: (&Task, u32),
+        session: &Session,
+    ) -> DirectTalk {
+        let Some(chat) = endpoint.chat.as_ref().filter(|chat| chat.people.is_some()) else {
+            return DirectTalk::Room(None);
+        };
+        let facts = ChatFacts { message, payload, public_url: self.node.config.public_url.as_deref() };
+        Box::pin(self.node.direct.talk(&self.node, (chat, facts), attempt, session)).await
     }
 
     /// Authenticates and sends a request.
@@ -334,13 +368,13 @@ impl Deliverer {
             outbound::introduce(&self.node, &mut headers);
             let failed = |failure| format!("the template failed, and the default text was sent ({failure})");
             let auth = endpoint.auth.clone();
-            let request = Request { url: post.url, headers, body: post.body, patience, auth };
+            let request = Request { method: Method::POST, url: post.url, headers, body: post.body, patience, auth };
             return Ok(Outgoing { request, note: post.failure.map(failed) });
         }
         let legacy = policy.and_then(|policy| policy.legacy_signature.as_ref());
         let headers = traced(self.headers(endpoint, message, &body, attempt, legacy)?, span)?;
         let (url, auth) = (endpoint.url.clone(), endpoint.auth.clone());
-        Ok(Outgoing { request: Request { url, headers, body, patience, auth }, note: None })
+        Ok(Outgoing { request: Request { method: Method::POST, url, headers, body, patience, auth }, note: None })
     }
 
     /// Builds the request headers. The endpoint's own headers come first, so that Everhook's headers replace them.
@@ -387,6 +421,14 @@ fn own_headers(endpoint: &Endpoint) -> Result<HeaderMap, SendFailure> {
         headers.insert(name, HeaderValue::from_str(value).map_err(|_| bad())?);
     }
     Ok(headers)
+}
+
+/// Joins two remarks about one attempt.
+fn joined(first: Option<String>, second: Option<String>) -> Option<String> {
+    match (first, second) {
+        (Some(first), Some(second)) => Some(format!("{first}\n{second}")),
+        (first, second) => first.or(second),
+    }
 }
 
 /// Puts a remark before the reply that the attempt shows.

@@ -12,6 +12,7 @@ use everhook_core::endpoint_auth::{OauthClient, Token};
 use everhook_core::id::Id;
 use everhook_core::outcome::{Class, Reply, SendFailure};
 use everhook_sender::Request;
+use http::Method;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use tokio::sync::OnceCell;
 
@@ -79,7 +80,8 @@ async fn fetch(node: &Node, client: &OauthClient, session: &Session) -> Result<K
     let failed = |failure: SendFailure| Sent::Answered(Err(failure));
     let headers = headers(node, client).map_err(failed)?;
     let body = Bytes::from(client.form());
-    let request = Request { url: client.token_url.clone(), headers, body, patience: None, auth: None };
+    let request =
+        Request { method: Method::POST, url: client.token_url.clone(), headers, body, patience: None, auth: None };
     let reply = match outbound::send(node, request, session).await {
         Sent::Answered(answer) => answer.map_err(|failure| failed(of_token(failure)))?,
         ended => return Err(ended),

@@ -6,6 +6,7 @@ use everhook_core::outcome::{Blame, Class, Reply, SendFailure};
 use everhook_core::signing::SigningKeys;
 use everhook_core::time::Timestamp;
 use everhook_sender::Request;
+use http::Method;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 
 use crate::node::Node;
@@ -93,12 +94,17 @@ pub(crate) async fn send(node: &Node, request: Request, session: &Session) -> Se
 impl Node {
     /// Sends JSON once, for a test by an operator. Nothing is stored.
     pub async fn try_post(&self, url: String, body: Bytes) -> Result<Reply, SendFailure> {
+        let mut headers = HeaderMap::new();
+        introduce(self, &mut headers);
+        self.try_send(Request { method: Method::POST, url, headers, body, patience: None, auth: None }).await
+    }
+
+    /// Sends a request of an operator, for whom nothing is leased.
+    pub(crate) async fn try_send(&self, request: Request) -> Result<Reply, SendFailure> {
         if self.egress.is_closed() {
             return Err(SendFailure::new(Class::Blocked, "egress is paused: resume it first"));
         }
-        let mut headers = HeaderMap::new();
-        introduce(self, &mut headers);
-        self.transport.send(Request { url, headers, body, patience: None, auth: None }).await
+        self.transport.send(request).await
     }
 }
 

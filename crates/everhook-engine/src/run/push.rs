@@ -12,6 +12,7 @@ use everhook_core::queue::Target;
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 use everhook_sender::Request;
+use http::Method;
 use http::header::HeaderMap;
 
 use crate::node::Node;
@@ -36,7 +37,14 @@ pub(crate) async fn push(
             // A push occupies a slot until the reply, so the push timeout limits it even if the job itself may take
             // longer.
             let timeout = job.timeout.min(push_timeout(node));
-            let request = Request { url: target.url.clone(), headers, body, patience: Some(timeout), auth: None };
+            let request = Request {
+                method: Method::POST,
+                url: target.url.clone(),
+                headers,
+                body,
+                patience: Some(timeout),
+                auth: None,
+            };
             let sent = tokio::time::timeout(timeout, outbound::send(node, request, session)).await;
             sent.unwrap_or_else(|_| Sent::Answered(Err(too_slow(timeout))))
         }

@@ -60,7 +60,8 @@ pub(super) async fn lock_parent(tx: &Tx<'_>, environment: EnvironmentId, resourc
         | Resource::Queue(_)
         | Resource::Schedule(_)
         | Resource::EnvironmentPolicy(_)
-        | Resource::PortalSettings(_) => Ok(true),
+        | Resource::PortalSettings(_)
+        | Resource::ChatApps(_) => Ok(true),
     }
 }
 
@@ -100,7 +101,8 @@ pub(super) async fn write(
         Resource::EventType(_)
         | Resource::Integration(_)
         | Resource::EnvironmentPolicy(_)
-        | Resource::PortalSettings(_) => {}
+        | Resource::PortalSettings(_)
+        | Resource::ChatApps(_) => {}
         Resource::Queue(queue) => {
             let id = everhook_core::queue::queue_id(environment, &queue.name);
             tx.run(put_group(environment, id, &LaneGroup::of(queue))).await?;

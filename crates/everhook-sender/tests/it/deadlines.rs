@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Write};
 use bytes::Bytes;
 use everhook_core::outcome::Class;
 use everhook_sender::{Deadlines, Request, Sender, SenderConfig};
-use http::HeaderMap;
+use http::{HeaderMap, Method};
 
 use crate::receiver::{Receiver, answering, read_request, wait_for_hang_up};
 use crate::{PATIENT, SOON, check_failure, check_reply, hurried, loopback, post};
@@ -49,8 +49,16 @@ async fn a_receiver_that_takes_nothing_runs_into_the_write_deadline() {
     let receiver = Receiver::start(|listener| listener);
     let sender = hurried(Deadlines { write: SOON, ..PATIENT });
     let body = Bytes::from(vec![0; 64 * 1024 * 1024]);
-    let sent =
-        sender.send(Request { url: receiver.url(), headers: HeaderMap::new(), body, patience: None, auth: None }).await;
+    let sent = sender
+        .send(Request {
+            method: Method::POST,
+            url: receiver.url(),
+            headers: HeaderMap::new(),
+            body,
+            patience: None,
+            auth: None,
+        })
+        .await;
     check_failure(sent, Class::Timeout, "timed out writing the request");
     receiver.end();
 }

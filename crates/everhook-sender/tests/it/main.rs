@@ -20,7 +20,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use everhook_core::outcome::{Class, Reply, SendFailure};
 use everhook_sender::{Deadlines, Egress, Request, Sender, SenderConfig};
-use http::HeaderMap;
+use http::{HeaderMap, Method};
 
 /// A deadline that never passes during a test.
 const NEVER: Duration = Duration::from_secs(300);
@@ -43,7 +43,14 @@ fn hurried(deadlines: Deadlines) -> Sender {
 }
 
 fn post(url: String, body: &'static str) -> Request {
-    Request { url, headers: HeaderMap::new(), body: Bytes::from_static(body.as_bytes()), patience: None, auth: None }
+    Request {
+        method: Method::POST,
+        url,
+        headers: HeaderMap::new(),
+        body: Bytes::from_static(body.as_bytes()),
+        patience: None,
+        auth: None,
+    }
 }
 
 #[track_caller]

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use everhook_core::limits::REPLY_BYTES_MAX;
 use everhook_core::outcome::Class;
 use everhook_sender::Request;
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, Method};
 
 use crate::receiver::{OK, Receiver, answering, read_request};
 use crate::{check_failure, check_reply, post, sender};
@@ -22,7 +22,14 @@ async fn body_and_headers_arrive_as_given() {
     let sender = sender();
     check_reply(
         sender
-            .send(Request { url: receiver.url(), headers, body: body.clone().into(), patience: None, auth: None })
+            .send(Request {
+                method: Method::POST,
+                url: receiver.url(),
+                headers,
+                body: body.clone().into(),
+                patience: None,
+                auth: None,
+            })
             .await,
         200,
         "ok",
@@ -51,7 +58,14 @@ async fn framing_and_host_are_not_the_callers_to_set() {
         headers.insert(name, HeaderValue::from_static(value));
     }
     let sender = sender();
-    let request = Request { url: receiver.url(), headers, body: Bytes::from_static(b"{}"), patience: None, auth: None };
+    let request = Request {
+        method: Method::POST,
+        url: receiver.url(),
+        headers,
+        body: Bytes::from_static(b"{}"),
+        patience: None,
+        auth: None,
+    };
     check_reply(sender.send(request).await, 200, "ok");
     drop(sender);
     let seen = receiver.end();

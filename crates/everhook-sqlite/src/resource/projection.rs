@@ -77,7 +77,8 @@ pub(super) fn write(tx: &Tx<'_>, environment: EnvironmentId, resource: &Resource
         Resource::EventType(_)
         | Resource::Integration(_)
         | Resource::EnvironmentPolicy(_)
-        | Resource::PortalSettings(_) => {}
+        | Resource::PortalSettings(_)
+        | Resource::ChatApps(_) => {}
         Resource::Queue(queue) => {
             put_group(tx, environment, queue_id(environment, &queue.name), &LaneGroup::of(queue))?;
         }

@@ -6,6 +6,8 @@
 
 #![allow(missing_docs, reason = "columns and members have the names of the fields")]
 
+mod chat_apps;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -188,6 +190,7 @@ impl Resource {
             Resource::Integration(_) => ResourceKind::Integration,
             Resource::EnvironmentPolicy(_) => ResourceKind::EnvironmentPolicy,
             Resource::PortalSettings(_) => ResourceKind::PortalSettings,
+            Resource::ChatApps(_) => ResourceKind::ChatApps,
         }
     }
 
@@ -201,6 +204,7 @@ impl Resource {
             Resource::Integration(integration) => of_integration(integration),
             Resource::EnvironmentPolicy(policy) => of_environment_policy(policy),
             Resource::PortalSettings(settings) => of_portal_settings(settings),
+            Resource::ChatApps(apps) => chat_apps::columns(apps),
         }
     }
 
@@ -215,6 +219,7 @@ impl Resource {
             ResourceKind::Integration => Resource::Integration(integration(row)?),
             ResourceKind::EnvironmentPolicy => Resource::EnvironmentPolicy(environment_policy(row)?),
             ResourceKind::PortalSettings => Resource::PortalSettings(portal_settings(row)?),
+            ResourceKind::ChatApps => Resource::ChatApps(chat_apps::read(row)?),
         })
     }
 }

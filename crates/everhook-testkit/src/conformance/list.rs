@@ -379,6 +379,7 @@ macro_rules! conformance_resources {
             a_rate_limit_of_any_level_applies_and_a_change_takes_effect_at_once
             paused_applications_are_listed
             an_environment_has_one_portal_look
+            an_environment_has_one_chat_app_of_a_kind
         }
     };
 }

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use everhook_core::application::{Application, EnvironmentPolicy};
+use everhook_core::chat::{ChatKind, ChatSecret};
+use everhook_core::chat_app::{ChatApp, ChatApps};
 use everhook_core::lifecycle::NextRow;
 use everhook_core::policy::{RateLimit, Settings, Switch};
 use everhook_core::portal::{PortalLook, PortalSettings};
@@ -183,4 +185,29 @@ pub(super) async fn an_environment_has_one_portal_look(fx: &Fixture) {
     let second = PortalSettings { look: PortalLook { name: Some("Kestrel".to_owned()), ..Default::default() }, ..made };
     assert!(matches!(fx.store.replace(Scope::of(fx.here), second.clone()).await.unwrap(), Replaced::Done(_)));
     assert_eq!(find(fx.here).await.map(|found| found.look), Some(second.look), "members that were left out are gone");
+}
+
+pub(super) async fn an_environment_has_one_chat_app_of_a_kind(fx: &Fixture) {
+    let find = async |environment| fx.other.read(query::FindChatApps { scope: Scope::of(environment) }).await.unwrap();
+    assert_eq!(find(fx.here).await, None);
+    let app = |kind, secret: &str| ChatApp {
+        kind,
+        client_id: Some("ww1".to_owned()),
+        secret: ChatSecret(secret.to_owned()),
+        tenant_id: None,
+        agent_id: Some(7),
+        api_url: None,
+    };
+    let mut apps = ChatApps::default();
+    apps.put(app(ChatKind::WeCom, "first"));
+    let Replaced::Done(mut made) = fx.store.replace(Scope::of(fx.here), apps.clone()).await.unwrap() else {
+        panic!("it exists by default")
+    };
+    assert_eq!((&made.apps, made.revision), (&apps.apps, 1));
+    assert_eq!(fx.other.replace(Scope::of(fx.here), apps).await.unwrap(), Replaced::Stale);
+    assert_eq!((find(fx.here).await.as_ref(), find(fx.there).await), (Some(&made), None));
+    made.put(app(ChatKind::DingTalk, "second"));
+    made.remove(ChatKind::WeCom);
+    assert!(matches!(fx.store.replace(Scope::of(fx.here), made.clone()).await.unwrap(), Replaced::Done(_)));
+    assert_eq!(find(fx.here).await.map(|found| found.apps), Some(made.apps), "the removed app is gone");
 }

@@ -297,6 +297,7 @@ impl Store for MemStore {
             FindEnvironmentPolicy(q) => {
                 self.find_resource(q.scope.environment, &ResourcePlace::environment_policy())
             },
+            FindChatApps(q) => self.find_resource(q.scope.environment, &ResourcePlace::chat_apps()),
             FindPortalSettings(q) => self.find_resource(q.scope.environment, &ResourcePlace::portal_settings()),
             EnvironmentPolicies(_) => self.list_environment_policies(),
             PausedGroups(_) => self.list_paused_groups(),

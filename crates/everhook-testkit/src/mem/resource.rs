@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use everhook_core::application::{Application, EnvironmentPolicy};
+use everhook_core::chat_app::ChatApps;
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::event_type::EventType;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, LaneId, ScheduleId};
@@ -323,7 +324,8 @@ pub(super) fn write(
         Resource::EventType(_)
         | Resource::Integration(_)
         | Resource::EnvironmentPolicy(_)
-        | Resource::PortalSettings(_) => {}
+        | Resource::PortalSettings(_)
+        | Resource::ChatApps(_) => {}
         Resource::Queue(queue) => {
             put_group(tables, environment, queue_id(environment, &queue.name), LaneGroup::of(queue), now);
         }
@@ -444,7 +446,8 @@ fn delete(tables: &mut Tables, environment: EnvironmentId, place: &ResourcePlace
         ResourceKind::EventType
         | ResourceKind::Integration
         | ResourceKind::EnvironmentPolicy
-        | ResourceKind::PortalSettings => {}
+        | ResourceKind::PortalSettings
+        | ResourceKind::ChatApps => {}
     }
     true
 }
@@ -534,6 +537,7 @@ fn created_at(resource: &Resource) -> Timestamp {
         Resource::Integration(integration) => integration.created_at,
         Resource::EnvironmentPolicy(policy) => policy.updated_at,
         Resource::PortalSettings(settings) => settings.updated_at,
+        Resource::ChatApps(apps) => apps.updated_at,
     }
 }
 
@@ -547,5 +551,6 @@ fn stamped(resource: Resource, created_at: Timestamp, updated_at: Timestamp, rev
         Resource::Integration(record) => Integration { created_at, updated_at, revision, ..record }.into(),
         Resource::EnvironmentPolicy(record) => EnvironmentPolicy { updated_at, revision, ..record }.into(),
         Resource::PortalSettings(record) => PortalSettings { updated_at, revision, ..record }.into(),
+        Resource::ChatApps(record) => ChatApps { updated_at, revision, ..record }.into(),
     }
 }

@@ -100,6 +100,9 @@ fn the_document_lists_every_route() {
 /api/v1/batch/{batch_id}/retry post
 /api/v1/batch/{batch_id}/seal post
 /api/v1/batch/{batch_id}/skip post
+/api/v1/chat-app get
+/api/v1/chat-app/{kind} delete put
+/api/v1/chat-app/{kind}/test post
 /api/v1/delivery get
 /api/v1/endpoint get
 /api/v1/environment/export post

@@ -277,6 +277,7 @@ async fn every_route_works_on_what_is_the_callers() {
             || path.ends_with("/resend")
             // The tests of `chat` try a chat endpoint.
             || path.contains("/chat/")
+            || path.starts_with("/chat-app/")
             // `endpoint_auth` sets the credentials that these routes show.
             || ["/basic-auth", "/ca", "/mtls", "/oauth"].iter().any(|end| path.ends_with(end))
             || path == "/event-type" && method == Method::POST

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use everhook_core::chat::ChatKind;
-use everhook_testkit::chat_room;
-use everhook_testkit::receiver::Receiver;
+use everhook_testkit::chat_room::{self, People};
+use everhook_testkit::receiver::{Answer, Receiver};
 use serde_json::{Value, json};
 
 use crate::binary::client::{Application, Endpoint};
@@ -17,6 +17,8 @@ on_both_stores! {
     a_template_that_fails_is_said_in_the_attempt,
     a_chat_endpoint_is_tried_before_it_is_saved,
     operational_events_arrive_in_a_room,
+    people_get_their_messages_instead_of_the_room,
+    a_person_is_not_written_to_twice_by_a_retry,
 }
 
 const SETTINGS: [(&str, &str); 3] =
@@ -156,4 +158,101 @@ fn operational_events_arrive_in_a_room(backend: Arc<Backend>) {
     let body: Value = serde_json::from_slice(&seen[0].body).unwrap();
     assert_eq!(body["card"]["header"]["title"]["content"], "ℹ️ 端点已创建");
     assert!(body["sign"].is_string() && body["timestamp"].is_string());
+}
+
+const KINDS: [ChatKind; 6] =
+    [ChatKind::Slack, ChatKind::Teams, ChatKind::Feishu, ChatKind::Lark, ChatKind::WeCom, ChatKind::DingTalk];
+
+fn set_app(application: &Application, people: &People<'_>, kind: ChatKind) {
+    let needs = kind.app_needs().unwrap();
+    let mut app = json!({ "secret": "app-credential", "apiUrl": people.url() });
+    for (member, is_needed, value) in [
+        ("clientId", needs.client_id, json!("client")),
+        ("tenantId", needs.tenant_id, json!("tenant")),
+        ("agentId", needs.agent_id, json!(7)),
+    ] {
+        if is_needed {
+            app[member] = value;
+        }
+    }
+    let stored = application.client.put(&format!("/chat-app/{kind}"), &app).expect(200);
+    assert_eq!(stored["kind"], json!(kind));
+    assert!(!stored.to_string().contains("credential"), "{stored}");
+}
+
+fn send_to(application: &Application, kind: ChatKind, people: Value) -> String {
+    let payload = json!({ "title": "Pipeline failed", "stage": "build", "owners": people });
+    let message = json!({ "eventType": format!("{kind}.failed"), "payload": payload });
+    let sent = application.client.post(&application.path("/msg"), &message).expect(202);
+    sent["id"].as_str().unwrap().to_owned()
+}
+
+fn people_get_their_messages_instead_of_the_room(backend: Arc<Backend>) {
+    let (server, receiver) = (Server::start(&backend, &SETTINGS), Receiver::start());
+    let application = server.client().application("Acme");
+    for kind in KINDS {
+        let (path, people) = (format!("/{kind}/credential"), People::of(&receiver, kind));
+        let [ann, bob] = match kind {
+            ChatKind::DingTalk => ["13800138000", "13800138001"],
+            _ => ["ann@example.com", "bob@example.com"],
+        };
+        let endpoint = room(&application, &receiver, kind, &path);
+        application.change(&endpoint, &json!({ "policy": { "rate": "none" }, "chat": { "people": "/owners" } }));
+        receiver.answer(&path, chat_room::posted(kind));
+        let response = |message: &str| application.attempts(message)[0]["response"].as_str().unwrap().to_owned();
+
+        let message = send_to(&application, kind, json!(ann));
+        application.wait_for(&message, &endpoint, "success");
+        assert!(response(&message).starts_with(&format!("direct messages: the environment has no app of {kind}")));
+        assert_eq!(receiver.seen(&path).len(), 1, "{kind}: the room got it");
+
+        set_app(&application, &people, kind);
+        let message = send_to(&application, kind, json!([ann]));
+        application.wait_for(&message, &endpoint, "success");
+        assert_eq!(response(&message), format!("direct messages: {ann} got it"));
+        assert_eq!((people.messages().len(), receiver.seen(&path).len()), (1, 1), "{kind}: only the person got it");
+        assert!(people.messages()[0].contains("Pipeline failed"), "{kind}");
+
+        people.forget();
+        let message = send_to(&application, kind, json!([bob, "nonsense"]));
+        application.wait_for(&message, &endpoint, "success");
+        let said = response(&message);
+        assert!(said.contains(&format!("{bob} cannot be reached (")) && said.contains("nonsense cannot be"), "{said}");
+        assert_eq!(receiver.seen(&path).len(), 2, "{kind}: the room got it");
+    }
+    check_secrecy(&server, &application);
+    let apps = application.client.get("/chat-app").expect(200);
+    assert_eq!(apps["data"].as_array().unwrap().len(), KINDS.len());
+    assert!(!apps.to_string().contains("credential"), "{apps}");
+
+    let operator = Operator::new(&server);
+    let listed = operator.prints(&["chat-app", "list"]);
+    assert!(listed.contains("slack") && listed.contains("teams") && !listed.contains("credential"), "{listed}");
+    People::of(&receiver, ChatKind::Slack);
+    let tried = operator.prints(&["chat-app", "test", "slack", "ann@example.com"]);
+    assert!(tried.contains("ann@example.com got the message"), "{tried}");
+    operator.prints(&["chat-app", "delete", "slack", "--yes"]);
+    assert_eq!(application.client.delete("/chat-app/slack").status, 404);
+}
+
+fn a_person_is_not_written_to_twice_by_a_retry(backend: Arc<Backend>) {
+    let (server, receiver) = (
+        Server::start(&backend, &[("RETRY_SCHEDULE", "0.05,0.05,0.05"), ("CHAT_HOSTS", "127.0.0.1")]),
+        Receiver::start(),
+    );
+    let application = server.client().application("Acme");
+    let (kind, people) = (ChatKind::Slack, People::of(&receiver, ChatKind::Slack));
+    let endpoint = room(&application, &receiver, kind, "/room");
+    application.change(&endpoint, &json!({ "policy": { "rate": "none" }, "chat": { "people": "/owners" } }));
+    set_app(&application, &people, kind);
+    receiver.answer("/room", chat_room::posted(kind));
+    // The second person fails twice, and then the room gets the message.
+    let sent = Answer::status(200).body(r#"{"ok": true}"#);
+    receiver.answer_in_turn("/slack-api/api/chat.postMessage", [sent], Answer::status(500));
+    let message = send_to(&application, kind, json!(["ann@example.com", "bob@example.com"]));
+    application.wait_for(&message, &endpoint, "success");
+    assert_eq!(people.messages().len(), 1 + 3, "ann gets one message, and bob is tried in each attempt");
+    assert_eq!(receiver.seen("/room").len(), 1);
+    let attempts = application.attempts(&message);
+    assert_eq!(attempts.len(), 3, "{attempts:?}");
 }
