@@ -47,7 +47,7 @@ async function markup_of_customers_and_receivers_stays_text({ page, receiver, si
   const name = corpus.slice(0, 4).join(' ').slice(0, 200);
   const app = await call('POST', '/app', { name });
   const path = `/attack-${Date.now()}`;
-  receiver.answer(path, { status: 500, headers: { 'content-type': 'text/html', 'x-attack': corpus[1] }, body: all });
+  receiver.answer(path, { status: 500, headers: { 'content-type': 'text/html', 'x-attack': corpus[1], server: corpus[2], 'x-request-id': corpus[0] }, body: all });
   const endpoint = await call('POST', `/app/${app.id}/endpoint`, { url: receiver.url(`${path}?q=%22%3E%3Cscript%3Ewindow.__xss%3D1%3C/script%3E`), description: all.slice(0, 500), filter: `eventType == "attack.sent" || eventType == ${JSON.stringify(corpus[0])}` });
   await call('PUT', '/portal-settings', { name: corpus[1].slice(0, 64), backUrl: 'https://example.com/"><script>window.__xss=1</script>' });
   const payload = Object.fromEntries(corpus.map((text, index) => [`${text} ${index}`, { [text]: [text, all] }]));
@@ -64,9 +64,9 @@ async function markup_of_customers_and_receivers_stays_text({ page, receiver, si
   const pages = [
     '/overview', '/messages', '/endpoints', '/settings', `/messages?open=${app.id}/${message.id}`, `/messages?app=${app.id}`, `/messages?app=${app.id}&open=${message.id}`, object, `${object}?view=raw`, `${object}/endpoints/${endpoint.id}`,
     `/endpoints?app=${app.id}`, ...['health', 'deliveries', 'policy', 'settings', 'secret', 'test'].map((tab) => `/apps/${app.id}/endpoints/${endpoint.id}/${tab}`),
-    '/dead', '/apps', `/apps/${app.id}`, '/event-types', '/jobs', job ? `/jobs/${job.id}` : '/jobs', `/jobs?open=${job?.id ?? ''}`, '/queues', `/queues/${queue ?? ''}`,
+    '/dead', '/apps', `/apps/${app.id}`, `/apps/${app.id}?tab=policy`, '/event-types', '/jobs', job ? `/jobs/${job.id}` : '/jobs', `/jobs?open=${job?.id ?? ''}`, '/queues', `/queues/${queue ?? ''}`,
     // Values of the address bar are attacker-controlled, too.
-    `/messages?app=${encodeURIComponent(corpus[1])}&tag=${encodeURIComponent(corpus[0])}`, `/jobs?error=${encodeURIComponent(corpus[2])}`, `/queues/${encodeURIComponent(corpus[1])}`, `/sign-in?next=javascript:window.__xss=1`,
+    `/messages?app=${app.id}&text=${encodeURIComponent(corpus[1])}`, `/messages?app=${encodeURIComponent(corpus[1])}&tag=${encodeURIComponent(corpus[0])}`, `/jobs?error=${encodeURIComponent(corpus[2])}`, `/queues/${encodeURIComponent(corpus[1])}`, `/sign-in?next=javascript:window.__xss=1`,
   ];
   for (const at of pages) {
     await page.goto(base + at);
@@ -76,6 +76,7 @@ async function markup_of_customers_and_receivers_stays_text({ page, receiver, si
   }
   await page.goto(`${base}${object}/endpoints/${endpoint.id}`);
   await page.getByText('<script>window.__xss=1</script>').first().waitFor();
+  await page.locator('.hdrs').getByText(corpus[2]).waitFor();
   await shot('reply-as-text');
 
   const portal = await call('POST', `/auth/app-portal-access/${app.id}`, {});

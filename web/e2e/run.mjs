@@ -9,7 +9,9 @@ import { launch } from './browser.mjs';
 import { startReceiver } from './receiver.mjs';
 import { base, signIn, watch } from './world.mjs';
 import accessibility from './accessibility.mjs';
+import alerts from './alerts.mjs';
 import attacks from './attacks.mjs';
+import find from './find.mjs';
 import jobs from './jobs.mjs';
 import journey from './journey.mjs';
 import operate from './operate.mjs';
@@ -20,7 +22,7 @@ const out = process.env.EVERHOOK_SHOTS ?? fileURLToPath(new URL('./out', import.
 mkdirSync(out, { recursive: true });
 const wanted = process.argv[2] ?? '';
 // The journey is first: it needs an empty environment for the first start.
-const tests = [journey, jobs, operate, portal, attacks, accessibility, speed].flat().filter((test) => test.name.includes(wanted));
+const tests = [journey, jobs, operate, find, alerts, portal, attacks, accessibility, speed].flat().filter((test) => test.name.includes(wanted));
 
 const browser = await launch();
 const receiver = await startReceiver();

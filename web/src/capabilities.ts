@@ -40,6 +40,8 @@ export const screens: Record<Screen, boolean> = {
 export const offers = {
   messagesOfAllApps: has('GET', '/message'),
   endpointsOfAllApps: has('GET', '/endpoint'),
+  alertRules: has('GET', '/alert'),
+  outerPolicy: has('GET', '/app/{app_id}/policy') && has('GET', '/environment/effective-policy'),
   policy: has('GET', '/app/{app_id}/endpoint/{endpoint_id}/policy'),
   filterTest: has('POST', '/app/{app_id}/endpoint/{endpoint_id}/filter/test'),
   endpointSeries: has('GET', '/app/{app_id}/endpoint/{endpoint_id}/series'),

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{FromRequestParts, State};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use everhook_core::exchange::{Exchange, ReplyHeader};
 use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, MessageId};
 use everhook_core::limits::SCAN_ROWS_MAX;
 use everhook_core::outcome::Class;
@@ -64,10 +66,51 @@ pub(crate) struct MessageAttemptOut {
     /// Start of the attempt. For an abandoned attempt, the time of its lease.
     #[schema(value_type = String, format = DateTime)]
     timestamp: Timestamp,
+    /// The steps of the request. Absent if no request was sent, and for attempts of older servers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    phases: Option<PhasesOut>,
+    /// The first headers of the reply. Absent without a reply, and if the policy or the request excludes replies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_headers: Option<Vec<ReplyHeaderOut>>,
     /// The message without its payload. Present only with `with_msg`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<MessageOut>)]
     msg: Option<Value>,
+}
+
+/// The steps of a request, in milliseconds. A step that did not happen is absent; the last step may have failed.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PhasesOut {
+    /// Whether an open connection carried the request. Such a request has no DNS look-up, connection and handshake.
+    reused: bool,
+    /// The wait for a free connection to the host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wait_ms: Option<f64>,
+    /// The DNS look-up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dns_ms: Option<f64>,
+    /// The TCP connection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    connect_ms: Option<f64>,
+    /// The TLS handshake.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tls_ms: Option<f64>,
+    /// From the start of the request to the head of the reply. Absent if no reply arrived.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_byte_ms: Option<f64>,
+    /// From the head to the end of the reply. Absent if the reply did not end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body_ms: Option<f64>,
+}
+
+/// A header of a reply.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ReplyHeaderOut {
+    /// The name in lower case.
+    name: String,
+    /// The value, cut if it is long. Null unless the name is known to be harmless: the value may be a credential.
+    value: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -348,9 +391,31 @@ impl MessageAttemptOut {
             },
             class: attempt.class.to_string(),
             timestamp: attempt.started_at,
+            phases: attempt.exchange.as_ref().map(PhasesOut::new),
+            response_headers: attempt.exchange.filter(|_| content.is_wanted()).and_then(reply_headers),
             msg: None,
         }
     }
+}
+
+impl PhasesOut {
+    fn new(exchange: &Exchange) -> PhasesOut {
+        let ms = |span: Option<Duration>| span.map(|span| span.as_micros() as f64 / 1000.0);
+        PhasesOut {
+            reused: exchange.reused,
+            wait_ms: ms(exchange.wait),
+            dns_ms: ms(exchange.dns),
+            connect_ms: ms(exchange.connect),
+            tls_ms: ms(exchange.tls),
+            first_byte_ms: ms(exchange.first_byte),
+            body_ms: ms(exchange.body),
+        }
+    }
+}
+
+fn reply_headers(exchange: Exchange) -> Option<Vec<ReplyHeaderOut>> {
+    let out = |ReplyHeader(name, value)| ReplyHeaderOut { name, value };
+    (!exchange.headers.is_empty()).then(|| exchange.headers.into_iter().map(out).collect())
 }
 
 pub(crate) fn reply_text(reply: &[u8]) -> String {

@@ -70,8 +70,8 @@ pub(crate) struct DeliveryOut {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReasonOut {
     /// The reason. While pending: `scheduled` (waits for `deliverAt`), `retry`, `backOff` (the endpoint asked for a pause
-    /// or timed out), `rateLimit` (the rate limit of the endpoint is used up), `queued` (due, waits for its turn) or
-    /// `cancelRequested`. While held: `endpointDisabled`, `endpointPaused`, `applicationPaused` or `environmentPaused`.
+    /// or timed out), `rateLimit` (the rate limit of the endpoint is used up), `concurrencyLimit` (as many deliveries of
+    /// the endpoint run as may run at the same time), `queued` (due, waits for its turn) or `cancelRequested`. While held: `endpointDisabled`, `endpointPaused`, `applicationPaused` or `environmentPaused`.
     /// While sending: `sending` or `cancelRequested`. Once dead: `exhausted` (no attempts left), `gone` (the receiver
     /// answered 410) or `crashed`. At the end: `delivered`, `cancelled` or `endpointDeleted`. Later versions may add
     /// reasons.

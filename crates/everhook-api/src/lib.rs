@@ -7,6 +7,7 @@
 
 mod access;
 mod addresses;
+mod alert;
 mod application;
 mod attempt;
 mod audit;
@@ -52,6 +53,7 @@ mod merge;
 mod message;
 mod message_batch;
 mod message_content;
+mod message_search;
 mod node;
 mod once;
 mod operational_webhook;
@@ -60,6 +62,7 @@ mod overview;
 mod paced;
 mod page;
 mod policy;
+mod policy_levels;
 mod poller;
 mod portal;
 mod portal_settings;

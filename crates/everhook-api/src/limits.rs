@@ -141,3 +141,10 @@ pub(crate) const LIVE_PAUSE: Duration = Duration::from_millis(300);
 pub(crate) const LIVE_TICK: Duration = Duration::from_secs(1);
 /// The interval at which a stream checks its session and key.
 pub(crate) const LIVE_CHECK: Duration = Duration::from_secs(5);
+
+/// Default time for which the condition of an alert must hold.
+pub(crate) const ALERT_FOR_SECONDS: u32 = 60;
+/// Default time for which the condition of an alert must be gone.
+pub(crate) const ALERT_RESOLVE_SECONDS: u32 = 300;
+/// Default time between two pages of an alert.
+pub(crate) const ALERT_COOLDOWN_SECONDS: u32 = 3600;

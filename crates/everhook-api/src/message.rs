@@ -42,6 +42,7 @@ use crate::delivery;
 use crate::direct;
 use crate::error::ApiError;
 use crate::input::{self, Input};
+use crate::message_search::{TextParams, find};
 use crate::once::OnceIn;
 use crate::page::{Cursor, Page, PageParams};
 use crate::query::Query;
@@ -291,7 +292,7 @@ pub(crate) async fn show_repeated(
 /// List the messages of an application, newest first.
 #[utoipa::path(
     get, path = "/api/v1/app/{app_id}/msg", operation_id = "v1.message.list", tag = "Message",
-    params(ApplicationPath, PageParams, FilterParams, ContentParams, TallyParams),
+    params(ApplicationPath, PageParams, FilterParams, TextParams, ContentParams, TallyParams),
     responses((status = 200, body = Page<MessageOut>))
 )]
 async fn list(
@@ -299,13 +300,14 @@ async fn list(
     InApplication { environment, application }: InApplication,
     Query(page): Query<PageParams>,
     Query(filter): Query<FilterParams>,
+    Query(text): Query<TextParams>,
     Query(content): Query<ContentParams>,
     Query(wanted): Query<TallyParams>,
 ) -> Result<Response, ApiError> {
     let cursor = filter.cursor(&page)?;
-    let filter = filter.of_messages(cursor.slice());
+    let filter = text.search(filter.of_messages(cursor.slice()))?;
     let scope = AppScope::of(environment, application.id);
-    let Piece { rows, next } = api.read(query::Messages { scope, filter }).await?;
+    let Piece { rows, next } = find(&api, scope, filter).await?;
     let mut tallies = BTreeMap::new();
     for row in rows.iter().filter(|_| wanted.is_wanted()) {
         tallies.insert(row.id, delivery::tally(&api, scope, row.id).await?);
@@ -590,7 +592,7 @@ impl TallyParams {
 impl FilterParams {
     pub(crate) fn of_messages(self, slice: Slice<MessageId>) -> MessageFilter {
         let FilterParams { channel, tag, before, after, event_types } = self;
-        MessageFilter { slice, before, after, channel, tag, event_types, scan: SCAN_ROWS_MAX }
+        MessageFilter { slice, before, after, channel, tag, event_types, text: None, scan: SCAN_ROWS_MAX }
     }
 
     /// Lists newest first. A request with only `after` gets the page next to that time.

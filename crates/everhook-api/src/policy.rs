@@ -53,6 +53,9 @@ pub(crate) struct PolicySchema {
     /// `"none"`. `throttleRate` is the same as a count per second.
     #[schema(value_type = Option<Value>)]
     rate: Option<()>,
+    /// Deliveries that may run at the same time, for each endpoint and over all replicas: 1 to 10000, or `"none"`.
+    #[schema(value_type = Option<Value>)]
+    concurrency: Option<()>,
     /// Seconds of failures alone after which the endpoint is disabled, 5 to 7776000, or `"none"` for never. Default: five
     /// days.
     #[schema(value_type = Option<Value>)]
@@ -135,6 +138,7 @@ pub(crate) struct EffectiveOut {
     retry_budget: SettingOut,
     timeout_seconds: SettingOut,
     rate: SettingOut,
+    concurrency: SettingOut,
     disable_after_seconds: SettingOut,
     paused: SettingOut,
     while_disabled: SettingOut,
@@ -298,7 +302,6 @@ fn check_honoured(settings: &Settings, level: Level) -> Result<(), Violation> {
         }
     }
     let unsupported = [
-        ("concurrency", settings.concurrency.is_some()),
         ("breaker", settings.breaker.is_some()),
         ("ordering", settings.ordering.is_some()),
         ("onDead", settings.on_dead.is_some()),
@@ -310,7 +313,7 @@ fn check_honoured(settings: &Settings, level: Level) -> Result<(), Violation> {
 }
 
 impl EffectiveOut {
-    fn new(effective: Effective, event_type: Option<Name>) -> EffectiveOut {
+    pub(crate) fn new(effective: Effective, event_type: Option<Name>) -> EffectiveOut {
         EffectiveOut {
             event_type,
             backoff: effective.backoff.into(),
@@ -320,6 +323,7 @@ impl EffectiveOut {
             retry_budget: effective.retry_budget.into(),
             timeout_seconds: effective.timeout.map(|timeout| timeout.as_secs()).into(),
             rate: effective.rate.into(),
+            concurrency: effective.concurrency.into(),
             disable_after_seconds: effective.disable_after.map(|after| after.map(|after| after.as_secs())).into(),
             paused: effective.paused.into(),
             while_disabled: effective.while_disabled.into(),

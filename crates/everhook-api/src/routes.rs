@@ -26,12 +26,12 @@ use crate::idempotency::{self, Keyed};
 use crate::state::{Api, ApiConfig};
 use crate::strict::{self, Known, KnownByRoute};
 use crate::{
-    application, attempt, audit, background_task, batch, bounds, chat, chat_app, cors, dashboard, delivery,
+    alert, application, attempt, audit, background_task, batch, bounds, chat, chat_app, cors, dashboard, delivery,
     delivery_steer, destination, directory, document, endpoint, endpoint_auth, endpoint_headers, endpoint_message,
     endpoint_replay, endpoint_secret, endpoint_stats, environment, event_type, event_type_import, example,
     failure_group, filter, health, integration, job, job_end, key, live, message, message_batch, message_content, node,
-    once, operational_webhook, outbox, overview, policy, poller, portal, portal_settings, precheck, queue, redrive,
-    schedule, session, statistics, token_end, viewer, worker,
+    once, operational_webhook, outbox, overview, policy, policy_levels, poller, portal, portal_settings, precheck,
+    queue, redrive, schedule, session, statistics, token_end, viewer, worker,
 };
 
 /// Returns all routes of the API and the documentation. A worker node serves only health checks and metrics.
@@ -75,6 +75,7 @@ pub(crate) fn all() -> Routes {
         .merge(event_type_import::routes())
         .merge(environment::routes())
         .merge(policy::routes())
+        .merge(policy_levels::routes())
         .merge(filter::routes())
         .merge(chat::routes())
         .merge(message::routes())
@@ -92,6 +93,7 @@ pub(crate) fn all() -> Routes {
         .merge(delivery_steer::routes())
         .merge(redrive::routes())
         .merge(operational_webhook::routes())
+        .merge(alert::routes())
         .merge(background_task::routes())
         .merge(statistics::routes())
         .merge(portal::routes())

@@ -6,6 +6,7 @@ use everhook_core::chat::{Chat, ChatLevel, Language, Template};
 use everhook_core::limits::CHAT_FIELDS_MAX;
 use everhook_core::message::Message;
 use everhook_core::name::Name;
+use everhook_core::operational::OPERATIONAL_APPLICATION;
 use minijinja::value::Value as TemplateValue;
 use serde_json::{Map, Value};
 use url::Url;
@@ -149,7 +150,11 @@ fn standard(payload: &Value, facts: &ChatFacts<'_>, language: Language, markup: 
     let level = content.get("level").and_then(Value::as_str).and_then(ChatLevel::find);
     let level = level.unwrap_or_else(|| level_of(event_type));
     let (title, description) = (text_of(&TITLES), text_of(&DESCRIPTIONS));
-    let shown = [title.map(|(name, _)| name), description.map(|(name, _)| name), Some("level")];
+    // Only the server itself writes operational events, so that their links lead to its own dashboard.
+    let own_link = content.get("link").and_then(Value::as_str);
+    let own_link = own_link.filter(|_| facts.message.application == OPERATIONAL_APPLICATION);
+    let shown =
+        [title.map(|(name, _)| name), description.map(|(name, _)| name), Some("level"), own_link.map(|_| "link")];
     let fields = content.iter().filter(|(name, value)| !value.is_null() && !shown.contains(&Some(name.as_str())));
     let fields = fields
         .take(CHAT_FIELDS_MAX)
@@ -165,7 +170,10 @@ fn standard(payload: &Value, facts: &ChatFacts<'_>, language: Language, markup: 
         title: cut(&title, NESTED_CHARS_MAX),
         description: escape(markup, description.trim()),
         fields: fields.filter(|field| !field.value.is_empty()).collect(),
-        link: facts.public_url.and_then(|url| dashboard_link(url, facts.message)),
+        link: match own_link {
+            Some(link) => web_link(link),
+            None => facts.public_url.and_then(|url| dashboard_link(url, facts.message)),
+        },
         mentions: Vec::new(),
         language,
     }
@@ -184,7 +192,9 @@ fn level_of(event_type: &str) -> ChatLevel {
     let last = event_type.rsplit(['.', '-', '_']).next().unwrap_or_default().to_ascii_lowercase();
     match last.as_str() {
         "failed" | "failure" | "error" | "exhausted" | "dead" | "crashed" | "triggered" => ChatLevel::Error,
-        "failing" | "warning" | "disabled" | "cancelled" | "canceled" | "expired" | "timeout" => ChatLevel::Warning,
+        "failing" | "ongoing" | "warning" | "disabled" | "cancelled" | "canceled" | "expired" | "timeout" => {
+            ChatLevel::Warning
+        }
         "succeeded" | "success" | "completed" | "finished" | "recovered" | "resolved" | "enabled" => ChatLevel::Success,
         _ => ChatLevel::Info,
     }

@@ -165,6 +165,8 @@ pub enum Reason {
     RateLimit {
         until: Timestamp,
     },
+    /// Due, but as many deliveries of the endpoint run as may run at the same time.
+    ConcurrencyLimit,
     /// Due, and waits for its turn.
     Queued,
     EndpointDisabled,
@@ -245,6 +247,7 @@ fn waiting(facts: &DeliveryFacts, now: Timestamp) -> Reason {
         Some(until) if until > due_at.max(now) => match facts.hold_kind {
             HoldKind::BackOff => Reason::BackOff { until },
             HoldKind::RateLimit => Reason::RateLimit { until },
+            HoldKind::Concurrency => Reason::ConcurrencyLimit,
         },
         // A fast rate holds its lane again and again, for a stride each. A reader may come just in between.
         Some(until) if facts.hold_kind == HoldKind::RateLimit && until.plus(STRIDE) > due_at.max(now) => {
@@ -264,6 +267,7 @@ impl Reason {
             Reason::Retry { .. } => "retry",
             Reason::BackOff { .. } => "backOff",
             Reason::RateLimit { .. } => "rateLimit",
+            Reason::ConcurrencyLimit => "concurrencyLimit",
             Reason::Queued => "queued",
             Reason::EndpointDisabled => "endpointDisabled",
             Reason::EndpointPaused => "endpointPaused",
@@ -437,6 +441,10 @@ mod tests {
             (facts.due_at, facts.hold_until, facts.hold_kind) = (at(99_000), at(99_950), HoldKind::RateLimit);
         };
         check(between, "rateLimit until 100000");
+        let full = |facts: &mut DeliveryFacts| {
+            (facts.due_at, facts.hold_until, facts.hold_kind) = (at(99_000), at(100_500), HoldKind::Concurrency);
+        };
+        check(full, "concurrencyLimit");
         check(|facts| (facts.due_at, facts.hold_until) = (at(106_000), at(105_000)), "scheduled until 106000");
         check(|facts| (facts.due_at, facts.hold_until) = (at(99_000), at(98_000)), "queued");
         check(|facts| (facts.due_at, facts.cancel) = (at(101_000), true), "cancelRequested");

@@ -14,7 +14,8 @@ use crate::id::{ApplicationId, BadId, EndpointId, Id};
 use crate::lane::LaneState;
 use crate::name::{Metadata, Name};
 use crate::policy::effective::Levels;
-use crate::policy::{RateLimit, Settings, WhileDisabled, with_throttle_rate};
+use crate::policy::limit::LaneLimits;
+use crate::policy::{Settings, WhileDisabled, with_throttle_rate};
 use crate::poll::POLL_URL;
 use crate::signing::SigningKeys;
 use crate::task::stored_as;
@@ -80,7 +81,7 @@ pub struct Endpoint {
     pub throttle_rate: Option<u16>,
     /// The endpoint's own delivery policy. Where endpoints are read for deliveries, it includes the throttle rate.
     pub policy: Option<Arc<Settings>>,
-    /// The policy of its application, with the rate of the environment as a default. Only endpoints that are read for
+    /// The policy of its application, with the limits of the environment as defaults. Only endpoints that are read for
     /// deliveries have it.
     pub inherited: Option<Arc<Settings>>,
     /// The mark of an endpoint that had nothing but failures for some time.
@@ -109,9 +110,9 @@ impl Endpoint {
         self
     }
 
-    /// The rate limit, if the endpoint was read for deliveries.
-    pub fn rate(&self) -> Option<RateLimit> {
-        self.levels(None).rate()
+    /// The limits of its lane, if the endpoint was read for deliveries.
+    pub fn limits(&self) -> LaneLimits {
+        self.levels(None).limits()
     }
 
     /// The settings that apply to the endpoint, with those of its environment.

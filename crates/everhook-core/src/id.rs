@@ -277,6 +277,7 @@ prefixed_ids! {
     BackgroundTaskId = "qtask_";
     BatchId = "batch_";
     ScheduleId = "sched_";
+    AlertId = "alert_";
     /// The fairness key of a task.
     LaneId = "lane_";
 }

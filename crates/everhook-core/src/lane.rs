@@ -37,9 +37,11 @@ pub enum HoldKind {
     BackOff,
     /// The rate limit is used up until then.
     RateLimit,
+    /// The concurrency limit is reached. The end of a delivery ends the hold before its time.
+    Concurrency,
 }
 
-stored_as!(HoldKind { BackOff = 0, RateLimit = 1 });
+stored_as!(HoldKind { BackOff = 0, RateLimit = 1, Concurrency = 2 });
 
 /// The lanes that one asker may lease from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

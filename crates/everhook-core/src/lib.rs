@@ -3,6 +3,7 @@
 //! Pure: no I/O, no clock, no randomness. Callers pass time and random values, so that the same code runs in the
 //! server, the conformance suite and the simulator.
 
+pub mod alert;
 pub mod api_key;
 pub mod application;
 pub mod audit;
@@ -19,6 +20,7 @@ pub mod endpoint;
 pub mod endpoint_auth;
 pub mod event_type;
 pub mod example;
+pub mod exchange;
 pub mod failing;
 pub mod failure_group;
 pub mod fair;

@@ -6,6 +6,12 @@ use std::time::Duration;
 pub const BODY_BYTES_MAX: usize = 1024 * 1024;
 /// Stored bytes of a receiver's reply; further bytes are not read.
 pub const REPLY_BYTES_MAX: usize = 16 * 1024;
+/// Headers of a reply that an attempt keeps.
+pub const REPLY_HEADERS_KEPT_MAX: usize = 24;
+/// Longest kept name of a reply header; the rest is cut.
+pub const REPLY_HEADER_NAME_BYTES_MAX: usize = 64;
+/// Longest kept value of a reply header; the rest is cut.
+pub const REPLY_HEADER_VALUE_BYTES_MAX: usize = 160;
 /// Deepest nesting of a payload, so that common JSON parsers can read it.
 pub const PAYLOAD_DEPTH_MAX: usize = 128;
 /// Longest uid, event type name, channel or tag.
@@ -107,6 +113,10 @@ pub const PAGE_DEFAULT: usize = 50;
 pub const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Rows that one filtered request scans. The iterator continues after them.
 pub const SCAN_ROWS_MAX: usize = 5000;
+/// Messages whose payloads one search for a text reads. Payloads are large, so this is less than `SCAN_ROWS_MAX`.
+pub const SCAN_PAYLOADS_MAX: usize = 1000;
+/// Longest text that is searched in payloads.
+pub const SEARCH_TEXT_BYTES_MAX: usize = 256;
 /// Largest difference between the time in an id and the time of its object: clocks differ, and requests wait.
 pub const ID_SKEW_MAX: Duration = Duration::from_secs(3600);
 /// Largest delay between the start of an attempt and the creation of its id. The node may have crashed and the others
@@ -219,6 +229,26 @@ pub const FAILURES_COUNTED_MAX: usize = 10_000;
 pub const NOTE_CHARS_MAX: usize = 1000;
 /// Open tasks of an environment that one overview counts, of each state.
 pub const OVERVIEW_TASKS_MAX: usize = 10_000;
+/// Largest number in the statistics of a queue. Counting stops there.
+pub const QUEUE_COUNTED_MAX: usize = 100_000;
+/// Alert rules one environment may have.
+pub const ALERTS_MAX: usize = 100;
+/// Alert rules of all environments that one evaluation reads.
+pub const ALERTS_READ_MAX: usize = 10_000;
+/// Destinations of one alert rule, and of its escalation.
+pub const ALERT_DESTINATIONS_MAX: usize = 20;
+/// Pages that an alert remembers.
+pub const ALERT_PAGES_KEPT: usize = 50;
+/// Longest time of an alert rule, except for its window: a week.
+pub const ALERT_SECONDS_MAX: u32 = 7 * 24 * 3600;
+/// Shortest window of an alert rule: a span of traffic.
+pub const ALERT_WINDOW_SECONDS_MIN: u32 = 60;
+/// Longest window of an alert rule, in spans of a minute.
+pub const ALERT_WINDOW_SECONDS_MAX: u32 = 6 * 3600;
+/// Past values in the window of an alert rule.
+pub const ALERT_SAMPLES_MAX: u32 = 12;
+/// Longest description of an alert rule.
+pub const ALERT_DESCRIPTION_CHARS_MAX: usize = 1000;
 /// Attempts that one request for the statistics of an endpoint reads, newest first.
 pub const STATS_ROWS_MAX: usize = 100_000;
 /// Dead tasks that one transaction redrives.

@@ -1,4 +1,4 @@
-//! Operational events: news about an environment's endpoints and deliveries, for the operator of the environment.
+//! Operational events: news about an environment's endpoints, deliveries and alerts, for its operator.
 //!
 //! Pure. An event is a message of a hidden application, so that storage, delivery, retries and signatures are those of
 //! every other message. The stores append it in the transaction of the change that it reports. Deliveries of the hidden
@@ -9,6 +9,7 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::alert::page::AlertNews;
 use crate::endpoint::{Endpoint, EndpointState};
 use crate::id::{ApplicationId, AttemptId, BackgroundTaskId, EndpointId, Id, MessageId};
 use crate::name::Name;
@@ -53,6 +54,9 @@ events! {
     AttemptExhausted = "message.attempt.exhausted",
     AttemptRecovered = "message.attempt.recovered",
     BackgroundTaskFinished = "background_task.finished",
+    AlertTriggered = "alert.triggered",
+    AlertOngoing = "alert.ongoing",
+    AlertResolved = "alert.resolved",
 }
 
 impl OperationalEvent {
@@ -161,12 +165,13 @@ pub enum News {
     Attempt(OperationalEvent, AttemptNews),
     /// A background task has finished.
     Background(BackgroundNews),
+    Alert(OperationalEvent, AlertNews),
 }
 
 impl News {
     pub fn event(&self) -> OperationalEvent {
         match self {
-            News::Endpoint(event, _) | News::Attempt(event, _) => *event,
+            News::Endpoint(event, _) | News::Attempt(event, _) | News::Alert(event, _) => *event,
             News::Background(_) => OperationalEvent::BackgroundTaskFinished,
         }
     }
@@ -183,6 +188,7 @@ impl News {
             News::Endpoint(_, data) => serde_json::to_string(&Body { r#type, data }),
             News::Attempt(_, data) => serde_json::to_string(&Body { r#type, data }),
             News::Background(data) => serde_json::to_string(&Body { r#type, data }),
+            News::Alert(_, data) => serde_json::to_string(&Body { r#type, data }),
         };
         text.expect("ids, names and times are always JSON")
     }

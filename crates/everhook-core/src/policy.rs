@@ -25,6 +25,7 @@ use crate::violation::{Violation, at};
 
 pub mod effective;
 pub mod legacy;
+pub mod limit;
 pub mod rate;
 pub mod statuses;
 

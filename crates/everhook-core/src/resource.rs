@@ -18,6 +18,7 @@ pub enum ResourceKind {
     PortalSettings,
     /// The chat apps of the environment, at most one record.
     ChatApps,
+    Alert,
 }
 
 stored_as!(ResourceKind {
@@ -29,7 +30,8 @@ stored_as!(ResourceKind {
     Integration = 5,
     EnvironmentPolicy = 6,
     PortalSettings = 10,
-    ChatApps = 11,
+    ChatApps = 12,
+    Alert = 11,
 });
 
 impl ResourceKind {

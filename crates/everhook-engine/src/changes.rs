@@ -128,7 +128,8 @@ impl Node {
             | Resource::Schedule(_)
             | Resource::Integration(_)
             | Resource::PortalSettings(_)
-            | Resource::ChatApps(_) => (false, false),
+            | Resource::ChatApps(_)
+            | Resource::Alert(_) => (false, false),
         };
         let is_policy = matches!(changed.resource, Resource::EnvironmentPolicy(_) | Resource::Application(_));
         let replaced = self.counted(self.store.replace_resource(scope, changed).await?).map(of_kind);

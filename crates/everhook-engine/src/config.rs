@@ -32,6 +32,8 @@ pub struct NodeConfig {
     pub retention: Ages,
     /// The beginning of links in chat messages.
     pub public_url: Option<String>,
+    /// The interval at which alert rules are evaluated. Without it, this node evaluates none.
+    pub alert_interval: Option<Duration>,
 }
 
 #[derive(Clone, Debug)]

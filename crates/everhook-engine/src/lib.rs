@@ -6,6 +6,7 @@
 //! refers to the node for the rest.
 
 pub mod activity;
+mod alerts;
 pub mod background;
 mod changes;
 pub mod clock;

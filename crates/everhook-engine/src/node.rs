@@ -13,6 +13,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use everhook_core::background::{BACKGROUND_QUEUE, BackgroundKind};
 use everhook_core::dispatch::{Dispatch, DispatchConfig};
+use everhook_core::exchange::Exchange;
 use everhook_core::id::{EnvironmentId, Id, SERVER_ENVIRONMENT};
 use everhook_core::limits::SETTLE_STALL_MAX;
 use everhook_core::outcome::{Class, Reply, SendFailure};
@@ -235,6 +236,9 @@ impl Node {
         if self.config.role.delivers() || self.has_jobs() {
             self.spawn_loop(&self.stop, |node| async move { node.wakeups.listen().await });
         }
+        if let Some(interval) = self.config.alert_interval.filter(|_| self.is_server && self.config.role.accepts()) {
+            self.spawn_loop(&self.stop, |node| async move { node.watch_alerts(interval).await });
+        }
         if self.config.role.accepts() {
             self.spawn_intake(|node| async move { node.accepting.run(&node).await });
             self.spawn_intake(|node| async move { node.batching.run(&node).await });
@@ -451,7 +455,7 @@ struct Nowhere;
 
 #[async_trait]
 impl Transport for Nowhere {
-    async fn send(&self, _: Request) -> Result<Reply, SendFailure> {
+    async fn send(&self, _: Request, _: &mut Exchange) -> Result<Reply, SendFailure> {
         Err(SendFailure::new(Class::Internal, "a worker node sends no requests".to_owned()))
     }
 }

@@ -9,12 +9,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use everhook_core::exchange::Exchange;
 use everhook_core::id::{AttemptId, SessionId};
 use everhook_core::job::Job;
 use everhook_core::job::report::KeptResult;
 use everhook_core::lifecycle::{self, Decision, EndState, NextRow, Verdict};
 use everhook_core::limits::{SETTLE_BATCH_MAX, SETTLE_QUEUE_MAX};
 use everhook_core::outcome::{Class, Outcome};
+use everhook_core::policy::limit::LaneLimits;
 use everhook_core::retry::RetryPolicy;
 use everhook_core::task::{Task, TaskKind};
 use everhook_core::time::Timestamp;
@@ -52,6 +54,8 @@ pub(crate) struct FinishedAttempt {
     pub(crate) job: Option<Arc<Job>>,
     /// The retry policy of a delivery, if it is not the server's.
     pub(crate) retry: Option<RetryPolicy>,
+    /// The limits of a delivery's lane, as of its lease.
+    pub(crate) limits: LaneLimits,
     pub(crate) by: AttemptHolder,
     /// Dropping it after the write releases the slot.
     pub(crate) slot: SlotHold,
@@ -130,6 +134,8 @@ pub(crate) struct AttemptRecord {
     pub(crate) holder: Option<SessionId>,
     /// How long the lane has to rest, by the experience of this node with its receiver.
     pub(crate) rest: Option<Duration>,
+    /// The steps of a delivery's request.
+    pub(crate) exchange: Option<Arc<Exchange>>,
 }
 
 /// Writes ended attempts to the store.
@@ -198,7 +204,16 @@ impl Settler {
     ) -> Option<SettleReply> {
         let (answer, answered) = oneshot::channel();
         let by = AttemptHolder::Worker { session, answer };
-        self.settle(FinishedAttempt { task, job, retry: None, by, slot: SlotHold::Nothing, end }).await;
+        self.settle(FinishedAttempt {
+            task,
+            job,
+            retry: None,
+            limits: LaneLimits::default(),
+            by,
+            slot: SlotHold::Nothing,
+            end,
+        })
+        .await;
         tokio::time::timeout(ANSWER_DEADLINE, answered).await.ok()?.ok()
     }
 
@@ -251,11 +266,12 @@ async fn write(node: &Node, batch: &mut Vec<FinishedAttempt>) {
     node.metrics.settled(settlements.len(), begun);
     node.activity.changed(batch.iter().map(|ended| ended.task.key.environment));
     node.traffic.attempted(batch.iter().zip(&decided).zip(&settled).filter_map(attempt_of_delivery));
-    let mut jobs = false;
+    let (mut jobs, mut is_freed) = (false, false);
     for (((ended, settlement), decision), settled) in batch.drain(..).zip(&*settlements).zip(&decided).zip(settled) {
         log(&ended, decision.as_ref(), settled);
         count(node, &ended, decision.as_ref(), settled);
         jobs |= settlement.kind == TaskKind::Job;
+        is_freed |= settlement.frees_lane;
         if let (Settled::Done, NextRow::Pending { due_in }) = (settled, settlement.row) {
             node.wakeups.due_in(settlement.kind, due_in);
         }
@@ -263,6 +279,10 @@ async fn write(node: &Node, batch: &mut Vec<FinishedAttempt>) {
             let end = decision.map(|decision| decision.end);
             let _ = answer.send(if settled == Settled::Done { SettleReply::Done(end) } else { SettleReply::Rejected });
         }
+    }
+    if is_freed {
+        // A lane at its concurrency limit is ready now, and no lease knows of it.
+        node.wakeups.hint_deliveries_here();
     }
     if jobs {
         // The end of a job may free a place in a limited queue. The lease that found the queue full could not say when
@@ -315,6 +335,7 @@ fn decide(node: &Node, ended: &FinishedAttempt) -> (Settlement, Option<Decision>
         crashes: task.crashes,
         attempt: None,
         hold_lane: None,
+        frees_lane: ended.limits.is_freed_by_ends(),
         stop_lane: false,
         result: None,
     };
@@ -333,6 +354,7 @@ fn decide(node: &Node, ended: &FinishedAttempt) -> (Settlement, Option<Decision>
         reply: record.reply.clone(),
         started_at: record.started_at,
         duration: record.duration,
+        exchange: record.exchange.clone(),
     };
     let settlement = Settlement {
         row: decision.row,

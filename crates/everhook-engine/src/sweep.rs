@@ -11,6 +11,7 @@ use bytes::Bytes;
 use everhook_core::job::report::{Note, Report};
 use everhook_core::limits::RECLAIM_BATCH_MAX;
 use everhook_core::outcome::{Class, Outcome};
+use everhook_core::policy::limit::LaneLimits;
 use everhook_core::task::{Task, TaskKind};
 use everhook_store::error::StoreError;
 use everhook_store::lease::{Holding, Reclaim, ReclaimAsk, Reclaimed};
@@ -140,7 +141,9 @@ impl Sweeper {
     ) {
         let by = AttemptHolder::Node(Arc::clone(session));
         let end = AttemptEnd::Attempted(record);
-        self.node.settler.settle(FinishedAttempt { task, job, retry: None, by, slot: SlotHold::Nothing, end }).await;
+        let limits = LaneLimits::default();
+        let ended = FinishedAttempt { task, job, retry: None, limits, by, slot: SlotHold::Nothing, end };
+        self.node.settler.settle(ended).await;
     }
 
     /// The record of an attempt by `from` that ends now; its real end is unknown.
@@ -157,6 +160,7 @@ impl Sweeper {
             result: None,
             holder: Some(from.session),
             rest: None,
+            exchange: None,
         }
     }
 }

@@ -93,7 +93,8 @@ impl Wakeups {
         self.waiting.notified()
     }
 
-    fn hint_deliveries_here(&self) {
+    /// Reports that deliveries may be due, to this node.
+    pub(crate) fn hint_deliveries_here(&self) {
         self.deliveries.hint(self.clock.elapsed());
     }
 

@@ -1,7 +1,8 @@
--- Erase the stored reply of an attempt; clients of the API know the placeholder. Index: the primary key, by its first
+-- Erase the stored reply of an attempt with its headers; clients of the API know the placeholder. Index: the primary key, by its first
 -- columns.
 update everhook.attempt
-set reply = 'EXPUNGED'
+set reply = 'EXPUNGED',
+    exchange = null
 where kind = 0
     and environment = :environment
     and subject = :message

@@ -11,7 +11,14 @@ update everhook.task
 set state = 1,
     owner = :owner,
     epoch = task.epoch + 1,
-    limit_group = case when :limit_groups::bytea[] is not null then (:limit_groups)[array_position(:lane.id, task.lane)] end,
+    limit_group = case
+        when cardinality(:counted.id) > 0 then (
+            select counted.limit_group
+            from unnest(:counted)
+            where counted.environment = task.environment
+                and counted.id = task.lane
+        )
+    end,
     deadline = case when :watched then :now + task.timeout_us end,
     leased_at = :now
 where task.ctid = any (

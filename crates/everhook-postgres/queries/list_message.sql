@@ -21,6 +21,7 @@ from (
             and (:channel::text is null or channels::jsonb ? :channel)
             and (:tag::text is null or tags::jsonb ? :tag)
             and (:event_types::text[] is null or event_type = any (:event_types))
+            and (:text::bytea is null or position(:text in payload) > 0)
         order by id :order
         limit :limit
     ) as listed

@@ -16,11 +16,11 @@ with gone as (
 logged as (
     insert into everhook.attempt (
         kind, environment, subject, task, epoch, id, session, endpoint, class, end_state, "trigger", url, status, reply, started_at,
-        duration_us
+        duration_us, exchange
     )
     select
         kind, environment, subject, task, epoch, attempt, session, endpoint, class, end_state, "trigger", url, status, reply, started_at,
-        duration_us
+        duration_us, exchange
     from gone
     where attempt is not null
 )

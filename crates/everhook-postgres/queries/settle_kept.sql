@@ -24,11 +24,11 @@ kept as (
 logged as (
     insert into everhook.attempt (
         kind, environment, subject, task, epoch, id, session, endpoint, class, end_state, "trigger", url, status, reply, started_at,
-        duration_us
+        duration_us, exchange
     )
     select
         kind, environment, subject, task, epoch, attempt, session, endpoint, class, end_state, "trigger", url, status, reply, started_at,
-        duration_us
+        duration_us, exchange
     from kept
     where attempt is not null
 )

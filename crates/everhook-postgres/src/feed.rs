@@ -12,7 +12,7 @@ use everhook_core::fair::{GroupId, GroupedLane};
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, ID_BYTES, Id, LaneId};
 use everhook_core::lane::{Allowance, Feed, FeedKey, LanePosition, LaneState, Used, room};
 use everhook_core::limits::{LEASE_LANES_MAX, LEASE_SCAN_MAX};
-use everhook_core::policy::RateLimit;
+use everhook_core::policy::limit::{Hold, LaneLimits, LockedLane};
 use everhook_core::queue::{QueueState, Target, queue_id};
 use everhook_core::time::Timestamp;
 use everhook_store::cache::{EndpointCache, TargetCache};
@@ -153,13 +153,26 @@ pub(crate) struct ReadyLane {
     pub(crate) room: usize,
     /// The most tasks by the limit of its concurrency key alone.
     pub(crate) key_room: usize,
-    /// The rate limit of its endpoint.
-    pub(crate) rate: Option<RateLimit>,
+    /// The limits of its endpoint.
+    pub(crate) limits: LaneLimits,
+    /// Leased deliveries that count against its concurrency limit.
+    leased: usize,
+    /// The most deliveries by these limits alone.
+    pub(crate) limit_room: usize,
 }
 
 impl ReadyLane {
     fn new(feed: usize, row: NextLaneRow, version: Option<i64>) -> ReadyLane {
-        ReadyLane { feed, row, version, room: 0, key_room: usize::MAX, rate: None }
+        ReadyLane {
+            feed,
+            row,
+            version,
+            room: 0,
+            key_room: usize::MAX,
+            limits: LaneLimits::default(),
+            leased: 0,
+            limit_room: usize::MAX,
+        }
     }
 
     /// The application of an endpoint that is not deleted, and its version.
@@ -175,6 +188,20 @@ impl ReadyLane {
     fn grouped(&self) -> GroupedLane {
         let id = self.row.application.map_or(self.row.id.0, |application| application.0);
         GroupedLane { group: GroupId { environment: self.row.environment, id }, lane: self.row.id }
+    }
+
+    /// Returns the hold after a lease that took `gave` deliveries.
+    pub(crate) fn hold(&self, gave: usize, now: Timestamp) -> Option<Hold> {
+        self.limits.hold(self.locked(now), gave)
+    }
+
+    /// The group that counts the deliveries of a limited endpoint.
+    pub(crate) fn limit_group(&self) -> Option<Id> {
+        self.limits.group(self.row.environment, self.row.id)
+    }
+
+    fn locked(&self, now: Timestamp) -> LockedLane {
+        LockedLane { hold_until: self.row.hold_until, leased: self.leased, now }
     }
 
     pub(crate) fn is_closing(&self) -> bool {
@@ -251,18 +278,29 @@ impl<'a> OpenFeeds<'a> {
         Ok(OpenFeeds { feeds, lanes, now, is_held: false, share: LEASE_LANES_MAX, ready, planned, resume })
     }
 
-    /// Bounds lanes of endpoints with a rate limit. The lanes are locked, so that no other lease gives away the same
-    /// permits. The endpoints are usually cached, and are needed for the leased tasks in any case.
-    pub(crate) async fn limit_rates(&mut self, tx: &Tx<'_>, cache: &EndpointCache) -> Result<(), Fault> {
+    /// Bounds lanes of endpoints with limits. The lanes are locked, so that no other lease gives away the same permits,
+    /// and a statement after the lock counts. The endpoints are usually cached, and are needed for the leased tasks in
+    /// any case.
+    pub(crate) async fn limit_lanes(&mut self, tx: &Tx<'_>, cache: &EndpointCache) -> Result<(), Fault> {
         let asked = self.lanes.iter().filter(|lane| lane.room > 0 && !lane.is_closing());
         let versions = asked.filter_map(ReadyLane::application_version).collect();
         let sets = endpoints::load(tx, cache, &versions).await?;
         for lane in self.lanes.iter_mut().filter(|lane| lane.room > 0 && !lane.is_closing()) {
             let set = lane.application_version().and_then(|(application, _)| sets.get(&application));
             let Some(endpoint) = set.and_then(|set| set.find(EndpointId(lane.row.id.0))) else { continue };
-            lane.rate = endpoint.rate();
-            let permits = lane.rate.map_or(usize::MAX, |rate| rate.permits(lane.row.hold_until, self.now));
-            lane.room = lane.room.min(permits);
+            lane.limits = endpoint.limits();
+        }
+        let range = |(place, lane): (usize, &ReadyLane)| {
+            let (limit_group, most) = (lane.limit_group()?, lane.limits.concurrency?);
+            Some(Range { place, limit_group, lane: Some(lane.row.id), most })
+        };
+        let counts = LeasedCounts(self.lanes.iter().enumerate().filter_map(range).collect());
+        for (place, leased) in tx_counts(tx, &counts).await? {
+            self.lanes[place].leased = leased;
+        }
+        for lane in self.lanes.iter_mut().filter(|lane| lane.limits.is_any()) {
+            lane.limit_room = lane.limits.room(lane.locked(self.now));
+            lane.room = lane.room.min(lane.limit_room);
         }
         Ok(())
     }

@@ -50,7 +50,7 @@ statement! {
     ListMessage<'a> = "list_message" {
         environment: EnvironmentId, application: ApplicationId, above: &'a [u8], below: &'a [u8], before: Timestamp,
         after: Timestamp, channel: Option<&'a str>, tag: Option<&'a str>, event_types: Option<Vec<&'a str>>,
-        limit: usize, bytes_max: usize, order: Order,
+        text: Option<&'a [u8]>, limit: usize, bytes_max: usize, order: Order,
     } -> Vec<(EnvironmentId, Message)>;
     // A search reads a bounded number of rows: this finds the last one.
     ScanMessage<'a> = "scan_message" {
@@ -136,6 +136,7 @@ impl PostgresStore {
             channel: text(filter.channel.as_ref()),
             tag: text(filter.tag.as_ref()),
             event_types: texts(&filter.event_types),
+            text: filter.text.as_ref().map(|text| text.as_bytes()),
             limit: slice.limit,
             bytes_max: PAGE_BYTES_MAX,
             order: slice.order,

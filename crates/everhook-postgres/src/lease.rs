@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, LaneId, MessageId, SessionId};
 use everhook_core::job::{Job, kind_hash};
-use everhook_core::lane::{Feed, Given, STAY_LANES_MAX, Scanned, Turn, turns};
+use everhook_core::lane::{Feed, Given, HoldKind, STAY_LANES_MAX, Scanned, Turn, turns};
 use everhook_core::limits::KIND_SCAN_MAX;
 use everhook_core::message::Message;
+use everhook_core::policy::limit::Hold;
 use everhook_core::queue::queue_id;
 use everhook_core::task::{Task, TaskKind};
 use everhook_core::time::Timestamp;
@@ -36,6 +37,9 @@ columns! {
         capacity: usize,
     }
 
+    /// Lanes whose leased tasks are counted, with their limit groups.
+    CountedLanes of CountedLane { environment: EnvironmentId, id: LaneId, limit_group: Id }
+
     /// Lanes whose next task is searched from their floor. `turn_at` is set if the lane must wait for its turn.
     LaneLooks of LaneLook { environment: EnvironmentId, id: LaneId, floor: Timestamp, turn_at: Option<Timestamp> }
 
@@ -45,13 +49,13 @@ columns! {
     /// Lane groups with the time until which their rates are used up.
     BookedGroups of BookedGroup { environment: EnvironmentId, id: Id, until: Timestamp }
 
-    /// Lanes with the time until which their rate limits are used up.
-    BookedLanes of BookedLane { environment: EnvironmentId, id: LaneId, until: Timestamp }
+    /// Lanes with the time until which their limits are used up.
+    BookedLanes of BookedLane { environment: EnvironmentId, id: LaneId, until: Timestamp, kind: HoldKind }
 }
 
 statement! {
     pub(crate) LeaseTask = "lease_task" {
-        feed: FeedRooms, lane: LaneScans, priorities: Vec<i16>, limit_groups: Option<Vec<Option<Id>>>,
+        feed: FeedRooms, lane: LaneScans, priorities: Vec<i16>, counted: CountedLanes,
         closing: Vec<LaneId>, now: Timestamp, limit: usize, owner: SessionId, watched: bool,
         kind_hashes: Option<Vec<i32>>,
     } -> Vec<Task>;
@@ -102,7 +106,7 @@ impl PostgresStore {
             Some(slots) => OpenFeeds::open_planned(&tx, slots, ask, &asked).await?,
             None => OpenFeeds::open(&tx, &self.targets, ask, &asked).await?,
         };
-        open.limit_rates(&tx, &self.cache).await?;
+        open.limit_lanes(&tx, &self.cache).await?;
         let held = open.is_held.then_some(HELD_BY_ANOTHER);
         let more = open.has_more().then_some(Duration::ZERO);
         if open.lanes.is_empty() {
@@ -160,7 +164,7 @@ struct Told {
     back: Vec<LaneKey>,
     /// Whether a lane that had its turn may have more now.
     has_more: bool,
-    /// Lanes whose rate limits were used.
+    /// Lanes whose limits were used.
     booked: BookedLanes,
     delay: Vec<LaneKey>,
     calm: Vec<LaneKey>,
@@ -235,12 +239,16 @@ impl Lease<'_> {
         let mut order: Vec<usize> = asked().map(|lane| lane.feed).collect();
         order.dedup();
         let feed_room = |n: usize| FeedRoom { n: number(n), capacity: feeds[n].allowance.left() };
-        let limit_groups: Vec<Option<Id>> = asked().map(|lane| feeds[lane.feed].limit_group()).collect();
+        // The lane of a limited endpoint counts its own deliveries.
+        let counted = |lane: &ReadyLane| {
+            let ((environment, id), limit_group) = (lane.key(), lane.limit_group().or(feeds[lane.feed].limit_group())?);
+            Some(CountedLane { environment, id, limit_group })
+        };
         LeaseTask {
             feed: order.into_iter().map(feed_room).collect(),
             lane: asked().zip(&taken.begun).map(scan).collect(),
             priorities,
-            limit_groups: limit_groups.iter().any(Option::is_some).then_some(limit_groups),
+            counted: asked().filter_map(counted).collect(),
             closing: asked().filter(|lane| lane.is_closing()).map(|lane| lane.row.id).collect(),
             now,
             limit: self.ask.tasks_max(),
@@ -298,7 +306,7 @@ impl Lease<'_> {
             // The due time of the last leased task says nothing about tasks with other priorities.
             let is_vague = open.feed().priorities().len() > 1 && gave >= asked;
             let is_due_for_write =
-                is_vague || lane.is_closing() || lane.rate.is_some() || cursors.is_old(lane.key(), now);
+                is_vague || lane.is_closing() || lane.limits.is_any() || cursors.is_old(lane.key(), now);
             scanned.push(Scanned { given, last_due, next_due: *next_due, is_due_for_write });
         }
         let mut told = Told { turns: turns(&scanned, now), ..Told::default() };
@@ -435,15 +443,13 @@ impl Told {
     fn add(&mut self, open: &OpenFeeds<'_>, lane: &ReadyLane, scanned: &Scanned, turn: Turn) {
         let (now, key, gave) = (open.now, lane.key(), scanned.given.gave);
         let is_spent = gave >= lane.key_room;
-        let until = lane.rate.filter(|_| gave > 0).map(|rate| rate.hold(lane.row.hold_until, now, gave));
-        if let Some(until) = until {
-            self.booked.push(BookedLane { environment: key.0, id: key.1, until });
-        }
+        let hold = lane.hold(gave, now);
+        self.book(lane, hold);
         match turn {
             Turn::Keep => {}
             Turn::Back => {
                 self.back.push(key);
-                self.has_more |= until.is_none_or(|until| until <= now);
+                self.has_more |= hold.is_none_or(|hold| hold.until <= now);
                 if scanned.last_due.since(lane.row.floor) >= FLOOR_STEP && !lane.is_closing() {
                     self.empty.push(look(lane, Some(now)));
                 }
@@ -470,9 +476,19 @@ impl Told {
         self.known.extend(is_spent.then_some(lane.row.id));
     }
 
-    /// Adds lanes whose concurrency key has reached its limit. If they fill the feed's share of lanes, they are
+    fn book(&mut self, lane: &ReadyLane, hold: Option<Hold>) {
+        let (environment, id) = lane.key();
+        if let Some(Hold { until, kind }) = hold {
+            self.booked.push(BookedLane { environment, id, until, kind });
+        }
+    }
+
+    /// Adds lanes that have reached their limit. An endpoint's lane holds. For lanes of a concurrency key: if they fill the feed's share of lanes, they are
     /// delayed, or every lease would lock them again before all others.
     fn add_blocked(&mut self, open: &OpenFeeds<'_>) {
+        for lane in open.lanes.iter().filter(|lane| lane.limit_room == 0) {
+            self.book(lane, lane.hold(0, open.now));
+        }
         for lane in open.lanes.iter().filter(|lane| lane.key_room == 0) {
             self.known.push(lane.row.id);
             if open.lanes.iter().filter(|other| other.feed == lane.feed).count() >= open.share {
@@ -483,7 +499,8 @@ impl Told {
 
     /// Whether no lane is written.
     fn is_silent(&self) -> bool {
-        self.empty.is_empty() && self.back.is_empty() && self.delay.is_empty() && self.calm.is_empty()
+        let is_moved = !self.empty.is_empty() || !self.back.is_empty() || !self.delay.is_empty();
+        !is_moved && self.calm.is_empty() && self.booked.is_empty()
     }
 }
 

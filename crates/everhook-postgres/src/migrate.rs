@@ -37,6 +37,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { name: "audit", compatible_from: 4, sql: include_str!("../migrations/0016_audit.sql") },
     // The first key raises the compatible version: see `seal`.
     Migration { name: "seal keys", compatible_from: 4, sql: include_str!("../migrations/0017_seal_keys.sql") },
+    Migration { name: "exchange", compatible_from: 4, sql: include_str!("../migrations/0018_exchange.sql") },
 ];
 
 /// The version that this binary knows and needs.

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use everhook_core::id::{EnvironmentId, Id, LaneId};
+use everhook_core::limits::QUEUE_COUNTED_MAX;
 use everhook_core::limits::QUEUE_LANES_DELETED_MAX;
 use everhook_core::name::Name;
 use everhook_core::queue::{Queue, queue_id};
 use everhook_store::catalog::{Order, Slice};
 use everhook_store::piece::names_beyond;
-use everhook_store::queue::{QUEUE_COUNTED_MAX, QUEUE_KINDS_LOOKED_AT, QueueCount, QueueStats};
+use everhook_store::queue::{QUEUE_KINDS_LOOKED_AT, QueueCount, QueueStats};
 use everhook_store::resource::Deleted;
 use everhook_store::{columns, row, statement};
 

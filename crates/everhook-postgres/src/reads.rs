@@ -38,6 +38,12 @@ impl PostgresStore {
             },
             EnvironmentPolicies(_) => self.list_environment_policies_once().await?,
             PausedGroups(_) => self.list_paused_groups_once().await?,
+            FindAlert(q) => {
+                let place = ResourcePlace::named(ResourceKind::Alert, &q.name);
+                self.find_resource_once(q.scope.environment, place).await?
+            },
+            Alerts(q) => self.list_named_once(q.scope.environment, &q.slice).await?,
+            AllAlerts(_) => self.list_alerts_once().await?,
             Keys(_) => self.list_keys_once().await?,
             FindKey(q) => self.find_key_once(&q.hash).await?,
             FindEgressPause(_) => self.find_egress_pause_once().await?,
@@ -108,7 +114,7 @@ impl PostgresStore {
                 let place = ResourcePlace::named(ResourceKind::Schedule, &q.name);
                 self.find_resource_once(q.scope.environment, place).await?
             },
-            Schedules(q) => self.list_schedules_once(q.scope.environment, &q.slice).await?,
+            Schedules(q) => self.list_named_once(q.scope.environment, &q.slice).await?,
             Runs(q) => self.list_runs_once(q.scope.environment, q.id, q.limit).await?,
             Sessions(q) => self.list_sessions_once(q.closed_within).await?,
             FindWorker(q) => self.find_worker_once(q.scope.environment, q.id).await?,

@@ -7,10 +7,11 @@ mod projection;
 
 use std::borrow::Cow;
 
+use everhook_core::alert::Alert;
 use everhook_core::application::Application;
 use everhook_core::event_type::EventType;
 use everhook_core::id::{ApplicationId, EnvironmentId, Id};
-use everhook_core::limits::PAGE_BYTES_MAX;
+use everhook_core::limits::{ALERTS_READ_MAX, PAGE_BYTES_MAX};
 use everhook_core::name::Name;
 use everhook_core::operational::{OperationalEvent, changed};
 use everhook_core::resource::ResourceKind;
@@ -20,7 +21,7 @@ use everhook_store::catalog::{ArchivedTypes, Created, Having, Locator, Order, Re
 use everhook_store::dedup::DedupKey;
 use everhook_store::made::{Made, WithMade};
 use everhook_store::piece::{IdRange, Piece, names_beyond};
-use everhook_store::resource::encoding::{ARCHIVED, Columns, changes_rate, keep_unknown};
+use everhook_store::resource::encoding::{ARCHIVED, Columns, LimitHolds, keep_unknown};
 use everhook_store::resource::{
     ChangedResource, Deleted, NewResource, Parent, Record, Resource, ResourceKey, ResourcePlace,
 };
@@ -82,6 +83,7 @@ statement! {
         -> Option<Id>;
     ResolveApplication<'a> = "resolve_application" { environment: EnvironmentId, uid: &'a Name }
         -> Option<(ApplicationId, i64)>;
+    ListAlert = "list_alert" { limit: usize } -> Vec<ResourceRow>;
     KnownEventType<'a> = (
         "known_event_type",
         "select name from everhook.resource \
@@ -177,11 +179,14 @@ impl PostgresStore {
             return Ok(Made::default().with(Replaced::Stale));
         };
         let firing = projection::write(&tx, environment, &changed.resource, row.updated_at).await?;
-        if changes_rate(old.as_ref().map(|old| old.spec.as_str()), &row.spec) {
-            projection::release_rates(&tx, environment, &columns).await?;
+        if let Some(holds) = LimitHolds::of(old.as_ref().map(|old| old.spec.as_str()), &columns) {
+            projection::release_limits(&tx, environment, kind, &holds).await?;
         }
         let replaced = read(&row, firing.as_ref())?;
-        let made = self.tell_change(&tx, environment, old.as_ref(), &replaced).await?;
+        let mut made = self.tell_change(&tx, environment, old.as_ref(), &replaced).await?;
+        if !changed.messages.is_empty() {
+            made += Made::messages(&self.append_within(&tx, changed.messages.clone()).await?);
+        }
         tx.commit().await?;
         Ok(made.with(Replaced::Done(replaced)))
     }
@@ -287,12 +292,19 @@ impl PostgresStore {
         self.list_by_name(environment, state_max, slice).await
     }
 
-    pub(crate) async fn list_schedules_once(
+    /// Lists the resources of a kind in the order of their names.
+    pub(crate) async fn list_named_once<R: Record>(
         &self,
         environment: EnvironmentId,
         slice: &Slice<Name>,
-    ) -> Result<Piece<ScheduleRecord, Name>, Fault> {
+    ) -> Result<Piece<R, Name>, Fault> {
         self.list_by_name(environment, i16::MAX, slice).await
+    }
+
+    /// Lists the alert rules of all environments.
+    pub(crate) async fn list_alerts_once(&self) -> Result<Vec<(EnvironmentId, Alert)>, Fault> {
+        let found = self.database.read(ListAlert { limit: ALERTS_READ_MAX }).await?;
+        Ok(found.iter().filter_map(|row| Some((row.environment, readable(row, None)?))).collect())
     }
 
     async fn list_by_name<R: Record>(
@@ -391,7 +403,8 @@ async fn delete(tx: &Tx<'_>, environment: EnvironmentId, key: &ResourceKey) -> R
         | ResourceKind::Integration
         | ResourceKind::EnvironmentPolicy
         | ResourceKind::PortalSettings
-        | ResourceKind::ChatApps => {}
+        | ResourceKind::ChatApps
+        | ResourceKind::Alert => {}
     }
     Ok(true)
 }

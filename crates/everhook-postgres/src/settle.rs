@@ -32,7 +32,7 @@ columns! {
         environment: EnvironmentId, subject: Id, task: TaskId, owner: SessionId, epoch: u32,
         attempt: Option<AttemptId>, session: Option<SessionId>, endpoint: Option<LaneId>, class: Option<Class>,
         end_state: Option<EndState>, trigger: Option<Trigger>, url: Option<&'a str>, status: Option<u16>,
-        reply: Option<&'a [u8]>, started_at: Option<Timestamp>, duration_us: Option<Duration>,
+        reply: Option<&'a [u8]>, started_at: Option<Timestamp>, duration_us: Option<Duration>, exchange: Option<String>,
     }
 
     /// Attempts whose tasks stay.
@@ -40,9 +40,12 @@ columns! {
         environment: EnvironmentId, subject: Id, task: TaskId, owner: SessionId, epoch: u32,
         attempt: Option<AttemptId>, session: Option<SessionId>, endpoint: Option<LaneId>, class: Option<Class>,
         end_state: Option<EndState>, trigger: Option<Trigger>, url: Option<&'a str>, status: Option<u16>,
-        reply: Option<&'a [u8]>, started_at: Option<Timestamp>, duration_us: Option<Duration>,
+        reply: Option<&'a [u8]>, started_at: Option<Timestamp>, duration_us: Option<Duration>, exchange: Option<String>,
         state: TaskState, tries: u32, crashes: u32, due_in: Option<Duration>,
     }
+
+    /// Lanes to lock, and whether a delivery of a lane at its concurrency limit has ended.
+    FreedLanes of FreedLane { environment: EnvironmentId, id: LaneId, is_freed: bool }
 
     /// Attempts that may have been logged earlier.
     LoggedAttempts of LoggedAttempt {
@@ -56,6 +59,7 @@ statement! {
     FindSettled = "find_settled" { batch: LoggedAttempts } -> Vec<usize>;
     // Returns the endpoints that were enabled.
     DisableEndpoint = "disable_endpoint" { wanted: Keys } -> Vec<(EnvironmentId, ApplicationId, Id)>;
+    FreeLane = "free_lane" { wanted: FreedLanes };
     StopQueue = "stop_queue" { wanted: Keys };
 }
 
@@ -127,8 +131,10 @@ impl PostgresStore {
         }
         let (disabled, stopped) = (lane_keys(&lanes.stopped), lane_keys(&lanes.stopped_queues));
         let (lock_lane, lower_lane_due) = lanes.due().nonempty().map(lower_lanes_due).unzip();
+        let free_lane = lanes.freed().nonempty().map(|wanted| FreeLane { wanted });
         let writes = (
-            lock_lane,
+            // A hold of this batch is later than the holds that it ends.
+            (free_lane, lock_lane),
             lower_lane_due,
             disabled.nonempty().map(|wanted| DisableEndpoint { wanted }),
             stopped.nonempty().map(|wanted| StopQueue { wanted }),
@@ -177,8 +183,8 @@ fn lease_of(settlement: &Settlement) -> (TaskKey, u32, SessionId) {
 
 /// Whether the task leaves the table without any other effect.
 fn leaves_quietly(settlement: &Settlement) -> bool {
-    let Settlement { row, hold_lane, stop_lane, batch, result, .. } = settlement;
-    let has_effect = hold_lane.is_some() || *stop_lane || batch.is_some() || result.is_some();
+    let Settlement { row, hold_lane, frees_lane, stop_lane, batch, result, .. } = settlement;
+    let has_effect = hold_lane.is_some() || *frees_lane || *stop_lane || batch.is_some() || result.is_some();
     *row == NextRow::Gone && !has_effect && AttemptEvent::of(settlement).is_none()
 }
 
@@ -224,6 +230,8 @@ impl<'a> Group<'a> {
 struct LaneEnds {
     /// The due time of the next task, and the time to hold the lane back.
     held: BTreeMap<(EnvironmentId, LaneId), (Timestamp, Duration)>,
+    /// Lanes at their concurrency limit, of which deliveries have ended.
+    freed: BTreeSet<(EnvironmentId, LaneId)>,
     /// Lanes of endpoints to disable.
     stopped: BTreeSet<(EnvironmentId, LaneId)>,
     stopped_queues: BTreeSet<(EnvironmentId, LaneId)>,
@@ -240,6 +248,7 @@ impl LaneEnds {
                 *earliest = due.map_or(*earliest, |due| due.min(*earliest));
                 *longest = settlement.hold_lane.map_or(*longest, |hold| hold.max(*longest));
             }
+            ends.freed.extend(settlement.frees_lane.then_some(lane));
             if settlement.stop_lane {
                 match settlement.kind {
                     TaskKind::Delivery => ends.stopped.insert(lane),
@@ -248,6 +257,21 @@ impl LaneEnds {
             }
         }
         ends
+    }
+
+    /// Returns the lanes to free. All lanes that this transaction writes are locked with them, in key order, so that two
+    /// transactions do not wait for each other.
+    fn freed(&self) -> FreedLanes {
+        if self.freed.is_empty() {
+            return FreedLanes::default();
+        }
+        let all: BTreeSet<&(EnvironmentId, LaneId)> = self.freed.iter().chain(self.held.keys()).collect();
+        let freed = |lane: &(EnvironmentId, LaneId)| FreedLane {
+            environment: lane.0,
+            id: lane.1,
+            is_freed: self.freed.contains(lane),
+        };
+        all.into_iter().map(freed).collect()
     }
 
     /// Returns the lanes with a new due time or hold.
@@ -291,6 +315,7 @@ macro_rules! settlement_row {
                     reply: attempt.map(|attempt| &*attempt.reply),
                     started_at: attempt.map(|attempt| attempt.started_at),
                     duration_us: attempt.map(|attempt| attempt.duration),
+                    exchange: attempt.and_then(NewAttempt::exchange_text),
                     $($field: $value,)*
                 }
             }

@@ -8,6 +8,7 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
+use everhook_core::exchange::Exchange;
 use everhook_core::outcome::{Blame, SendFailure};
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
@@ -35,35 +36,59 @@ pub(crate) struct Connector {
 }
 
 impl Connector {
-    /// Opens a new connection to `host` before `total_by`.
-    pub(crate) async fn connect(&self, host: &Host, total_by: Instant) -> Result<Link, SendFailure> {
-        let connect_by = total_by.min(clock::now() + self.deadlines.connect);
+    /// Opens a new connection to `host` before `total_by`. Notes each step in `exchange`, also one that fails.
+    pub(crate) async fn connect(
+        &self,
+        host: &Host,
+        total_by: Instant,
+        exchange: &mut Exchange,
+    ) -> Result<Link, SendFailure> {
+        let begun = clock::now();
+        let connect_by = total_by.min(begun + self.deadlines.connect);
         let tcp = match (&self.proxy, &host.place) {
             (Some(proxy), Place::Name(name)) if proxy.resolves() => {
                 let target = format!("{}:{}", name.trim_end_matches('.'), host.port);
-                match timeout_at(connect_by, proxy.tunnel(&target, &self.resolver)).await {
+                let tunnel = timeout_at(connect_by, proxy.tunnel(&target, &self.resolver)).await;
+                exchange.connect = Some(clock::now() - begun);
+                match tunnel {
                     Ok(tcp) => tcp?,
                     Err(_elapsed) => return Err(failure::timeout("timed out connecting to the receiver")),
                 }
             }
-            _ => self.connect_vetted(host, connect_by).await?,
+            _ => self.connect_vetted(host, connect_by, exchange).await?,
         };
         let (socket, watch) = Socket::new(tcp);
         let stream = match &host.tls_name {
             None => Stream::Plain(socket),
-            Some(name) => self.encrypt(host, name, socket, total_by).await?,
+            Some(name) => {
+                let begun = clock::now();
+                let encrypted = self.encrypt(host, name, socket, total_by).await;
+                exchange.tls = Some(clock::now() - begun);
+                encrypted?
+            }
         };
         Link::open(stream, watch).await
     }
 
-    async fn connect_vetted(&self, host: &Host, connect_by: Instant) -> Result<TcpStream, SendFailure> {
+    async fn connect_vetted(
+        &self,
+        host: &Host,
+        connect_by: Instant,
+        exchange: &mut Exchange,
+    ) -> Result<TcpStream, SendFailure> {
+        let begun = clock::now();
         // The check and the dial use the same resolved addresses. A second look-up between them would let a receiver
         // answer with a public address for the check and a private one for the dial (DNS rebinding).
-        let addresses = match timeout_at(connect_by, self.vetted(&host.place)).await {
+        let vetted = timeout_at(connect_by, self.vetted(&host.place)).await;
+        let resolved = clock::now();
+        exchange.dns = matches!(host.place, Place::Name(_)).then(|| resolved - begun);
+        let addresses = match vetted {
             Ok(addresses) => addresses?,
             Err(_elapsed) => return Err(failure::dns_timeout()),
         };
-        self.dial_any(&addresses, host.port, connect_by).await
+        let dialled = self.dial_any(&addresses, host.port, connect_by).await;
+        exchange.connect = Some(clock::now() - resolved);
+        dialled
     }
 
     /// Resolves `place` and returns its addresses, all of them permitted.

@@ -16,6 +16,8 @@ pub(crate) const DNS_REFUSAL_KEPT: Duration = Duration::from_secs(10);
 pub(crate) const LINK_IDLE_MAX: Duration = Duration::from_secs(30);
 /// Longest age of a connection, busy or not. Together with `DNS_KEPT`, a moved receiver is followed within two minutes.
 pub(crate) const LINK_AGE_MAX: Duration = Duration::from_secs(60);
+/// Shortest wait for a free connection that an exchange notes.
+pub(crate) const WAIT_NOTED: Duration = Duration::from_millis(1);
 /// Interval between sweeps of idle connections.
 pub(crate) const SWEEP_EVERY: Duration = Duration::from_secs(10);
 /// Parsed URLs in the cache.

@@ -13,6 +13,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
+use everhook_core::exchange::Exchange;
 use everhook_core::limits::REPLY_BYTES_MAX;
 use everhook_core::outcome::{Reply, SendFailure, Wish};
 use http::header::RETRY_AFTER;
@@ -44,6 +45,7 @@ pub(crate) struct Link {
 
 #[derive(Clone, Copy)]
 pub(crate) struct ExchangeBy {
+    pub(crate) begun: Instant,
     pub(crate) written: Instant,
     pub(crate) first_byte: Instant,
     pub(crate) total: Instant,
@@ -89,8 +91,15 @@ impl Link {
     }
 
     /// Sends `message` and reads the reply; keeps at most `REPLY_BYTES_MAX` of its body.
-    pub(crate) async fn exchange(&mut self, message: Message, by: ExchangeBy) -> Result<Exchanged, Failed> {
+    pub(crate) async fn exchange(
+        &mut self,
+        message: Message,
+        by: ExchangeBy,
+        noted: &mut Exchange,
+    ) -> Result<Exchanged, Failed> {
         let (head, body) = self.head(message, by).await?.into_parts();
+        noted.first_byte = Some(clock::now() - by.begun);
+        noted.keep_headers(head.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())));
         let body = match timeout_at(by.total, self.body(body)).await {
             Ok(body) => body?,
             Err(_elapsed) => return Err(broken(failure::timeout("timed out reading the reply"))),

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use everhook_core::endpoint_auth::EndpointAuth;
+use everhook_core::exchange::Exchange;
 use everhook_core::outcome::{Reply, SendFailure};
 use hickory_resolver::net::NetError;
 use http::{HeaderMap, Method};
@@ -19,7 +20,7 @@ use crate::connect::Connector;
 use crate::egress::Egress;
 use crate::failure;
 use crate::host::{Host, Room};
-use crate::limits::SWEEP_EVERY;
+use crate::limits::{SWEEP_EVERY, WAIT_NOTED};
 use crate::link::{ExchangeBy, Failed, Link, Message};
 use crate::proxy::Proxy;
 use crate::resolve::Resolver;
@@ -118,16 +119,25 @@ impl Sender {
     ///
     /// Dropping the future closes the connection.
     pub async fn send(&self, request: Request) -> Result<Reply, SendFailure> {
+        self.send_noting(request, &mut Exchange::default()).await
+    }
+
+    /// Sends `request` like [`Sender::send`], and notes each step in `exchange` when it ends.
+    pub async fn send_noting(&self, request: Request, exchange: &mut Exchange) -> Result<Reply, SendFailure> {
         let Shared { connector, targets, .. } = &*self.shared;
         let patience = request.patience;
-        let total_by = clock::now() + patience.unwrap_or(connector.deadlines.total);
+        let begun = clock::now();
+        let total_by = begun + patience.unwrap_or(connector.deadlines.total);
         let own = request.auth.as_deref().filter(|auth| auth.connection_id().is_some());
         let target = targets.find(&request.url, own, &connector.tls)?;
         let host = &*target.host;
-        let _slot = match timeout_at(total_by, host.slots.acquire()).await {
+        let slot = timeout_at(total_by, host.slots.acquire()).await;
+        let now = clock::now();
+        exchange.wait = Some(now - begun).filter(|wait| *wait >= WAIT_NOTED);
+        let _slot = match slot {
             // A slot that becomes free at the deadline is useless: the receiver would see a request that the sender has
             // already given up.
-            Ok(slot) if clock::now() < total_by => slot.expect("the semaphore is never closed"),
+            Ok(slot) if now < total_by => slot.expect("the semaphore is never closed"),
             _ => return Err(failure::timeout("timed out waiting for a free connection to the receiver")),
         };
         let mut message = target.message(request.method, request.headers, request.body);
@@ -135,15 +145,17 @@ impl Sender {
         // link carries it: the receiver cannot have seen it, so this is no retry. The loop ends, because each turn uses
         // up one idle link.
         while let Some(link) = host.take(clock::now()) {
-            match self.exchange(host, link, message, (total_by, patience)).await {
+            exchange.reused = true;
+            match self.exchange(host, link, message, (total_by, patience), exchange).await {
                 Ok(reply) => return Ok(reply),
                 Err(Failed::Broken(failure)) => return Err(failure),
                 Err(Failed::Unsent(unsent)) => message = *unsent,
             }
         }
         // Boxed, because the future is large and rarely needed.
-        let link = Box::pin(connector.connect(host, total_by)).await?;
-        match self.exchange(host, Box::new(link), message, (total_by, patience)).await {
+        exchange.reused = false;
+        let link = Box::pin(connector.connect(host, total_by, exchange)).await?;
+        match self.exchange(host, Box::new(link), message, (total_by, patience), exchange).await {
             Ok(reply) => Ok(reply),
             Err(Failed::Broken(failure)) => Err(failure),
             Err(Failed::Unsent(_)) => Err(failure::hung_up()),
@@ -156,16 +168,19 @@ impl Sender {
         mut link: Box<Link>,
         message: Message,
         (total_by, patience): (Instant, Option<Duration>),
+        exchange: &mut Exchange,
     ) -> Result<Reply, Failed> {
         let begun = clock::now();
         let deadlines = &self.shared.connector.deadlines;
         let by = ExchangeBy {
+            begun,
             written: total_by.min(begun + deadlines.write),
             first_byte: total_by.min(begun + patience.unwrap_or(deadlines.first_byte)),
             total: total_by,
         };
-        let done = link.exchange(message, by).await?;
+        let done = link.exchange(message, by, exchange).await?;
         let now = clock::now();
+        exchange.body = exchange.first_byte.map(|first_byte| (now - begun).saturating_sub(first_byte));
         if done.reusable {
             host.keep(link, done.promised, now, &self.shared.idle_total);
         }

@@ -8,6 +8,7 @@ use everhook_core::lifecycle::EndState;
 use everhook_core::limits::CRASHES_MAX;
 use everhook_core::outcome::Class;
 use everhook_core::policy::RateLimit;
+use everhook_core::policy::limit::LaneLimits;
 use everhook_core::retry::Jitter;
 use everhook_core::task::TaskKind;
 use everhook_store::lease::NewAttempt;
@@ -49,8 +50,8 @@ pub(crate) struct Evidence<'a> {
     pub(crate) promised: &'a BTreeMap<MessageId, Vec<usize>>,
     pub(crate) jobs: JobEvidence<'a>,
     pub(crate) endpoints: usize,
-    /// The rate limit of each endpoint.
-    pub(crate) rates: &'a [Option<RateLimit>],
+    /// The limits of each endpoint.
+    pub(crate) limits: &'a [LaneLimits],
     /// The times at which the database's clock was set forward.
     pub(crate) jumps: &'a [Duration],
     pub(crate) faults: bool,
@@ -64,6 +65,7 @@ pub(crate) fn check(evidence: &Evidence<'_>) -> Outcome {
     check_announcements(evidence, &deliveries, &mut violations);
     jobs::check(evidence, &mut violations);
     check_rates(evidence, &mut violations);
+    check_concurrency(evidence, &mut violations);
     for ((message, endpoint), delivery) in &deliveries {
         let name = format!("{message} to endpoint {endpoint}");
         check_delivery(&name, delivery, evidence.faults, &mut violations);
@@ -167,7 +169,7 @@ fn check_announcements(
 /// Checks that no endpoint gets more than its rate over any ten seconds, by more than a tenth. A clock that is set forward
 /// ends waits early.
 fn check_rates(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
-    let limited = evidence.rates.iter().enumerate().filter_map(|(endpoint, rate)| Some((endpoint, (*rate)?)));
+    let limited = evidence.limits.iter().enumerate().filter_map(|(endpoint, limits)| Some((endpoint, limits.rate?)));
     for (endpoint, RateLimit { count, seconds }) in limited {
         let allowed = usize::try_from((11 * count).div_ceil(seconds)).unwrap_or(usize::MAX);
         let receipts = evidence.receipts.iter().filter(|receipt| receipt.endpoint == endpoint);
@@ -181,6 +183,20 @@ fn check_rates(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
                 violations.push(format!("endpoint {endpoint}: {within} of {allowed} requests from {from:?} on"));
                 break;
             }
+        }
+    }
+}
+
+/// Checks that no endpoint has more requests under way than it allows. Nodes that crash or hang may leave requests behind,
+/// so this is only known without faults.
+fn check_concurrency(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
+    let limited = evidence.limits.iter().enumerate().filter_map(|(endpoint, it)| Some((endpoint, it.concurrency?)));
+    for (endpoint, limit) in limited.filter(|_| !evidence.faults) {
+        let receipts: Vec<&Receipt> = evidence.receipts.iter().filter(|receipt| receipt.endpoint == endpoint).collect();
+        let runs_at = |at: Duration, other: &&&Receipt| other.begun <= at && other.ended.is_none_or(|ended| ended > at);
+        let most = receipts.iter().map(|receipt| receipts.iter().filter(|it| runs_at(receipt.begun, it)).count()).max();
+        if most.is_some_and(|most| most > usize::try_from(limit).unwrap_or(usize::MAX)) {
+            violations.push(format!("endpoint {endpoint}: {most:?} requests at once, {limit} allowed"));
         }
     }
 }

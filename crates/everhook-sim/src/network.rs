@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use everhook_core::exchange::Exchange;
 use everhook_core::outcome::{Class, Reply, SendFailure};
 use everhook_engine::transport::Transport;
 use everhook_sender::Request;
@@ -55,7 +56,7 @@ enum Behaviour {
 
 #[async_trait]
 impl Transport for NodeNetwork {
-    async fn send(&self, request: Request) -> Result<Reply, SendFailure> {
+    async fn send(&self, request: Request, _: &mut Exchange) -> Result<Reply, SendFailure> {
         let begun = self.shared.trace.elapsed();
         self.gate.pass().await;
         self.latency(Duration::from_millis(20)).await;

@@ -55,6 +55,7 @@ impl Node {
                 }),
                 retention: Ages::default(),
                 public_url: None,
+                alert_interval: None,
             };
             if let Ok(engine) = node::Node::start(store, Some(network), ids, entropy, config).await {
                 shared.trace.event(format_args!("node {node} started"));

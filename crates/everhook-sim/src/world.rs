@@ -8,6 +8,7 @@ use std::time::Duration;
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::id::{EndpointId, Id, JobId};
 use everhook_core::outcome::Class;
+use everhook_core::policy::limit::LaneLimits;
 use everhook_core::policy::{RateLimit, Settings, Switch};
 use everhook_core::scope::Scope;
 use everhook_core::signing::SigningKeys;
@@ -83,7 +84,7 @@ pub(crate) struct Shared {
     pub(crate) store: Arc<MemStore>,
     pub(crate) endpoints: usize,
     /// The rate limit of each endpoint.
-    rates: Vec<Option<RateLimit>>,
+    limits: Vec<LaneLimits>,
     /// Whether faults are injected.
     pub(crate) faults: bool,
     /// The planned behaviour of each job, by number.
@@ -294,7 +295,7 @@ async fn live(plan: Plan) -> Outcome {
             steered: &shared.steered.lock().expect("one thread").clone(),
         },
         endpoints: shared.endpoints,
-        rates: &shared.rates,
+        limits: &shared.limits,
         jumps: &shared.jumps.lock().expect("one thread").clone(),
         faults: plan.faults,
     };
@@ -322,8 +323,13 @@ fn build(plan: Plan) -> Shared {
     let endpoints = 1 + rng.below(3);
     let rate = |_| rng.once_in(3).then(|| *rng.pick(&RATES));
     let rates: Vec<Option<RateLimit>> = (0..endpoints).map(rate).collect();
-    for (number, rate) in rates.iter().enumerate() {
-        store.put_endpoint(ENVIRONMENT, endpoint(number, *rate));
+    // A source of its own, so that worlds of known seeds stay as they were apart from these limits.
+    let more = Rng::new(!plan.seed);
+    let limit =
+        |rate: Option<RateLimit>| LaneLimits { rate, concurrency: more.once_in(4).then(|| *more.pick(&[1, 2, 5])) };
+    let limits: Vec<LaneLimits> = rates.into_iter().map(limit).collect();
+    for (number, limits) in limits.iter().enumerate() {
+        store.put_endpoint(ENVIRONMENT, endpoint(number, *limits));
     }
     let odds = if plan.faults { (*rng.pick(&[0, 20, 100]), *rng.pick(&[0, 3, 10])) } else { (0, 0) };
     let poisoned = plan.faults && rng.once_in(4);
@@ -333,7 +339,7 @@ fn build(plan: Plan) -> Shared {
         trace,
         store,
         endpoints,
-        rates,
+        limits,
         faults: plan.faults,
         fates,
         poisoned,
@@ -358,8 +364,11 @@ fn endpoint_id(number: usize) -> EndpointId {
     EndpointId(Id::from_bytes(id))
 }
 
-fn endpoint(number: usize, rate: Option<RateLimit>) -> Endpoint {
-    let policy = rate.map(|rate| Arc::new(Settings { rate: Some(Switch::On(rate)), ..Settings::default() }));
+fn endpoint(number: usize, limits: LaneLimits) -> Endpoint {
+    let policy = limits.is_any().then(|| {
+        let (rate, concurrency) = (limits.rate.map(Switch::On), limits.concurrency.map(Switch::On));
+        Arc::new(Settings { rate, concurrency, ..Settings::default() })
+    });
     Endpoint {
         id: endpoint_id(number),
         application: APPLICATION,

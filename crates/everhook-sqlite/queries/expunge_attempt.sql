@@ -1,7 +1,8 @@
--- Erase the stored reply of an attempt; clients of the API know the placeholder. Index: the primary key, over the few
+-- Erase the stored reply of an attempt with its headers; clients of the API know the placeholder. Index: the primary key, over the few
 -- attempts of a message.
 update attempt
-set reply = cast('EXPUNGED' as blob)
+set reply = cast('EXPUNGED' as blob),
+    exchange = null
 where environment = ?1
     and subject = ?2
     and id = ?3;

@@ -3,7 +3,7 @@
 -- Differs: `json_each` tests the members of a JSON array.
 select
     attempt.id, attempt.subject, attempt.endpoint, attempt.epoch, attempt.class, attempt.end_state, attempt."trigger", attempt.url,
-    attempt.status, attempt.reply, attempt.started_at, attempt.duration_us
+    attempt.status, attempt.reply, attempt.started_at, attempt.duration_us, attempt.exchange
 from attempt
 where attempt.environment = ?1
     and attempt.subject = ?2

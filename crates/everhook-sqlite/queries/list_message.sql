@@ -11,5 +11,6 @@ where environment = ?1
     and (?7 is null or exists (select 1 from json_each(message.channels) where json_each.value = ?7))
     and (?8 is null or exists (select 1 from json_each(message.tags) where json_each.value = ?8))
     and (?9 is null or event_type in (select json_each.value from json_each(?9)))
+    and (?10 is null or instr(payload, ?10) > 0)
 order by id asc
-limit ?10;
+limit ?11;

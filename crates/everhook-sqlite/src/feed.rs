@@ -90,7 +90,7 @@ impl OpenFeed {
 
 /// Counts the leased tasks of a limit group, in one lane or in all. Counting stops at the limit, because a larger
 /// number makes no difference.
-fn count(tx: &Tx<'_>, group: Id, lane: Option<LaneId>, limit: Option<u32>) -> Result<usize, Fault> {
+pub(crate) fn count(tx: &Tx<'_>, group: Id, lane: Option<LaneId>, limit: Option<u32>) -> Result<usize, Fault> {
     let Some(most) = limit else { return Ok(0) };
     let leased: u32 = match lane {
         None => tx.conn.prepare_cached(COUNT_LEASED)?.query_row(params![group.as_bytes(), most], |row| row.get(0))?,

@@ -76,6 +76,7 @@ pub(crate) fn list(
         filter.channel.as_ref().map(|name| name.as_str()),
         filter.tag.as_ref().map(|name| name.as_str()),
         rows::names_to_json(&filter.event_types)?,
+        filter.text.as_ref().map(|text| text.as_bytes()),
         limit(slice.limit),
     ];
     let rows = list.query_and_then(params, |row| rows::message(row, application))?;

@@ -14,7 +14,7 @@ use everhook_core::job::{Job, kind_hash};
 use everhook_core::lane::{Given, LanePosition, LaneState, Turn, turn};
 use everhook_core::limits::{APPEND_BATCH_BYTES_MAX, KIND_SCAN_MAX, LEASE_LANES_MAX, LEASE_SCAN_MAX};
 use everhook_core::message::Message;
-use everhook_core::policy::RateLimit;
+use everhook_core::policy::limit::{LaneLimits, LockedLane};
 use everhook_core::task::{Task, TaskKind};
 use everhook_core::time::Timestamp;
 use everhook_store::capacity::PlannedSlots;
@@ -23,7 +23,7 @@ use rusqlite::{CachedStatement, Row, params};
 
 use crate::append::Applications;
 use crate::error::Fault;
-use crate::feed::OpenFeed;
+use crate::feed::{OpenFeed, count};
 use crate::job::row;
 use crate::rows::{self, Reader, TASK_COLUMNS};
 use crate::sql::limit;
@@ -252,22 +252,28 @@ impl<'t> Taking<'t> {
         if room.min(left) == 0 || self.is_full() {
             return Ok(());
         }
-        let rate = self.rate(lane)?;
-        let room = room.min(rate.map_or(usize::MAX, |rate| rate.permits(lane.hold_until, self.tx.now)));
+        let limits = self.limits(lane)?;
+        // The lane of a limited endpoint counts its own deliveries.
+        let own = limits.group(lane.environment, lane.id);
+        let leased = own.map_or(Ok(0), |group| count(self.tx, group, Some(lane.id), limits.concurrency))?;
+        let limit_group = own.or(self.feeds[lane.feed].limit_group);
+        let locked = LockedLane { hold_until: lane.hold_until, leased, now: self.tx.now };
+        let room = room.min(limits.room(locked));
         let asked = room.min(left);
-        let Scan { gave, is_foreign, is_cut_off } = self.scan(lane, asked)?;
+        let Scan { gave, is_foreign, is_cut_off } = self.scan(lane, asked, limit_group)?;
         let asked = if is_cut_off { gave } else { asked };
         let (environment, id, now) = (lane.environment.0, lane.id.as_bytes(), self.tx.now.as_micros());
         let to_back = || self.tx.conn.prepare_cached(MARK_LANE_EMPTY)?.execute(params![environment, id, now]);
-        let until = rate.filter(|_| gave > 0).map(|rate| rate.hold(lane.hold_until, self.tx.now, gave));
-        if let Some(until) = until {
-            self.tx.conn.prepare_cached(BOOK_LANE)?.execute(params![environment, id, until.as_micros()])?;
+        let hold = limits.hold(locked, gave);
+        if let Some(hold) = hold {
+            let (until, kind) = (hold.until.as_micros(), hold.kind.to_db());
+            self.tx.conn.prepare_cached(BOOK_LANE)?.execute(params![environment, id, until, kind])?;
         }
         match turn(Given { room, asked, gave, is_foreign }) {
             Turn::Keep | Turn::Stay { .. } => {}
             Turn::Back => {
                 to_back()?;
-                self.has_more |= until.is_none_or(|until| until <= self.tx.now);
+                self.has_more |= hold.is_none_or(|hold| hold.until <= self.tx.now);
             }
             Turn::Delay => {
                 to_back()?;
@@ -281,16 +287,20 @@ impl<'t> Taking<'t> {
         Ok(())
     }
 
-    /// Returns the rate limit of the lane's endpoint.
-    fn rate(&mut self, lane: &ReadyLane) -> Result<Option<RateLimit>, Fault> {
-        let Some(application) = lane.application.filter(|_| lane.state != LaneState::Closing) else { return Ok(None) };
+    /// Returns the limits of the lane's endpoint.
+    fn limits(&mut self, lane: &ReadyLane) -> Result<LaneLimits, Fault> {
+        let application = lane.application.filter(|_| lane.state != LaneState::Closing);
+        let Some(application) = application else { return Ok(LaneLimits::default()) };
         let set = self.applications.endpoints(self.tx, lane.environment, application)?;
         let endpoint = set.as_ref().and_then(|set| set.find(EndpointId(lane.id.0)));
-        Ok(endpoint.and_then(|endpoint| endpoint.rate()))
+        Ok(endpoint.map(|endpoint| endpoint.limits()).unwrap_or_default())
     }
 
-    fn scan(&mut self, lane: &ReadyLane, asked: usize) -> Result<Scan, Fault> {
+    fn scan(&mut self, lane: &ReadyLane, asked: usize, limit_group: Option<Id>) -> Result<Scan, Fault> {
         let (mut scan, mut scanned) = (Scan::default(), 0);
+        if asked == 0 {
+            return Ok(scan);
+        }
         for priority in self.feeds[lane.feed].feed.priorities() {
             let (candidates, seen) = self.candidates(lane, *priority, asked - scan.gave, scanned)?;
             scanned += seen;
@@ -299,7 +309,7 @@ impl<'t> Taking<'t> {
                 if self.is_full() {
                     return Ok(Scan { is_cut_off: true, ..scan });
                 }
-                let leased = self.lease(lane, &candidate)?;
+                let leased = self.lease(lane, &candidate, limit_group)?;
                 scan.gave += usize::from(leased);
                 scan.is_foreign |= !leased;
             }
@@ -338,7 +348,7 @@ impl<'t> Taking<'t> {
     }
 
     /// Leases a task, unless its kind was not asked for.
-    fn lease(&mut self, lane: &ReadyLane, candidate: &Candidate) -> Result<bool, Fault> {
+    fn lease(&mut self, lane: &ReadyLane, candidate: &Candidate, limit_group: Option<Id>) -> Result<bool, Fault> {
         let task = Task { epoch: candidate.task.epoch + 1, ..candidate.task };
         let work = self.work(lane, &task)?;
         // Two kinds may have the same hash.
@@ -355,7 +365,7 @@ impl<'t> Taking<'t> {
             task.key.subject.as_bytes(),
             task.key.id.as_bytes(),
             self.ask.session.as_bytes(),
-            open.limit_group.as_ref().map(Id::as_bytes),
+            limit_group.as_ref().map(Id::as_bytes),
             deadline.map(|timeout_us| self.tx.now.as_micros().saturating_add(timeout_us)),
             self.tx.now.as_micros(),
         ])?;

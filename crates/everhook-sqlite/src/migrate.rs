@@ -47,6 +47,7 @@ const MIGRATIONS: &[Migration] = migrations! {
     16 "0016_audit" compatible from 3;
     // A server seals secrets at its start, and an older binary cannot read them.
     17 "0017_seal_keys" compatible from 17;
+    18 "0018_exchange" compatible from 17;
 };
 
 const CREATE_SCHEMA_VERSION: &str = "create table if not exists schema_version (

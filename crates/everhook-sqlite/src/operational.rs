@@ -9,7 +9,7 @@ use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, LaneId, Messag
 use everhook_core::name::Name;
 use everhook_core::operational::{AttemptNews, EndpointNews, News, OPERATIONAL_APPLICATION, OperationalEvent};
 use everhook_store::catalog::Locator;
-use everhook_store::lease::Append;
+use everhook_store::lease::{Append, NewMessage};
 use everhook_store::made::Made;
 use everhook_store::operational::{AttemptEvent, OnlyIf, is_wanted, message};
 use everhook_store::resource::ResourcePlace;
@@ -121,6 +121,13 @@ fn application_uid(tx: &Tx<'_>, environment: EnvironmentId, id: ApplicationId) -
 }
 
 fn append_news(tx: &Tx<'_>, environment: EnvironmentId, news: impl Iterator<Item = News>) -> Result<Made, Fault> {
-    let messages = news.map(|news| message(environment, &news, MessageId(tx.ids.next(tx.now)))).collect();
+    tell(tx, news.map(|news| message(environment, &news, MessageId(tx.ids.next(tx.now)))).collect())
+}
+
+/// Appends messages of the hidden application.
+pub(crate) fn tell(tx: &Tx<'_>, messages: Vec<NewMessage>) -> Result<Made, Fault> {
+    if messages.is_empty() {
+        return Ok(Made::default());
+    }
     Ok(Made::messages(&append::append(tx, Append { fast: None, messages })?))
 }

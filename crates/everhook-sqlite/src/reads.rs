@@ -18,6 +18,7 @@ use crate::{
 };
 
 /// Answers a query. The caller applies the deadline and the share.
+#[expect(clippy::too_many_lines, reason = "one line for each query")]
 pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<Answer, Fault> {
     Ok(answers!(query;
         Environments(_) => environment::list(conn)?,
@@ -26,6 +27,11 @@ pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<
         FindPortalSettings(q) => resource::find(conn, q.scope.environment, &ResourcePlace::portal_settings())?,
         EnvironmentPolicies(_) => environment::list_policies(conn)?,
         PausedGroups(_) => environment::list_paused_groups(conn)?,
+        FindAlert(q) => {
+            resource::find(conn, q.scope.environment, &ResourcePlace::named(ResourceKind::Alert, &q.name))?
+        },
+        Alerts(q) => resource::list_named(conn, q.scope.environment, &q.slice)?,
+        AllAlerts(_) => resource::list_alerts(conn)?,
         Keys(_) => environment::list_keys(conn)?,
         FindKey(q) => environment::find_key(conn, &q.hash)?,
         FindEgressPause(_) => egress::find(conn)?,
@@ -80,7 +86,7 @@ pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<
         FindBatch(q) => batch::find(conn, q.scope.environment, q.id)?,
         Batches(q) => batch::list(conn, q.scope.environment, &q.slice)?,
         FindSchedule(q) => resource::find_schedule(conn, q.scope.environment, &q.name)?,
-        Schedules(q) => resource::list_schedules(conn, q.scope.environment, &q.slice)?,
+        Schedules(q) => resource::list_named(conn, q.scope.environment, &q.slice)?,
         Runs(q) => schedule::list_runs(conn, q.scope.environment, q.id, q.limit)?,
         Sessions(q) => session::list(conn, now.minus(q.closed_within))?,
         FindWorker(q) => worker::find(conn, q.scope.environment, q.id)?,

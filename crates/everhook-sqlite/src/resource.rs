@@ -6,10 +6,12 @@ mod projection;
 
 use std::borrow::Cow;
 
+use everhook_core::alert::Alert;
 use everhook_core::application::Application;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::event_type::EventType;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id};
+use everhook_core::limits::ALERTS_READ_MAX;
 use everhook_core::name::Name;
 use everhook_core::operational::{self as events, OPERATIONAL_APPLICATION, OperationalEvent};
 use everhook_core::queue::{Queue, Target};
@@ -20,7 +22,7 @@ use everhook_store::catalog::{ArchivedTypes, Created, Having, Locator, Order, Re
 use everhook_store::dedup::DedupKey;
 use everhook_store::made::{Made, WithMade};
 use everhook_store::piece::{IdRange, Piece, names_beyond};
-use everhook_store::resource::encoding::{ARCHIVED, Columns, changes_rate, keep_unknown};
+use everhook_store::resource::encoding::{ARCHIVED, Columns, LimitHolds, keep_unknown};
 use everhook_store::resource::{ChangedResource, NewResource, Parent, Record, Resource, ResourceKey, ResourcePlace};
 use everhook_store::schedule::ScheduleRecord;
 use everhook_store::sql::rows::{FiringRow, ResourceRow};
@@ -78,6 +80,7 @@ statement! {
         -> Option<Id>;
     ResolveApplication<'a> = "resolve_application" { environment: EnvironmentId, uid: &'a Name }
         -> Option<(ApplicationId, i64)>;
+    ListAlert = "list_alert" { limit: usize } -> Vec<ResourceRow>;
     KnownEventType<'a> = (
         "known_event_type",
         "select 1 from resource where environment = :environment and kind = 2 and parent = x'' and name = :name \
@@ -182,6 +185,7 @@ pub(crate) fn replace(
         (Some(old), Replaced::Done(Resource::Endpoint(new))) => {
             operational::tell_endpoint(tx, environment, new, &events::changed(&old, new))?
         }
+        (_, Replaced::Done(_)) => operational::tell(tx, changed.messages.clone())?,
         _ => Made::default(),
     };
     Ok(made.with(replaced))
@@ -238,8 +242,8 @@ fn write(tx: &Tx<'_>, environment: EnvironmentId, mut columns: Columns) -> Resul
         }
         _ => (None, None),
     };
-    if written.is_some() && changes_rate(old.as_deref(), &columns.spec) {
-        projection::release_rates(tx, environment, &columns)?;
+    if let (true, Some(holds)) = (written.is_some(), LimitHolds::of(old.as_deref(), &columns)) {
+        projection::release_limits(tx, environment, kind, &holds)?;
     }
     Ok(written.map_or(Replaced::Stale, Replaced::Done))
 }
@@ -285,7 +289,8 @@ fn delete_unreported(tx: &Tx<'_>, environment: EnvironmentId, key: &ResourceKey)
         | ResourceKind::Integration
         | ResourceKind::EnvironmentPolicy
         | ResourceKind::PortalSettings
-        | ResourceKind::ChatApps => {}
+        | ResourceKind::ChatApps
+        | ResourceKind::Alert => {}
     }
     Ok(true)
 }
@@ -393,12 +398,19 @@ pub(crate) fn list_event_types(
     list_by_name(conn, environment, state_max, slice)
 }
 
-pub(crate) fn list_schedules(
+/// Lists the resources of a kind in the order of their names.
+pub(crate) fn list_named<R: Record>(
     conn: &Connection,
     environment: EnvironmentId,
     slice: &Slice<Name>,
-) -> Result<Piece<ScheduleRecord, Name>, Fault> {
+) -> Result<Piece<R, Name>, Fault> {
     list_by_name(conn, environment, i16::MAX, slice)
+}
+
+/// Lists the alert rules of all environments.
+pub(crate) fn list_alerts(conn: &Connection) -> Result<Vec<(EnvironmentId, Alert)>, Fault> {
+    let found = run(conn, ListAlert { limit: ALERTS_READ_MAX })?;
+    Ok(found.iter().filter_map(|row| Some((row.environment, readable(row, None)?))).collect())
 }
 
 fn list_by_name<R: Record>(

@@ -31,6 +31,7 @@ const SETTLE_GONE: &str = include_str!("../queries/settle_gone.sql");
 const SETTLE_KEPT: &str = include_str!("../queries/settle_kept.sql");
 const FIND_SETTLED: &str = include_str!("../queries/find_settled.sql");
 const APPEND_ATTEMPT: &str = include_str!("../queries/append_attempt.sql");
+const FREE_LANE: &str = include_str!("../queries/free_lane.sql");
 const HOLD_LANE: &str = include_str!("../queries/hold_lane.sql");
 const DISABLE_ENDPOINT: &str = include_str!("../queries/disable_endpoint.sql");
 const SET_LANE_STATE: &str = include_str!("../queries/set_lane_state.sql");
@@ -65,6 +66,10 @@ pub(crate) fn settle(tx: &Tx<'_>, settlements: &[Settlement]) -> Result<WithMade
             if let (Some(batch), Some(ended)) = (settlement.batch, ended(attempt.end)) {
                 *batches.entry((settlement.key.environment, batch)).or_default() += ended;
             }
+        }
+        if settlement.frees_lane {
+            let mut free = tx.conn.prepare_cached(FREE_LANE)?;
+            free.execute(params![settlement.key.environment.0, settlement.lane.as_bytes()])?;
         }
         if let Some(hold) = settlement.hold_lane {
             let until = tx.now.plus(hold).as_micros();
@@ -142,6 +147,7 @@ fn append_attempt(log: &mut CachedStatement<'_>, settlement: &Settlement, attemp
         &attempt.reply[..],
         attempt.started_at.as_micros(),
         micros(attempt.duration),
+        attempt.exchange_text(),
     ])?;
     Ok(())
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use everhook_core::delivery::{DeliveryState, EndpointPresence, OuterPauses};
 use everhook_core::endpoint::Endpoint;
+use everhook_core::exchange::Exchange;
 use everhook_core::id::{ApplicationId, AttemptId, EndpointId, MessageId};
 use everhook_core::lifecycle::EndState;
 use everhook_core::limits::{ATTEMPT_SKEW_MAX, ID_SKEW_MAX};
@@ -30,6 +31,8 @@ pub struct MessageFilter {
     pub tag: Option<Name>,
     /// Of one of these types; empty means all.
     pub event_types: Vec<Name>,
+    /// With this text in the payload, byte for byte. Rows without a payload do not match.
+    pub text: Option<String>,
     /// The most rows that are read and compared with the filter.
     pub scan: usize,
 }
@@ -44,6 +47,7 @@ impl MessageFilter {
             || self.after.is_some()
             || self.channel.is_some()
             || self.tag.is_some()
+            || self.text.is_some()
             || !self.event_types.is_empty()
     }
 
@@ -60,7 +64,12 @@ impl MessageFilter {
             && self.channel.as_ref().is_none_or(|channel| message.channels.contains(channel))
             && self.tag.as_ref().is_none_or(|tag| message.tags.contains(tag))
             && (self.event_types.is_empty() || self.event_types.contains(&message.event_type))
+            && self.text.as_ref().is_none_or(|text| message.payload.as_ref().is_some_and(|payload| has(payload, text)))
     }
+}
+
+fn has(payload: &[u8], text: &str) -> bool {
+    payload.windows(text.len().max(1)).any(|window| window == text.as_bytes())
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,6 +89,8 @@ pub struct Attempt {
     pub reply: Bytes,
     pub started_at: Timestamp,
     pub duration: Duration,
+    /// The steps of the request; none if nothing was sent, or a server before this log existed made the attempt.
+    pub exchange: Option<Exchange>,
 }
 
 /// The subject of a list of attempts.
@@ -145,7 +156,7 @@ pub fn message_bytes(message: &Message) -> usize {
 
 /// Returns the bytes of an attempt that count towards the size of a page.
 pub fn attempt_bytes(attempt: &Attempt) -> usize {
-    attempt.reply.len() + attempt.url.len()
+    attempt.reply.len() + attempt.url.len() + attempt.exchange.as_ref().map_or(0, Exchange::bytes)
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

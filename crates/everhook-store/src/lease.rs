@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use everhook_core::endpoint::Endpoint;
+use everhook_core::exchange::Exchange;
 use everhook_core::fair::{GroupId, GroupedLane};
 use everhook_core::fanout::Audience;
 use everhook_core::id::{AttemptId, BatchId, EnvironmentId, LaneId, MessageId, SessionId};
@@ -26,6 +27,7 @@ use everhook_core::time::Timestamp;
 
 use crate::capacity::{Capacity, LeaseCapacity, Slot};
 use crate::dedup::DedupKey;
+use crate::sql::rows::json;
 use crate::worker::Takes;
 
 /// A session to open.
@@ -133,9 +135,9 @@ pub struct FastPath {
 }
 
 impl FastPath {
-    /// Reserves a slot for a delivery. Deliveries of an endpoint with a rate limit get none: the lease counts them.
+    /// Reserves a slot for a delivery. Deliveries of an endpoint with limits get none: the lease counts them.
     pub fn reserve(&self, lane: GroupedLane, endpoint: &Endpoint) -> Option<Slot> {
-        if endpoint.rate().is_some() { None } else { Slot::reserve(&self.slots, lane) }
+        if endpoint.limits().is_any() { None } else { Slot::reserve(&self.slots, lane) }
     }
 }
 
@@ -375,6 +377,8 @@ pub struct Settlement {
     pub attempt: Option<NewAttempt>,
     /// Holds the lane back: none of its tasks may start for this long.
     pub hold_lane: Option<Duration>,
+    /// Ends the hold of a lane at its concurrency limit.
+    pub frees_lane: bool,
     /// Stops the lane at the receiver's request: its endpoint is disabled, or its queue is stopped.
     pub stop_lane: bool,
     /// The result of a job.
@@ -416,6 +420,15 @@ pub struct NewAttempt {
     pub reply: Bytes,
     pub started_at: Timestamp,
     pub duration: Duration,
+    /// The steps of a delivery's request; none if nothing was sent.
+    pub exchange: Option<Arc<Exchange>>,
+}
+
+impl NewAttempt {
+    /// Returns the steps as the text of a column.
+    pub fn exchange_text(&self) -> Option<String> {
+        self.exchange.as_deref().map(json)
+    }
 }
 
 /// The result of a settlement.

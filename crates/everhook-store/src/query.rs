@@ -9,6 +9,7 @@
 
 use std::time::Duration;
 
+use everhook_core::alert::Alert;
 use everhook_core::api_key::{ApiKeyHash, KeyRecord};
 use everhook_core::application::{Application, Environment, EnvironmentPolicy};
 use everhook_core::audit::AuditEntry;
@@ -169,6 +170,11 @@ queries! {
     lookup FindPortalSettings { scope: Scope } -> Option<PortalSettings>;
     /// The chat apps of an environment; none until there is one.
     lookup FindChatApps { scope: Scope } -> Option<ChatApps>;
+    lookup FindAlert { scope: Scope, name: Name } -> Option<Alert>;
+    /// Alert rules by name.
+    search Alerts { scope: Scope, slice: Slice<Name> } -> Piece<Alert, Name>;
+    /// The alert rules of all environments; at most `ALERTS_READ_MAX`.
+    lookup AllAlerts {} -> Vec<(EnvironmentId, Alert)>;
     /// Every API key, even a revoked one, oldest first.
     lookup Keys {} -> Vec<KeyRecord>;
     /// An API key; none if it is unknown or revoked. The caller checks its expiry.

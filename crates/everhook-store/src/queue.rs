@@ -9,8 +9,6 @@ use everhook_core::name::Name;
 use everhook_core::queue::{Queue, QueueState, Rate};
 use everhook_core::time::Timestamp;
 
-/// The largest number in the statistics of a queue. Counting stops there.
-pub const QUEUE_COUNTED_MAX: usize = 100_000;
 /// The number of due jobs whose kinds are read.
 pub const QUEUE_KINDS_LOOKED_AT: usize = 100;
 

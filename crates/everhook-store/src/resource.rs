@@ -1,10 +1,11 @@
-//! Resources: configured objects of seven kinds, created, replaced and deleted through the same three operations.
+//! Resources: configured objects of all kinds, created, replaced and deleted through the same three operations.
 //!
 //! The enum [`Resource`] crosses the seam. [`Resources`](crate::store::Resources) returns the record type of each kind.
 //! Stores keep resources as rows of one table, see [`encoding`].
 
 #![allow(missing_docs, reason = "kinds and records have the names of the objects")]
 
+use everhook_core::alert::Alert;
 use everhook_core::application::{Application, EnvironmentPolicy};
 use everhook_core::chat_app::ChatApps;
 use everhook_core::endpoint::Endpoint;
@@ -18,6 +19,7 @@ use everhook_core::resource::{ResourceKind, chat_apps_id, environment_policy_id,
 
 use crate::catalog::Locator;
 use crate::dedup::DedupKey;
+use crate::lease::NewMessage;
 use crate::schedule::ScheduleRecord;
 
 pub mod encoding;
@@ -33,6 +35,7 @@ pub enum Resource {
     EnvironmentPolicy(EnvironmentPolicy),
     PortalSettings(PortalSettings),
     ChatApps(ChatApps),
+    Alert(Alert),
 }
 
 /// A resource to create. The store sets `created_at`, `updated_at`, `revision` and the state of a schedule.
@@ -61,6 +64,14 @@ pub struct NewIntegration {
     pub max: usize,
 }
 
+/// An alert rule to create.
+#[derive(Clone, Debug)]
+pub struct NewAlert {
+    pub alert: Alert,
+    /// The number of alert rules that the environment may have. Concurrent creations may exceed it by their number.
+    pub max: usize,
+}
+
 /// A resource to replace if its revision is still the given one.
 ///
 /// Disabling an endpoint holds its lane, and enabling it frees the lane. Revision 0 configures a queue, or the policy of
@@ -70,6 +81,15 @@ pub struct ChangedResource {
     pub resource: Resource,
     /// The idempotency key of the request.
     pub key: Option<DedupKey>,
+    /// Messages of the hidden application that are accepted with the change, in the same transaction.
+    pub messages: Vec<NewMessage>,
+}
+
+/// An alert to replace, with the messages of its page.
+#[derive(Clone, Debug)]
+pub struct ChangedAlert {
+    pub alert: Alert,
+    pub messages: Vec<NewMessage>,
 }
 
 /// An endpoint to replace.
@@ -95,6 +115,8 @@ pub enum ResourceKey {
     Schedule(Name),
     /// Its key ends.
     Integration(ApplicationId, IntegrationId),
+    /// Deletes its history too. Pages that were accepted are still delivered.
+    Alert(Name),
 }
 
 /// The address of a resource: kind, parent application, and id or name.
@@ -168,6 +190,7 @@ impl ResourceKey {
             ResourceKey::Queue(name) => ResourcePlace::named(ResourceKind::Queue, name),
             ResourceKey::Schedule(name) => ResourcePlace::named(ResourceKind::Schedule, name),
             ResourceKey::Integration(application, id) => ResourcePlace::integration(*application, *id),
+            ResourceKey::Alert(name) => ResourcePlace::named(ResourceKind::Alert, name),
         }
     }
 }
@@ -240,6 +263,7 @@ records! {
     EnvironmentPolicy(EnvironmentPolicy);
     PortalSettings(PortalSettings);
     ChatApps(ChatApps);
+    Alert(Alert);
 }
 
 macro_rules! creates {
@@ -278,11 +302,21 @@ impl Create for NewIntegration {
     type Record = Integration;
 }
 
+impl From<NewAlert> for NewResource {
+    fn from(NewAlert { alert, max }: NewAlert) -> NewResource {
+        NewResource { resource: alert.into(), max }
+    }
+}
+
+impl Create for NewAlert {
+    type Record = Alert;
+}
+
 macro_rules! changes {
     ($($record:ty),*) => {$(
         impl From<$record> for ChangedResource {
             fn from(record: $record) -> ChangedResource {
-                ChangedResource { resource: record.into(), key: None }
+                ChangedResource { resource: record.into(), key: None, messages: Vec::new() }
             }
         }
 
@@ -292,14 +326,34 @@ macro_rules! changes {
     )*};
 }
 
-changes!(Application, ChatApps, EnvironmentPolicy, EventType, Integration, PortalSettings, Queue, ScheduleRecord);
+changes!(
+    Alert,
+    Application,
+    ChatApps,
+    EnvironmentPolicy,
+    EventType,
+    Integration,
+    PortalSettings,
+    Queue,
+    ScheduleRecord
+);
 
 impl From<ChangedEndpoint> for ChangedResource {
     fn from(ChangedEndpoint { endpoint, key }: ChangedEndpoint) -> ChangedResource {
-        ChangedResource { resource: endpoint.into(), key }
+        ChangedResource { resource: endpoint.into(), key, messages: Vec::new() }
     }
 }
 
 impl Change for ChangedEndpoint {
     type Record = Endpoint;
+}
+
+impl From<ChangedAlert> for ChangedResource {
+    fn from(ChangedAlert { alert, messages }: ChangedAlert) -> ChangedResource {
+        ChangedResource { resource: alert.into(), key: None, messages }
+    }
+}
+
+impl Change for ChangedAlert {
+    type Record = Alert;
 }

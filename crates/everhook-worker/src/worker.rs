@@ -201,6 +201,7 @@ impl Worker {
             jobs,
             retention: Ages::default(),
             public_url: None,
+            alert_interval: None,
         };
         let store = self.store;
         let (inner, ids) = (store.inner.clone(), store.ids.clone());

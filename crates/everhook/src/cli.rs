@@ -8,6 +8,7 @@ use clap_complete::Shell;
 use everhook_core::token::TokenKeyChange;
 use everhook_core::traffic::overview::Range;
 
+use crate::alert::AlertCommand;
 use crate::app::AppCommand;
 use crate::attempt::AttemptCommand;
 use crate::audit::AuditCommand;
@@ -251,6 +252,8 @@ The exit code is 0 for a genuine request and 1 for any other.")]
     Worker(Asked<WorkerCommand>),
     /// Show and cancel background tasks, which do bulk work such as a recovery.
     Task(Asked<TaskCommand>),
+    /// Page operators when a number of the environment is out of bounds.
+    Alert(Asked<AlertCommand>),
     /// Show and check the audit log: who did what, to which object, and why.
     Audit(Asked<AuditCommand>),
     /// Show the nodes of a running server.
@@ -380,6 +383,7 @@ impl Cli {
             Command::Worker(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
             Command::Task(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
             Command::ChatApp(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            Command::Alert(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
             Command::Audit(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
             Command::Node(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
             Command::Completions { shell } => {

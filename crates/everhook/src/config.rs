@@ -69,6 +69,8 @@ pub(crate) struct Config {
     pub(crate) connect_timeout: Duration,
     /// How long a stopping node continues to serve requests.
     pub(crate) stop_delay: Duration,
+    /// The interval at which alert rules are evaluated.
+    pub(crate) alert_interval: Duration,
     pub(crate) grace: Duration,
     pub(crate) jobs: JobsConfig,
     pub(crate) retention: Ages,
@@ -196,6 +198,7 @@ const KEYS: &[(&str, Kind)] = &[
     ("job_slots_per_queue", Kind::Number),
     ("job_ahead", Kind::Number),
     ("job_push_timeout_seconds", Kind::Number),
+    ("alert_interval_seconds", Kind::Number),
     ("keep_messages_days", Kind::Number),
     ("keep_dead_deliveries_days", Kind::Number),
     ("keep_once_slots_days", Kind::Number),

@@ -255,7 +255,7 @@ impl Import<'_> {
             (Some(_), _) if !self.writes => Ok(Ok(Step::Updated)),
             (None, _) if !self.writes => Ok(Ok(Step::Created)),
             (Some(_), Some(scope)) => {
-                let changed = ChangedResource { resource: new, key: None };
+                let changed = ChangedResource { resource: new, key: None, messages: Vec::new() };
                 Ok(match self.store.replace_resource(scope, changed).await?.answer {
                     Replaced::Done(_) | Replaced::Repeated => Ok(Step::Updated),
                     Replaced::Taken => Err("uid belongs to another object in Everhook".to_owned()),

@@ -2,6 +2,7 @@
 //!
 //! This crate holds the command line, the configuration and the wiring of the other crates.
 
+mod alert;
 mod app;
 mod attempt;
 mod audit;

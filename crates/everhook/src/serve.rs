@@ -280,6 +280,7 @@ async fn start_node(config: &Config, opened: &Opened, egress: Egress, kept: usiz
         jobs: Some(config.jobs.clone()),
         retention: config.retention,
         public_url: config.public_url.clone(),
+        alert_interval: Some(config.alert_interval),
     };
     let (store, ids) = (Arc::clone(&opened.store), Arc::clone(&opened.ids));
     Node::start(store, Some(sender), ids, Entropy::from_system(), node).await.context("could not start the node")

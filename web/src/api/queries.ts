@@ -49,21 +49,30 @@ export function useAppName(app: string): string {
   return data?.name ?? app;
 }
 
+/** Requests of one search that finds nothing: each reads a bounded number of messages. */
+const SEARCH_REQUESTS_MAX = 5;
+
 export const messagesQuery = (app: string, query: Query) =>
   queryOptions({
     queryKey: ['messages', app, query],
-    queryFn: () =>
-      ok(
-        api.GET('/api/v1/app/{app_id}/msg', {
-          params: {
-            path: { app_id: app },
-            query: {
-              limit: PAGE_ROWS, with_content: false, iterator: query.cursor, tag: query.tag, channel: query.channel,
-              before: query.before, after: query.after, event_types: query.type ? query.type.split(',') : undefined,
+    queryFn: async () => {
+      const read = (cursor: string | undefined) =>
+        ok(
+          api.GET('/api/v1/app/{app_id}/msg', {
+            params: {
+              path: { app_id: app },
+              query: {
+                limit: PAGE_ROWS, with_content: false, iterator: cursor, tag: query.tag, channel: query.channel,
+                before: query.before, after: query.after, event_types: query.type ? query.type.split(',') : undefined,
+                payload_contains: query.text,
+              },
             },
-          },
-        }),
-      ) as Promise<Page<Message>>,
+          }),
+        ) as Promise<Page<Message>>;
+      let page = await read(query.cursor);
+      for (let requests = 1; requests < SEARCH_REQUESTS_MAX && page.data.length === 0 && !page.done && page.iterator; requests += 1) page = await read(page.iterator);
+      return page;
+    },
     enabled: app !== '',
   });
 

@@ -959,6 +959,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/app/{app_id}/policy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the effective policy of an application, with the origin of each setting: the policy of its endpoints that have no
+         *     settings of their own.
+         */
+        get: operations["v1.policy.get-application"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/app/{app_id}/poller/{sink_id}": {
         parameters: {
             query?: never;
@@ -1304,6 +1324,23 @@ export interface paths {
         };
         /** List the endpoints of all applications, ordered by application and id. */
         get: operations["v1.overview.list-endpoints"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/environment/effective-policy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the effective policy of the environment, with the origin of each setting. */
+        get: operations["v1.policy.get-environment"];
         put?: never;
         post?: never;
         delete?: never;
@@ -6303,6 +6340,19 @@ export interface components {
              */
             msgId: string;
             /**
+             * @description The steps of the request. Absent if no request was sent, and for attempts of older servers.
+             * @example {
+             *       "bodyMs": 1,
+             *       "connectMs": 1,
+             *       "dnsMs": 1,
+             *       "firstByteMs": 1,
+             *       "reused": true,
+             *       "tlsMs": 1,
+             *       "waitMs": 1
+             *     }
+             */
+            phases?: components["schemas"]["PhasesOut"] | null;
+            /**
              * @description The stored part of the reply body, in base64 if it is not text. Without a reply, the error.
              * @example text
              */
@@ -6313,6 +6363,16 @@ export interface components {
              * @example 1
              */
             responseDurationMs: number;
+            /**
+             * @description The first headers of the reply. Absent without a reply, and if the policy or the request excludes replies.
+             * @example [
+             *       {
+             *         "name": "nightly",
+             *         "value": "text"
+             *       }
+             *     ]
+             */
+            responseHeaders?: components["schemas"]["ReplyHeaderOut"][] | null;
             /**
              * Format: int32
              * @description The HTTP status of the reply, or 0 without a reply.
@@ -7960,8 +8020,23 @@ export interface components {
              *           "timestamp": "2026-01-31T12:00:00.000000Z"
              *         },
              *         "msgId": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+             *         "phases": {
+             *           "bodyMs": 1,
+             *           "connectMs": 1,
+             *           "dnsMs": 1,
+             *           "firstByteMs": 1,
+             *           "reused": true,
+             *           "tlsMs": 1,
+             *           "waitMs": 1
+             *         },
              *         "response": "text",
              *         "responseDurationMs": 1,
+             *         "responseHeaders": [
+             *           {
+             *             "name": "nightly",
+             *             "value": "text"
+             *           }
+             *         ],
              *         "responseStatusCode": 1,
              *         "status": 1,
              *         "statusText": "success",
@@ -8465,6 +8540,50 @@ export interface components {
              * @example -app_1srOrx2ZWZBpBUvZwXKQmoEYga2
              */
             prevIterator?: string | null;
+        };
+        /** @description The steps of a request, in milliseconds. A step that did not happen is absent; the last step may have failed. */
+        PhasesOut: {
+            /**
+             * Format: double
+             * @description From the head to the end of the reply. Absent if the reply did not end.
+             * @example 1
+             */
+            bodyMs?: number | null;
+            /**
+             * Format: double
+             * @description The TCP connection.
+             * @example 1
+             */
+            connectMs?: number | null;
+            /**
+             * Format: double
+             * @description The DNS look-up.
+             * @example 1
+             */
+            dnsMs?: number | null;
+            /**
+             * Format: double
+             * @description From the start of the request to the head of the reply. Absent if no reply arrived.
+             * @example 1
+             */
+            firstByteMs?: number | null;
+            /**
+             * @description Whether an open connection carried the request. Such a request has no DNS look-up, connection and handshake.
+             * @example true
+             */
+            reused: boolean;
+            /**
+             * Format: double
+             * @description The TLS handshake.
+             * @example 1
+             */
+            tlsMs?: number | null;
+            /**
+             * Format: double
+             * @description The wait for a free connection to the host.
+             * @example 1
+             */
+            waitMs?: number | null;
         };
         /** @description An endpoint with its application. */
         PlacedEndpointOut: components["schemas"]["EndpointOut"] & {
@@ -9043,6 +9162,19 @@ export interface components {
              * @example 2026-01-31T12:00:00.000000Z
              */
             until?: string | null;
+        };
+        /** @description A header of a reply. */
+        ReplyHeaderOut: {
+            /**
+             * @description The name in lower case.
+             * @example nightly
+             */
+            name: string;
+            /**
+             * @description The value, cut if it is long. Null unless the name is known to be harmless: the value may be a credential.
+             * @example text
+             */
+            value?: string | null;
         };
         /** @description The result of a retry. */
         RetriedOut: {
@@ -10605,8 +10737,23 @@ export interface operations {
                      *             "timestamp": "2026-01-31T12:00:00.000000Z"
                      *           },
                      *           "msgId": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *           "phases": {
+                     *             "bodyMs": 1,
+                     *             "connectMs": 1,
+                     *             "dnsMs": 1,
+                     *             "firstByteMs": 1,
+                     *             "reused": true,
+                     *             "tlsMs": 1,
+                     *             "waitMs": 1
+                     *           },
                      *           "response": "text",
                      *           "responseDurationMs": 1,
+                     *           "responseHeaders": [
+                     *             {
+                     *               "name": "nightly",
+                     *               "value": "text"
+                     *             }
+                     *           ],
                      *           "responseStatusCode": 1,
                      *           "status": 1,
                      *           "statusText": "success",
@@ -10766,8 +10913,23 @@ export interface operations {
                      *             "timestamp": "2026-01-31T12:00:00.000000Z"
                      *           },
                      *           "msgId": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *           "phases": {
+                     *             "bodyMs": 1,
+                     *             "connectMs": 1,
+                     *             "dnsMs": 1,
+                     *             "firstByteMs": 1,
+                     *             "reused": true,
+                     *             "tlsMs": 1,
+                     *             "waitMs": 1
+                     *           },
                      *           "response": "text",
                      *           "responseDurationMs": 1,
+                     *           "responseHeaders": [
+                     *             {
+                     *               "name": "nightly",
+                     *               "value": "text"
+                     *             }
+                     *           ],
                      *           "responseStatusCode": 1,
                      *           "status": 1,
                      *           "statusText": "success",
@@ -14016,6 +14178,12 @@ export interface operations {
                  */
                 event_types?: string[];
                 /**
+                 * @description Only messages with this text in their payload, byte for byte and with regard to case. One call searches the next
+                 *     1000 messages. A page can be short or empty although `done` is false; continue with its `iterator`.
+                 * @example text
+                 */
+                payload_contains?: string;
+                /**
                  * @description Include the payload of messages and the response of attempts. Default: true.
                  * @example true
                  */
@@ -14682,8 +14850,23 @@ export interface operations {
                      *             "timestamp": "2026-01-31T12:00:00.000000Z"
                      *           },
                      *           "msgId": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *           "phases": {
+                     *             "bodyMs": 1,
+                     *             "connectMs": 1,
+                     *             "dnsMs": 1,
+                     *             "firstByteMs": 1,
+                     *             "reused": true,
+                     *             "tlsMs": 1,
+                     *             "waitMs": 1
+                     *           },
                      *           "response": "text",
                      *           "responseDurationMs": 1,
+                     *           "responseHeaders": [
+                     *             {
+                     *               "name": "nightly",
+                     *               "value": "text"
+                     *             }
+                     *           ],
                      *           "responseStatusCode": 1,
                      *           "status": 1,
                      *           "statusText": "success",
@@ -14799,8 +14982,23 @@ export interface operations {
                      *         "timestamp": "2026-01-31T12:00:00.000000Z"
                      *       },
                      *       "msgId": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *       "phases": {
+                     *         "bodyMs": 1,
+                     *         "connectMs": 1,
+                     *         "dnsMs": 1,
+                     *         "firstByteMs": 1,
+                     *         "reused": true,
+                     *         "tlsMs": 1,
+                     *         "waitMs": 1
+                     *       },
                      *       "response": "text",
                      *       "responseDurationMs": 1,
+                     *       "responseHeaders": [
+                     *         {
+                     *           "name": "nightly",
+                     *           "value": "text"
+                     *         }
+                     *       ],
                      *       "responseStatusCode": 1,
                      *       "status": 1,
                      *       "statusText": "success",
@@ -15266,8 +15464,23 @@ export interface operations {
                      *             "timestamp": "2026-01-31T12:00:00.000000Z"
                      *           },
                      *           "msgId": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *           "phases": {
+                     *             "bodyMs": 1,
+                     *             "connectMs": 1,
+                     *             "dnsMs": 1,
+                     *             "firstByteMs": 1,
+                     *             "reused": true,
+                     *             "tlsMs": 1,
+                     *             "waitMs": 1
+                     *           },
                      *           "response": "text",
                      *           "responseDurationMs": 1,
+                     *           "responseHeaders": [
+                     *             {
+                     *               "name": "nightly",
+                     *               "value": "text"
+                     *             }
+                     *           ],
                      *           "responseStatusCode": 1,
                      *           "status": 1,
                      *           "statusText": "success",
@@ -15859,6 +16072,111 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.policy.get-application": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The application's id or uid.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                app_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "backoff": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
+                     *       "disableAfterSeconds": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
+                     *       "eventType": "invoice.paid",
+                     *       "finalStatuses": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
+                     *       "jitterPercent": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
+                     *       "keepReplies": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
+                     *       "legacySignature": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
+                     *       "maxAttempts": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
+                     *       "paused": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
+                     *       "rate": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
+                     *       "retryBudget": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
+                     *       "timeoutSeconds": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
+                     *       "whileDisabled": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["EffectivePolicy"];
+                };
             };
             400: components["responses"]["Failure400"];
             401: components["responses"]["Failure401"];
@@ -17586,6 +17904,105 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Page_PlacedEndpointOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.policy.get-environment": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "backoff": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
+                     *       "disableAfterSeconds": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
+                     *       "eventType": "invoice.paid",
+                     *       "finalStatuses": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
+                     *       "jitterPercent": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
+                     *       "keepReplies": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
+                     *       "legacySignature": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
+                     *       "maxAttempts": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
+                     *       "paused": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
+                     *       "rate": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
+                     *       "retryBudget": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
+                     *       "timeoutSeconds": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
+                     *       "whileDisabled": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["EffectivePolicy"];
                 };
             };
             400: components["responses"]["Failure400"];

@@ -26,13 +26,11 @@ export type AlertEndpoint = Schemas['OperationalWebhookEndpointOut'];
 
 /** An attempt, with the members that later servers add. */
 export type Attempt = Schemas['MessageAttemptOut'] & {
-  phases?: { dnsMs?: number | null; connectMs?: number | null; tlsMs?: number | null; firstByteMs?: number | null; bodyMs?: number | null };
   address?: string;
   protocol?: string;
   nodeId?: string;
   requestHeaders?: Record<string, string>;
   requestBody?: string;
-  responseHeaders?: Record<string, string>;
   number?: number;
   actor?: string;
 };

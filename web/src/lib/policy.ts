@@ -31,6 +31,7 @@ export function parseStatuses(text: string): (number | string)[] | null {
   return values.includes(null) ? null : (values as (number | string)[]);
 }
 
-const origins: Record<string, string> = { endpoint: 'set here', application: 'application', environment: 'environment', server: 'default' };
+export type Level = 'endpoint' | 'application' | 'environment';
 
-export const originText = (from: string): string => origins[from] ?? from;
+/** The origin of a value, as seen from a level. */
+export const originText = (from: string, level: Level): string => (from === level ? 'set here' : from === 'server' ? 'default' : from);

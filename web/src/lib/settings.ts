@@ -2,6 +2,7 @@
 //
 // A server names the settings that it honours in the effective policy. A setting that it does not name has no form.
 
+import type { Level } from './policy';
 import { delayLabel } from './retry';
 
 /** One value of a setting. A setting with the single part `''` is that value itself. */
@@ -18,6 +19,8 @@ export type Rule = {
   /** The name of the choice that opens the parts. */
   own?: string;
   parts?: readonly Part[];
+  /** The only level that may have the setting. */
+  only?: Level;
 };
 
 export type Draft = { mode: string; parts: Record<string, string> };
@@ -48,8 +51,8 @@ export const rules: readonly Rule[] = [
     parts: [{ name: 'key', label: 'JSON pointer', text: true }],
   },
   { key: 'onDead', label: 'After a dead delivery', hint: 'For ordered deliveries: what happens to those behind it.', choices: [['skip', 'The next one starts'], ['block', 'The lane waits for a decision']] },
-  { key: 'whileDisabled', label: 'Messages while disabled', hint: 'Messages that are accepted while the endpoint is disabled.', choices: [['skip', 'Not delivered to it'], ['hold', 'Held until it is enabled']] },
-  { key: 'keepReplies', label: 'Replies', hint: 'Whether the bodies of replies are stored. They are not if any level says no.', choices: [['true', 'Stored, up to 16 KiB'], ['false', 'Not stored']] },
+  { key: 'whileDisabled', only: 'endpoint', label: 'Messages while disabled', hint: 'Messages that are accepted while the endpoint is disabled.', choices: [['skip', 'Not delivered to it'], ['hold', 'Held until it is enabled']] },
+  { key: 'keepReplies', label: 'Replies', hint: 'Whether bodies and headers of replies are stored. They are not if any level says no.', choices: [['true', 'Stored, up to 16 KiB'], ['false', 'Not stored']] },
   { key: 'retryBudget', label: 'Retry budget', hint: 'Retries that are allowed for now, for example 0 during an incident.', own: 'Limit', parts: [{ name: '', label: 'Retries' }] },
   {
     key: 'legacySignature', label: 'Legacy signature', hint: 'A second signature header, for receivers that migrate.', off: 'None', own: 'Set here',

@@ -7,17 +7,21 @@ import { useState } from 'react';
 import { api, ApiFailure, messageOf, ok } from '../api/client';
 import { appQuery, endpointsQuery, useChange } from '../api/queries';
 import type { Application } from '../api/types';
+import { offers } from '../capabilities';
 import { plural } from '../lib/text';
 import { useMay } from '../session';
 import { CopyButton, Id, StateText, Url } from '../ui/atoms';
 import { Button, SelectField, TextField } from '../ui/controls';
 import { Card } from '../ui/figures';
 import { Confirm } from '../ui/overlay';
-import { Body, ObjectHead, Page } from '../ui/page';
+import { Body, ObjectHead, Page, Tabs } from '../ui/page';
 import { Callout, Empty, Failure, Skeleton } from '../ui/status';
 import { FullTime } from '../ui/time';
 import { toast } from '../ui/toast';
+import { useUrl } from '../url';
 import { EndpointDialog } from './parts/endpoint-form';
+import { ApplicationPolicy } from './parts/outer-policy';
+import type { Own } from './parts/policy-form';
 import { isPaused, PauseApplication, PausedAbove } from './parts/pause';
 
 export default function AppScreen() {
@@ -37,6 +41,8 @@ function Content({ app }: { app: Application }) {
   const mayLink = useMay('POST /api/v1/auth/app-portal-access/{app_id}');
   const mayDelete = useMay('DELETE /api/v1/app/{app_id}');
   const navigate = useNavigate();
+  const [url] = useUrl();
+  const tab = url.tab === 'policy' && offers.outerPolicy ? 'policy' : '';
   const [dialog, setDialog] = useState<'delete' | 'endpoint' | null>(null);
   const endpoints = useQuery(endpointsQuery(app.id));
   const path = { app_id: app.id };
@@ -74,44 +80,59 @@ function Content({ app }: { app: Application }) {
           }
         />
       }
+      tabs={
+        offers.outerPolicy && (
+          <Tabs
+            label="Application"
+            tabs={[
+              { to: '/apps/$app', params: { app: app.id }, label: 'Overview', active: tab === '' },
+              { to: '/apps/$app', params: { app: app.id }, search: { tab: 'policy' }, label: 'Policy', active: tab === 'policy' },
+            ]}
+          />
+        )
+      }
     >
       <PausedAbove app={app} />
-      <div className="grid cols two-cards">
-        <Card title="Endpoints" sub={endpoints.data?.done ? plural(endpoints.data.data.length, 'endpoint') : undefined} className="clip" tools={<Link className="link" to="/endpoints" search={{ app: app.id }}>All endpoints</Link>}>
-          {endpoints.data?.data.length === 0 && <Empty icon={Webhook} title="No endpoints yet" />}
-          {!endpoints.data && <Skeleton rows={3} />}
-          <table className="tbl card-tbl">
-            <tbody>
-              {endpoints.data?.data.slice(0, 20).map((endpoint) => (
-                <tr key={endpoint.id}>
-                  <td>
-                    <Link to="/apps/$app/endpoints/$ep/$tab" params={{ app: app.id, ep: endpoint.id, tab: 'health' }}>
-                      <Url url={endpoint.url} />
-                    </Link>
-                  </td>
-                  <td className="num w-state">{endpoint.disabled ? <StateText look="disabled" word="Disabled" /> : endpoint.policy?.paused ? <StateText look="paused" word="Paused" /> : <StateText look="delivered" word="Enabled" />}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </Card>
-        <div className="stack">
-          {mayLink && <PortalLink app={app} />}
-          <Settings app={app} may={may} />
-          {mayDelete && (
-            <Card title="Delete">
-              <div className="in stack">
-                <p className="t2">Deletes the application with its endpoints. Open deliveries end as cancelled.</p>
-                <span>
-                  <Button kind="danger" icon={Trash2} onClick={() => setDialog('delete')}>
-                    Delete application
-                  </Button>
-                </span>
-              </div>
-            </Card>
-          )}
+      {tab === 'policy' ? (
+        <ApplicationPolicy app={app.id} own={(app.policy ?? {}) as Own} />
+      ) : (
+        <div className="grid cols two-cards">
+          <Card title="Endpoints" sub={endpoints.data?.done ? plural(endpoints.data.data.length, 'endpoint') : undefined} className="clip" tools={<Link className="link" to="/endpoints" search={{ app: app.id }}>All endpoints</Link>}>
+            {endpoints.data?.data.length === 0 && <Empty icon={Webhook} title="No endpoints yet" />}
+            {!endpoints.data && <Skeleton rows={3} />}
+            <table className="tbl card-tbl">
+              <tbody>
+                {endpoints.data?.data.slice(0, 20).map((endpoint) => (
+                  <tr key={endpoint.id}>
+                    <td>
+                      <Link to="/apps/$app/endpoints/$ep/$tab" params={{ app: app.id, ep: endpoint.id, tab: 'health' }}>
+                        <Url url={endpoint.url} />
+                      </Link>
+                    </td>
+                    <td className="num w-state">{endpoint.disabled ? <StateText look="disabled" word="Disabled" /> : endpoint.policy?.paused ? <StateText look="paused" word="Paused" /> : <StateText look="delivered" word="Enabled" />}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </Card>
+          <div className="stack">
+            {mayLink && <PortalLink app={app} />}
+            <Settings app={app} may={may} />
+            {mayDelete && (
+              <Card title="Delete">
+                <div className="in stack">
+                  <p className="t2">Deletes the application with its endpoints. Open deliveries end as cancelled.</p>
+                  <span>
+                    <Button kind="danger" icon={Trash2} onClick={() => setDialog('delete')}>
+                      Delete application
+                    </Button>
+                  </span>
+                </div>
+              </Card>
+            )}
+          </div>
         </div>
-      </div>
+      )}
       {dialog === 'endpoint' && <EndpointDialog app={app.id} onClose={() => setDialog(null)} />}
       <Confirm open={dialog === 'delete'} onClose={() => setDialog(null)} danger title={`Delete ${app.name}`} verb="Delete application" typed={app.name} run={() => remove.mutateAsync(undefined)}>
         The application and its endpoints are deleted for good. Its messages are kept until they are pruned.

@@ -20,6 +20,7 @@ import { Panel, Split, stepper } from '../ui/panel';
 import { Callout, Empty, Failure, Skeleton } from '../ui/status';
 import { DataTable, Pager, type Column } from '../ui/table';
 import { FullTime, ListTime } from '../ui/time';
+import { Views } from '../ui/views';
 import { useUrl, type Search } from '../url';
 
 const PATH = '/api/v1/audit';
@@ -65,6 +66,8 @@ export default function Audit() {
   );
 }
 
+const viewNames = ['actor', 'action', 'object', 'since', 'until'] as const;
+
 function Filters() {
   const [url, setUrl] = useUrl();
   const { zone } = usePreferences();
@@ -72,7 +75,7 @@ function Filters() {
   const time = (name: string) => (value: string | undefined) => set(name)(value ? new Date(zone === 'utc' ? `${value}Z` : value).toISOString() : undefined);
   const show = (value: string) => fullTime(Date.parse(value), Date.now(), zone);
   return (
-    <FilterBar>
+    <FilterBar end={<Views screen="audit" names={viewNames} />}>
       <Filter name="Key" value={url.actor} onChange={set('actor')} />
       <Filter name="Action" value={url.action} onChange={set('action')} hint="Such as v1.queue.pause" />
       <Filter name="Object" value={url.object} onChange={set('object')} hint="The beginning of its path" />

@@ -21,9 +21,12 @@ import { Empty, Failure, Skeleton } from '../ui/status';
 import { BulkBar, DataTable, Pager, useSelection, type Column } from '../ui/table';
 import { Ago, In } from '../ui/time';
 import { toast } from '../ui/toast';
+import { Views } from '../ui/views';
 import { useUrl, type Search } from '../url';
 import { EnqueueDialog } from './parts/enqueue';
 import { JobPanel } from './parts/job-view';
+
+const viewNames = ['state', 'error', 'queue', 'kind', 'tag', 'batch'] as const;
 
 const states = [['', 'All'], ['pending', 'Pending'], ['leased', 'Leased'], ['dead', 'Dead'], ['succeeded', 'Succeeded'], ['cancelled', 'Cancelled']] as const;
 const filterNames = ['queue', 'kind', 'tag', 'batch', 'error', 'after', 'before'] as const;
@@ -114,7 +117,18 @@ export default function Jobs() {
   const list = (
     <>
       <Tabs label="States" tabs={states.map(([key, label]) => ({ to: '/jobs', search: { ...keep, state: key || undefined }, label, active: key === (url.state ?? '') }))} />
-      <FilterBar end={url.state === 'dead' && may && rows && rows.length > 0 ? <Button size="sm" icon={RotateCw} onClick={() => setDialog('redrive')}>Redrive all that match</Button> : null}>
+      <FilterBar
+        end={
+          <>
+            {url.state === 'dead' && may && rows && rows.length > 0 && (
+              <Button size="sm" icon={RotateCw} onClick={() => setDialog('redrive')}>
+                Redrive all that match
+              </Button>
+            )}
+            <Views screen="jobs" names={viewNames} />
+          </>
+        }
+      >
         <SearchBox value={url.error ?? ''} placeholder="Text in the error" onChange={set('error')} />
         <Filter name="Queue" value={url.queue} onChange={set('queue')} />
         <Filter name="Kind" value={url.kind} onChange={set('kind')} />

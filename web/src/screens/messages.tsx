@@ -23,7 +23,7 @@ import { useUrl } from '../url';
 import { AllMessages } from './parts/all-messages';
 import { filterNames, Filters, StateTabs } from './parts/message-filters';
 import { AppName } from './parts/names';
-import { NoApp, NoMessages } from './parts/no-messages';
+import { NoApp, NoMessages, Searched } from './parts/no-messages';
 import { MessagePanel } from './parts/message-panel';
 import { ReplayDialog } from './parts/replay';
 import { SendDialog } from './parts/send-message';
@@ -36,7 +36,7 @@ export default function Messages() {
   return (
     <Page
       title="Messages"
-      heading={state || offers.messagesOfAllApps ? <AppPicker app={url.app ?? ''} all onChange={(app) => setUrl({ app, cursor: undefined, open: undefined })} /> : <OneApp />}
+      heading={state || offers.messagesOfAllApps ? <AppPicker app={url.app ?? ''} all onChange={(app) => setUrl({ app, cursor: undefined, open: undefined, ...(app ? {} : { text: undefined }) })} /> : <OneApp />}
       tools={
         <>
           <LiveButton />
@@ -69,7 +69,7 @@ function ByApp({ onSend }: { onSend: () => void }) {
   const poll = usePoll();
   const selection = useSelection();
   const [replay, setReplay] = useState<string[] | null>(null);
-  const filter = { cursor: url.cursor, type: url.type, tag: url.tag, channel: url.channel, after: url.after, before: url.before };
+  const filter = { cursor: url.cursor, type: url.type, tag: url.tag, channel: url.channel, after: url.after, before: url.before, text: url.text };
   const query = useQuery({ ...messagesQuery(app ?? '', filter), refetchInterval: url.cursor ? false : poll });
   const hold = url.open !== undefined || selection.list.length > 0;
   const { rows, waiting, release } = useHeld(query.data?.data, messageId, hold);
@@ -102,11 +102,12 @@ function ByApp({ onSend }: { onSend: () => void }) {
   }, [app, fan.data]);
 
   const filtered = filterNames.some((name) => url[name]);
+  const next = query.data?.done === false ? (query.data.iterator ?? undefined) : undefined;
   const chosen = rows?.find((row) => row.id === url.open);
   const list = (
     <>
       <StateTabs state="" />
-      <Filters />
+      <Filters payloads />
       {waiting > 0 && (
         <button type="button" className="newbar" onClick={release}>
           <ArrowUp className="i xs" aria-hidden="true" />
@@ -117,7 +118,8 @@ function ByApp({ onSend }: { onSend: () => void }) {
         {app === null && <NoApp />}
         {query.isError && !rows && <Failure error={query.error} what="The list of messages" retry={() => void query.refetch()} />}
         {app !== null && !rows && !query.isError && <Skeleton rows={14} />}
-        {rows?.length === 0 && <NoMessages app={app ?? ''} filtered={filtered} onSend={may ? onSend : undefined} />}
+        {rows?.length === 0 && next && <Searched go={() => setUrl({ cursor: next })} />}
+        {rows?.length === 0 && !next && <NoMessages app={app ?? ''} filtered={filtered} onSend={may ? onSend : undefined} />}
         {rows && rows.length > 0 && (
           <DataTable label="Messages" keyboard columns={columns} rows={rows} rowId={messageId} selection={may ? selection : undefined} openId={url.open} onOpen={open} panelOpen={url.open !== undefined} />
         )}

@@ -4,95 +4,120 @@ import { useQuery } from '@tanstack/react-query';
 import { api, ok, raw } from '../api/client';
 import { offers } from '../capabilities';
 import { setPreference, usePreferences, type Theme } from '../preferences';
+import { EnvironmentPolicy } from './parts/outer-policy';
 import { PauseEnvironment } from './parts/pause';
 import { PortalLookCard } from './parts/portal-look';
 import { currentEnvironment, useSession } from '../session';
 import { Seg, Switch } from '../ui/controls';
 import { Card, Props } from '../ui/figures';
 import { JsonTree } from '../ui/json-view';
-import { Body, Page } from '../ui/page';
+import { Body, Page, Tabs } from '../ui/page';
 import { Loaded } from '../ui/status';
 import { FullTime } from '../ui/time';
+import { useUrl } from '../url';
 
 const themes: readonly (readonly [Theme, string])[] = [['system', 'System'], ['light', 'Light'], ['dark', 'Dark']];
 
 export default function SettingsScreen() {
+  const [url] = useUrl();
+  const tab = url.tab === 'policy' && offers.outerPolicy ? 'policy' : '';
+  return (
+    <Page title="Settings">
+      {offers.outerPolicy && (
+        <Tabs
+          label="Settings"
+          tabs={[
+            { to: '/settings', label: 'General', active: tab === '' },
+            { to: '/settings', search: { tab: 'policy' }, label: 'Delivery policy', active: tab === 'policy' },
+          ]}
+        />
+      )}
+      {tab === 'policy' ? (
+        <Body>
+          <EnvironmentPolicy />
+        </Body>
+      ) : (
+        <General />
+      )}
+    </Page>
+  );
+}
+
+function General() {
   const preferences = usePreferences();
   const session = useSession();
   const ready = useQuery({ queryKey: ['ready'], queryFn: () => ok(api.GET('/api/v1/health/ready')), refetchInterval: 10_000 });
   const config = useQuery({ queryKey: ['config'], queryFn: () => raw<unknown>('GET', '/api/v1/config'), enabled: offers.config });
   return (
-    <Page title="Settings">
-      <Body>
-        <div className="grid cols two-cards">
-          <Card title="Display" sub="kept in this browser">
-            <div className="in stack g12">
-              <Option title="Theme" text="System follows the setting of your device.">
-                <Seg label="Theme" value={preferences.theme} options={themes} onChange={(theme) => setPreference('theme', theme)} />
-              </Option>
-              <Option title="Time zone" text="Links always hold UTC.">
-                <Seg label="Time zone" value={preferences.zone} options={[['utc', 'UTC'], ['local', 'Local']] as const} onChange={(zone) => setPreference('zone', zone)} />
-              </Option>
-              <Option title="Live updates" text="Lists and charts follow changes at once, and refresh every 5 seconds. A hidden tab stops.">
-                <Switch label="Live updates" checked={preferences.live} onChange={(live) => setPreference('live', live)} />
-              </Option>
-              <Option title="Single-key shortcuts" text="Press ? for the list.">
-                <Switch label="Single-key shortcuts" checked={preferences.shortcuts} onChange={(shortcuts) => setPreference('shortcuts', shortcuts)} />
+    <Body>
+      <div className="grid cols two-cards">
+        <Card title="Display" sub="kept in this browser">
+          <div className="in stack g12">
+            <Option title="Theme" text="System follows the setting of your device.">
+              <Seg label="Theme" value={preferences.theme} options={themes} onChange={(theme) => setPreference('theme', theme)} />
+            </Option>
+            <Option title="Time zone" text="Links always hold UTC.">
+              <Seg label="Time zone" value={preferences.zone} options={[['utc', 'UTC'], ['local', 'Local']] as const} onChange={(zone) => setPreference('zone', zone)} />
+            </Option>
+            <Option title="Live updates" text="Lists and charts follow changes at once, and refresh every 5 seconds. A hidden tab stops.">
+              <Switch label="Live updates" checked={preferences.live} onChange={(live) => setPreference('live', live)} />
+            </Option>
+            <Option title="Single-key shortcuts" text="Press ? for the list.">
+              <Switch label="Single-key shortcuts" checked={preferences.shortcuts} onChange={(shortcuts) => setPreference('shortcuts', shortcuts)} />
+            </Option>
+          </div>
+        </Card>
+        <div className="stack">
+          <Card title="Session">
+            <div className="in">
+              {session && (
+                <Props
+                  items={[
+                    ['Environment', currentEnvironment(session)],
+                    ['Key', session.keyName ?? '–'],
+                    ['Rights', session.role === 'read' ? 'read only' : session.role],
+                    ['Ends', <FullTime key="e" at={session.expiresAt} age={false} />],
+                  ]}
+                />
+              )}
+            </div>
+          </Card>
+          <Card title="Deliveries">
+            <div className="in">
+              <Option title="Pause the environment" text="Messages are accepted, and all deliveries wait.">
+                <PauseEnvironment />
               </Option>
             </div>
           </Card>
-          <div className="stack">
-            <Card title="Session">
-              <div className="in">
-                {session && (
+          <Card title="Server">
+            <div className="in">
+              <Loaded query={ready} what="The state of the server" rows={3}>
+                {(data) => (
                   <Props
                     items={[
-                      ['Environment', currentEnvironment(session)],
-                      ['Key', session.keyName ?? '–'],
-                      ['Rights', session.role === 'read' ? 'read only' : session.role],
-                      ['Ends', <FullTime key="e" at={session.expiresAt} age={false} />],
+                      ['State', data.ready ? 'ready' : `not ready: ${data.reason ?? 'unknown'}`],
+                      ['Version', data.version],
+                      ['Role', data.role],
+                      ['API', <a key="d" className="link" href="/docs">/docs</a>],
                     ]}
                   />
                 )}
-              </div>
-            </Card>
-            <Card title="Deliveries">
-              <div className="in">
-                <Option title="Pause the environment" text="Messages are accepted, and all deliveries wait.">
-                  <PauseEnvironment />
-                </Option>
-              </div>
-            </Card>
-            <Card title="Server">
-              <div className="in">
-                <Loaded query={ready} what="The state of the server" rows={3}>
-                  {(data) => (
-                    <Props
-                      items={[
-                        ['State', data.ready ? 'ready' : `not ready: ${data.reason ?? 'unknown'}`],
-                        ['Version', data.version],
-                        ['Role', data.role],
-                        ['API', <a key="d" className="link" href="/docs">/docs</a>],
-                      ]}
-                    />
-                  )}
-                </Loaded>
-              </div>
-            </Card>
-          </div>
-        </div>
-        {offers.portalSettings && <PortalLookCard />}
-        {offers.config && (
-          <Card title="Configuration" sub="in force, secrets masked" line>
-            <div className="payload">
-              <Loaded query={config} what="The configuration">
-                {(data) => <JsonTree value={data} />}
               </Loaded>
             </div>
           </Card>
-        )}
-      </Body>
-    </Page>
+        </div>
+      </div>
+      {offers.portalSettings && <PortalLookCard />}
+      {offers.config && (
+        <Card title="Configuration" sub="in force, secrets masked" line>
+          <div className="payload">
+            <Loaded query={config} what="The configuration">
+              {(data) => <JsonTree value={data} />}
+            </Loaded>
+          </div>
+        </Card>
+      )}
+    </Body>
   );
 }
 

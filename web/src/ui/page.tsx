@@ -57,11 +57,12 @@ export function Page({ title, heading, crumbs = [], tools, children }: Props) {
 }
 
 /** The scrolling part of a page that is not a list. */
-export function Body({ children, head }: { children: ReactNode; head?: ReactNode }) {
+export function Body({ children, head, tabs }: { children: ReactNode; head?: ReactNode; tabs?: ReactNode }) {
   return (
     <div className="body">
       {head}
-      <div className={`pad stack ${head ? 'after-head' : ''}`}>{children}</div>
+      {tabs}
+      <div className={`pad stack ${head && !tabs ? 'after-head' : ''}`}>{children}</div>
     </div>
   );
 }

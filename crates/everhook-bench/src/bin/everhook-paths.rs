@@ -16,6 +16,7 @@ use bytes::Bytes;
 use everhook_core::application::Application;
 use everhook_core::dispatch::DispatchConfig;
 use everhook_core::endpoint::{Endpoint, EndpointState};
+use everhook_core::exchange::Exchange;
 use everhook_core::fair::GroupedLane;
 use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, Id, LaneId, MessageId, OrgId, SessionId};
 use everhook_core::lifecycle::{EndState, NextRow};
@@ -125,6 +126,7 @@ async fn engine(messages: usize) -> anyhow::Result<()> {
         jobs: None,
         retention: Ages::default(),
         public_url: None,
+        alert_interval: None,
     };
     let ids = Arc::new(Ids::seeded(2));
     let (store, transport) = (Arc::new(store), Some(Arc::new(AnswersAtOnce) as Arc<dyn Transport>));
@@ -158,7 +160,7 @@ struct AnswersAtOnce;
 
 #[async_trait]
 impl Transport for AnswersAtOnce {
-    async fn send(&self, _: Request) -> Result<Reply, SendFailure> {
+    async fn send(&self, _: Request, _: &mut Exchange) -> Result<Reply, SendFailure> {
         Ok(Reply { status: 200, retry_after: None, wish: None, body: Bytes::from_static(b"ok") })
     }
 }
@@ -233,6 +235,7 @@ fn settlement(leased: &Leased, session: SessionId, id: Id, now: Timestamp) -> Se
         reply: Bytes::from_static(b"ok"),
         started_at: now,
         duration: Duration::from_millis(1),
+        exchange: None,
     };
     Settlement {
         key: task.key,
@@ -246,6 +249,7 @@ fn settlement(leased: &Leased, session: SessionId, id: Id, now: Timestamp) -> Se
         crashes: task.crashes,
         attempt: Some(attempt),
         hold_lane: None,
+        frees_lane: false,
         stop_lane: false,
         result: None,
     }

@@ -1,5 +1,5 @@
 //! Measures that a page deep in a list costs as much as the first one: page 1 and page 1,000 of the attempts of an
-//! endpoint, and of the deliveries of an application.
+//! endpoint, of the deliveries and messages of an application, and of the messages of all applications.
 
 use std::time::Instant;
 
@@ -20,7 +20,8 @@ const PAGE_ROWS_MAX: usize = 250;
 const REPEATS: usize = 51;
 
 pub(super) async fn run(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
-    let (mut attempts, mut deliveries) = (Runs::default(), Runs::default());
+    let names = ["attempts", "deliveries", "messages", "messages of all applications"];
+    let mut lists = names.map(|name| (name, Runs::default()));
     for _ in bench.runs("pages") {
         let place = bench.place().await?;
         let server = place.start().await?;
@@ -32,19 +33,19 @@ pub(super) async fn run(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
         let server = place.start().await?;
         let limit = (filled / PAGE - 1).clamp(1, PAGE_ROWS_MAX);
         let endpoint = text(&server, "/api/v1/app/bench/endpoint", "/data/0/id").await?;
-        let (first, deep) = measure(&server, &format!("/api/v1/app/bench/attempt/endpoint/{endpoint}"), limit).await?;
-        attempts.push(deep, first);
-        attempts.note = format!("{filled} attempts, {limit} per page");
-        let (first, deep) = measure(&server, "/api/v1/app/bench/delivery", limit).await?;
-        deliveries.push(deep, first);
-        deliveries.note = format!("{filled} deliveries, {limit} per page");
+        let attempts = format!("/api/v1/app/bench/attempt/endpoint/{endpoint}");
+        let paths = [attempts.as_str(), "/api/v1/app/bench/delivery", "/api/v1/app/bench/msg", "/api/v1/message"];
+        for ((name, runs), path) in lists.iter_mut().zip(paths) {
+            let (first, deep) = measure(&server, path, limit).await?;
+            runs.push(deep, first);
+            runs.note = format!("{filled} {name}, {limit} per page");
+        }
         server.stop().await?;
         place.remove().await?;
     }
-    Ok(vec![
-        attempts.row("page 1000 of attempts", bench.store, "ms", "<= 150 % of page 1"),
-        deliveries.row("page 1000 of deliveries", bench.store, "ms", "<= 150 % of page 1"),
-    ])
+    let row =
+        |(name, runs): (&str, Runs)| runs.row(&format!("page 1000 of {name}"), bench.store, "ms", "<= 150 % of page 1");
+    Ok(lists.into_iter().map(row).collect())
 }
 
 /// Returns the median times of page 1 and page 1,000 in milliseconds.

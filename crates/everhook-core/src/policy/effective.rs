@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::limits::DISABLE_AFTER_DEFAULT;
 use crate::name::Name;
 use crate::policy::legacy::LegacySignature;
+use crate::policy::limit::LaneLimits;
 use crate::policy::statuses::FinalStatuses;
 use crate::policy::{BreakerSettings, OnDead, Ordering, RateLimit, RetrySettings, Settings, Switch, WhileDisabled};
 use crate::retry::{Backoff, RetryPolicy};
@@ -138,9 +139,13 @@ impl<'a> Levels<'a> {
         }
     }
 
-    /// Resolves the rate limit.
-    pub fn rate(self) -> Option<RateLimit> {
-        Pick { levels: self, event_type: None }.switch(|settings| settings.rate).or(None).value
+    /// Resolves the limits of the endpoint's lane.
+    pub fn limits(self) -> LaneLimits {
+        let pick = Pick { levels: self, event_type: None };
+        LaneLimits {
+            rate: pick.switch(|settings| settings.rate).or(None).value,
+            concurrency: pick.switch(|settings| settings.concurrency).or(None).value,
+        }
     }
 
     /// Returns the time of failures alone after which the endpoint is disabled; none for never.

@@ -118,6 +118,13 @@ impl Overview {
     }
 }
 
+/// The share of attempts in these rows that failed; none without attempts.
+pub fn failure_rate(rows: &[TrafficRow]) -> Option<f64> {
+    let failed: u64 = rows.iter().map(|row| row.counts.failed()).sum();
+    let attempts = failed + rows.iter().map(|row| row.counts.delivered).sum::<u64>();
+    (attempts > 0).then(|| failed as f64 / attempts as f64)
+}
+
 /// The time over which [`delivered_per_minute`] averages.
 pub const RATE_WINDOW: Duration = Duration::from_secs(5 * 60);
 

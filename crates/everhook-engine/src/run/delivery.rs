@@ -20,6 +20,7 @@ use everhook_core::delivery::ENDPOINT_DELETED;
 use everhook_core::dispatch::health::Sign;
 use everhook_core::dispatch::{Event, LeaseCommand, StartOrder, Ticket};
 use everhook_core::endpoint::Endpoint;
+use everhook_core::exchange::Exchange;
 use everhook_core::id::AttemptId;
 use everhook_core::message::Message;
 use everhook_core::outcome::{Class, Outcome, Reply, SendFailure, classify, sign};
@@ -27,7 +28,6 @@ use everhook_core::policy::effective::AttemptPolicy;
 use everhook_core::policy::legacy::{LegacySignature, SignedParts};
 use everhook_core::policy::rate::PERMIT_LIFE;
 use everhook_core::retry::RetryPolicy;
-use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 use everhook_sender::Request;
 use everhook_store::capacity::{LeaseCapacity, Slot};
@@ -74,6 +74,7 @@ struct SentRequest {
     note: Option<String>,
     started_at: Timestamp,
     duration: Duration,
+    exchange: Exchange,
 }
 
 impl SentRequest {
@@ -83,7 +84,7 @@ impl SentRequest {
     }
 
     fn ended(self, outcome: Outcome, class: Class, status: u16, reply: Bytes) -> AttemptRecord {
-        let SentRequest { id, url, note, started_at, duration } = self;
+        let SentRequest { id, url, note, started_at, duration, exchange } = self;
         let id = Some(id);
         let reply = noted(note, reply);
         AttemptRecord {
@@ -98,6 +99,7 @@ impl SentRequest {
             result: None,
             holder: None,
             rest: None,
+            exchange: (exchange != Exchange::default()).then(|| Arc::new(exchange)),
         }
     }
 }
@@ -158,7 +160,7 @@ impl Run for Deliverer {
         self.node.running.spawn(async move {
             for Ticket { lane, task: Delivery { leased, session, .. }, .. } in tickets {
                 let slot = deliverer.capacity().slot(lane);
-                deliverer.settle(leased.task, None, session, slot, AttemptEnd::HandedBack).await;
+                deliverer.settle(&leased, None, session, slot, AttemptEnd::HandedBack).await;
             }
         });
     }
@@ -217,12 +219,20 @@ impl Deliverer {
         }
         // The retry rule is the one in force now: it may have changed during the attempt.
         let retry = self.policy(&leased).map(|policy| policy.retry);
-        self.settle(task, retry, session, slot, end).await;
+        self.settle(&leased, retry, session, slot, end).await;
     }
 
-    async fn settle(&self, task: Task, retry: Option<RetryPolicy>, session: Arc<Session>, slot: Slot, end: AttemptEnd) {
-        let (by, slot) = (AttemptHolder::Node(session), SlotHold::Slot { _slot: slot });
-        self.node.settler.settle(FinishedAttempt { task, job: None, retry, by, slot, end }).await;
+    async fn settle(
+        &self,
+        leased: &Leased,
+        retry: Option<RetryPolicy>,
+        session: Arc<Session>,
+        slot: Slot,
+        end: AttemptEnd,
+    ) {
+        let limits = leased.endpoint().map(|endpoint| endpoint.limits()).unwrap_or_default();
+        let (task, by, slot) = (leased.task, AttemptHolder::Node(session), SlotHold::Slot { _slot: slot });
+        self.node.settler.settle(FinishedAttempt { task, job: None, retry, limits, by, slot, end }).await;
     }
 
     /// Returns the policy of a delivery as of now; none if the server's defaults apply.
@@ -250,24 +260,26 @@ impl Deliverer {
             return if session.is_closed() { None } else { Some(AttemptEnd::HandedBack) };
         }
         // A permit of a rate limit is for now. Used later, it would meet the permits of other nodes.
-        if self.node.clock.elapsed().saturating_sub(asked) > PERMIT_LIFE && endpoint.rate().is_some() {
+        if self.node.clock.elapsed().saturating_sub(asked) > PERMIT_LIFE && endpoint.limits().rate.is_some() {
             return Some(AttemptEnd::HandedBack);
         }
         let id = AttemptId(self.node.new_id());
         let policy = self.policy(leased);
         let (number, span) = (leased.task.tries + 1, self.node.begin_span(message, id));
-        let begun = self.node.clock.elapsed();
+        let (begun, mut exchange) = (self.node.clock.elapsed(), Exchange::default());
         let direct = self.direct((endpoint, message), &body, (&leased.task, number), session).await;
         let (sent, note) = match direct {
             DirectTalk::Room(remark) => {
                 match self.outgoing((endpoint, message), body, (id, number), (policy.as_ref(), &span)) {
-                    Ok(Outgoing { request, note }) => (self.send(request, session).await, joined(remark, note)),
+                    Ok(Outgoing { request, note }) => {
+                        (self.send(request, session, &mut exchange).await, joined(remark, note))
+                    }
                     Err(failure) => (Sent::Answered(Err(failure)), remark),
                 }
             }
             DirectTalk::Ended(judgement) => {
                 let duration = self.node.clock.elapsed().saturating_sub(begun);
-                let request = SentRequest { id, url: endpoint.shown_url(), note: None, started_at, duration };
+                let request = SentRequest { id, url: endpoint.shown_url(), note: None, started_at, duration, exchange };
                 let end = AttemptEnd::Attempted(request.judged(judgement));
                 self.node.end_span(&span, message, endpoint.id, number, &end);
                 return Some(end);
@@ -275,7 +287,7 @@ impl Deliverer {
             DirectTalk::Stopped(sent) => (sent, None),
         };
         let duration = self.node.clock.elapsed().saturating_sub(begun);
-        let request = SentRequest { id, url: endpoint.shown_url(), note, started_at, duration };
+        let request = SentRequest { id, url: endpoint.shown_url(), note, started_at, duration, exchange };
         let end = match sent {
             Sent::SessionClosed => None,
             Sent::Paused => Some(AttemptEnd::HandedBack),
@@ -308,7 +320,7 @@ impl Deliverer {
     }
 
     /// Authenticates and sends a request.
-    async fn send(&self, mut request: Request, session: &Session) -> Sent {
+    async fn send(&self, mut request: Request, session: &Session, exchange: &mut Exchange) -> Sent {
         let (node, auth) = (&self.node, request.auth.clone());
         let client = auth.as_ref().and_then(|auth| auth.oauth.as_ref());
         if let Some(client) = client {
@@ -322,14 +334,14 @@ impl Deliverer {
                 Err(failure) => return Sent::Answered(Err(failure)),
             }
         }
-        let sent = outbound::send(node, request, session).await;
+        let sent = outbound::send(node, request, session, exchange).await;
         if let (Sent::Answered(Ok(Reply { status: 401, .. })), Some(client)) = (&sent, client) {
             node.oauth.forget(client);
         }
         sent
     }
 
-    fn record(&self, leased: &Leased, answer: Result<Reply, SendFailure>, request: SentRequest) -> AttemptRecord {
+    fn record(&self, leased: &Leased, answer: Result<Reply, SendFailure>, mut request: SentRequest) -> AttemptRecord {
         let policy = self.policy(leased);
         let keeps_reply = policy.as_ref().is_none_or(|policy| policy.keep_replies);
         let finals = policy.map(|policy| policy.final_statuses).unwrap_or_default();
@@ -342,6 +354,9 @@ impl Deliverer {
             }
             None => classify(&answer, now, &finals),
         };
+        if !keeps_reply {
+            request.exchange.headers.clear();
+        }
         let (status, reply) = match answer {
             Ok(reply) if !keeps_reply => (reply.status, Bytes::new()),
             Ok(reply) => (reply.status, reply.body),
@@ -477,6 +492,7 @@ fn cancelled(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
         result: None,
         holder: None,
         rest: None,
+        exchange: None,
     }
 }
 
@@ -493,6 +509,7 @@ fn panicked(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
         result: None,
         holder: None,
         rest: None,
+        exchange: None,
     }
 }
 

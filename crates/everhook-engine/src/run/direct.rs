@@ -13,6 +13,7 @@ use everhook_chat::notice::{ChatFacts, ChatText, notice};
 use everhook_chat::reply::Judgement;
 use everhook_core::chat::Chat;
 use everhook_core::chat_app::{ChatApp, PersonAddress};
+use everhook_core::exchange::Exchange;
 use everhook_core::id::EnvironmentId;
 use everhook_core::outcome::{Class, Outcome, Reply, SendFailure};
 use everhook_core::scope::Scope;
@@ -143,7 +144,7 @@ async fn make(node: &Node, call: DirectCall, session: Option<&Session>) -> Resul
         Err(failure) => return Ok(Err(failure)),
     };
     let sent = match session {
-        Some(session) => outbound::send(node, request, session).await,
+        Some(session) => outbound::send(node, request, session, &mut Exchange::default()).await,
         None => Sent::Answered(node.try_send(request).await),
     };
     match sent {

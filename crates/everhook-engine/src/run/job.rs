@@ -13,6 +13,7 @@ use everhook_core::dispatch::{Command, Event, Ticket};
 use everhook_core::id::LaneId;
 use everhook_core::job::Job;
 use everhook_core::job::report::{Note, Report, keep_result};
+use everhook_core::policy::limit::LaneLimits;
 use everhook_core::queue::Target;
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
@@ -132,7 +133,8 @@ impl Runner {
 
     async fn settle(&self, task: Task, job: Option<Arc<Job>>, place: Slot, session: Arc<Session>, end: AttemptEnd) {
         let (by, slot) = (AttemptHolder::Node(session), SlotHold::Slot { _slot: place });
-        self.node.settler.settle(FinishedAttempt { task, job, retry: None, by, slot, end }).await;
+        let limits = LaneLimits::default();
+        self.node.settler.settle(FinishedAttempt { task, job, retry: None, limits, by, slot, end }).await;
     }
 
     async fn push(&self, job: &Arc<Job>, target: &Target, task: &Task, session: &Session) -> Option<AttemptEnd> {
@@ -216,6 +218,7 @@ pub(crate) fn record(report: Report, note: Bytes, started_at: Timestamp) -> Atte
         result: None,
         holder: None,
         rest: None,
+        exchange: None,
     }
 }
 

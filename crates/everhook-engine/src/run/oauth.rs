@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use everhook_core::endpoint_auth::{OauthClient, Token};
+use everhook_core::exchange::Exchange;
 use everhook_core::id::Id;
 use everhook_core::outcome::{Class, Reply, SendFailure};
 use everhook_sender::Request;
@@ -82,7 +83,7 @@ async fn fetch(node: &Node, client: &OauthClient, session: &Session) -> Result<K
     let body = Bytes::from(client.form());
     let request =
         Request { method: Method::POST, url: client.token_url.clone(), headers, body, patience: None, auth: None };
-    let reply = match outbound::send(node, request, session).await {
+    let reply = match outbound::send(node, request, session, &mut Exchange::default()).await {
         Sent::Answered(answer) => answer.map_err(|failure| failed(of_token(failure)))?,
         ended => return Err(ended),
     };

@@ -1,6 +1,7 @@
 //! Signs and sends requests, for deliveries and pushed jobs alike.
 
 use bytes::Bytes;
+use everhook_core::exchange::Exchange;
 use everhook_core::id::AttemptId;
 use everhook_core::outcome::{Blame, Class, Reply, SendFailure};
 use everhook_core::signing::SigningKeys;
@@ -74,15 +75,15 @@ pub(crate) fn introduce(node: &Node, headers: &mut HeaderMap) {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
 }
 
-/// Sends a request. Returns early if the session is closed or the grace period of a drain ends.
-pub(crate) async fn send(node: &Node, request: Request, session: &Session) -> Sent {
+/// Sends a request and notes its steps. Returns early if the session is closed or the grace period of a drain ends.
+pub(crate) async fn send(node: &Node, request: Request, session: &Session, exchange: &mut Exchange) -> Sent {
     // The task may have been leased before the pause.
     if node.egress.is_closed() {
         return Sent::Paused;
     }
     tokio::select! {
         biased;
-        answer = node.transport.send(request) => match answer {
+        answer = node.transport.send(request, exchange) => match answer {
             Err(failure) if failure.blame == Blame::Node => Sent::Exhausted(failure),
             answer => Sent::Answered(answer),
         },
@@ -104,7 +105,7 @@ impl Node {
         if self.egress.is_closed() {
             return Err(SendFailure::new(Class::Blocked, "egress is paused: resume it first"));
         }
-        self.transport.send(request).await
+        self.transport.send(request, &mut Exchange::default()).await
     }
 }
 

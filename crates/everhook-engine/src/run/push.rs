@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use everhook_core::exchange::Exchange;
 use everhook_core::id::AttemptId;
 use everhook_core::job::Job;
 use everhook_core::job::report::{Note, Report};
@@ -45,7 +46,8 @@ pub(crate) async fn push(
                 patience: Some(timeout),
                 auth: None,
             };
-            let sent = tokio::time::timeout(timeout, outbound::send(node, request, session)).await;
+            let mut exchange = Exchange::default();
+            let sent = tokio::time::timeout(timeout, outbound::send(node, request, session, &mut exchange)).await;
             sent.unwrap_or_else(|_| Sent::Answered(Err(too_slow(timeout))))
         }
         Err(failure) => Sent::Answered(Err(failure)),
@@ -125,6 +127,7 @@ fn answered(
         result: None,
         holder: None,
         rest: None,
+        exchange: None,
     }
 }
 

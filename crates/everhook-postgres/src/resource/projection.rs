@@ -9,7 +9,7 @@ use everhook_core::resource::ResourceKind;
 use everhook_core::schedule::fire::ScheduleState;
 use everhook_core::time::Timestamp;
 use everhook_store::queue::LaneGroup;
-use everhook_store::resource::encoding::{Columns, RateHolds};
+use everhook_store::resource::encoding::{Columns, LimitHolds};
 use everhook_store::resource::{Parent, Resource};
 use everhook_store::sql::rows::FiringRow;
 use everhook_store::statement;
@@ -33,7 +33,7 @@ statement! {
     CreateLane = "create_lane" { environment: EnvironmentId, id: EndpointId, application: ApplicationId, state: i16 };
     SetLaneState = "set_lane_state" { environment: EnvironmentId, id: EndpointId, state: i16 };
     CloseLane = "close_lane" { wanted: Keys };
-    ReleaseLaneRate = "release_lane_rate" {
+    ReleaseLaneLimit = "release_lane_limit" {
         environment: EnvironmentId, low: Id, high: Id, application: Option<Id>,
     };
     PutSchedule = "put_schedule" {
@@ -61,7 +61,8 @@ pub(super) async fn lock_parent(tx: &Tx<'_>, environment: EnvironmentId, resourc
         | Resource::Schedule(_)
         | Resource::EnvironmentPolicy(_)
         | Resource::PortalSettings(_)
-        | Resource::ChatApps(_) => Ok(true),
+        | Resource::ChatApps(_)
+        | Resource::Alert(_) => Ok(true),
     }
 }
 
@@ -102,7 +103,8 @@ pub(super) async fn write(
         | Resource::Integration(_)
         | Resource::EnvironmentPolicy(_)
         | Resource::PortalSettings(_)
-        | Resource::ChatApps(_) => {}
+        | Resource::ChatApps(_)
+        | Resource::Alert(_) => {}
         Resource::Queue(queue) => {
             let id = everhook_core::queue::queue_id(environment, &queue.name);
             tx.run(put_group(environment, id, &LaneGroup::of(queue))).await?;
@@ -125,13 +127,18 @@ pub(super) async fn close_lanes(tx: &Tx<'_>, environment: EnvironmentId, endpoin
     tx.run(wanted.nonempty().map(|wanted| CloseLane { wanted })).await.map(drop)
 }
 
-/// Ends the holds of a rate limit that has changed. A rate of the environment is cached with the endpoints.
-pub(super) async fn release_rates(tx: &Tx<'_>, environment: EnvironmentId, changed: &Columns) -> Result<(), Fault> {
-    if changed.kind == ResourceKind::EnvironmentPolicy {
+/// Ends the holds of limits that have changed. Limits of the environment are cached with the endpoints.
+pub(super) async fn release_limits(
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    changed: ResourceKind,
+    holds: &LimitHolds,
+) -> Result<(), Fault> {
+    if changed == ResourceKind::EnvironmentPolicy {
         tx.run(TouchEnvironmentGroup { environment }).await?;
     }
-    let RateHolds { low, high, application } = RateHolds::of(changed);
-    tx.run(ReleaseLaneRate { environment, low, high, application }).await.map(drop)
+    let LimitHolds { low, high, application } = *holds;
+    tx.run(ReleaseLaneLimit { environment, low, high, application }).await.map(drop)
 }
 
 pub(super) async fn delete_schedule(tx: &Tx<'_>, environment: EnvironmentId, id: Id) -> Result<(), Fault> {

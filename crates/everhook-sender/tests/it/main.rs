@@ -14,6 +14,7 @@ mod plain;
 mod proxy;
 mod receiver;
 mod reuse;
+mod steps;
 
 use std::time::Duration;
 

@@ -188,6 +188,7 @@ pub(crate) fn log_cancelled(tx: &Tx<'_>, task: &Task, note: CancelNote<'_>) -> R
         note.text.as_bytes(),
         tx.now.as_micros(),
         0,
+        None::<&str>,
     ])?;
     Ok(())
 }

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use everhook_core::id::EnvironmentId;
+use everhook_core::limits::QUEUE_COUNTED_MAX;
 use everhook_core::name::Name;
 use everhook_core::queue::queue_id;
 use everhook_core::time::Timestamp;
-use everhook_store::queue::{QUEUE_COUNTED_MAX, QUEUE_KINDS_LOOKED_AT, QueueCount, QueueStats};
+use everhook_store::queue::{QUEUE_KINDS_LOOKED_AT, QueueCount, QueueStats};
 use rusqlite::{Row, params};
 
 use crate::connection::Connection;

@@ -6,7 +6,7 @@ use everhook_core::resource::ResourceKind;
 use everhook_core::schedule::fire::ScheduleState;
 use everhook_core::time::Timestamp;
 use everhook_store::queue::LaneGroup;
-use everhook_store::resource::encoding::{Columns, RateHolds};
+use everhook_store::resource::encoding::{Columns, LimitHolds};
 use everhook_store::resource::{Parent, Resource};
 use everhook_store::sql::rows::FiringRow;
 use everhook_store::statement;
@@ -32,7 +32,7 @@ statement! {
         environment: EnvironmentId, kind: ResourceKind, parent: Parent, limit: usize,
     } -> Option<usize>;
     CloseLane = "close_lane" { environment: EnvironmentId, id: Id };
-    ReleaseLaneRate = "release_lane_rate" {
+    ReleaseLaneLimit = "release_lane_limit" {
         environment: EnvironmentId, low: Id, high: Id, application: Option<Id>,
     };
     PutSchedule = "put_schedule" {
@@ -78,7 +78,8 @@ pub(super) fn write(tx: &Tx<'_>, environment: EnvironmentId, resource: &Resource
         | Resource::Integration(_)
         | Resource::EnvironmentPolicy(_)
         | Resource::PortalSettings(_)
-        | Resource::ChatApps(_) => {}
+        | Resource::ChatApps(_)
+        | Resource::Alert(_) => {}
         Resource::Queue(queue) => {
             put_group(tx, environment, queue_id(environment, &queue.name), &LaneGroup::of(queue))?;
         }
@@ -107,13 +108,18 @@ pub(super) fn close_lanes(tx: &Tx<'_>, environment: EnvironmentId, endpoints: &[
     Ok(())
 }
 
-/// Ends the holds of a rate limit that has changed. A rate of the environment is cached with the endpoints.
-pub(super) fn release_rates(tx: &Tx<'_>, environment: EnvironmentId, changed: &Columns) -> Result<(), Fault> {
-    if changed.kind == ResourceKind::EnvironmentPolicy {
+/// Ends the holds of limits that have changed. Limits of the environment are cached with the endpoints.
+pub(super) fn release_limits(
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    changed: ResourceKind,
+    holds: &LimitHolds,
+) -> Result<(), Fault> {
+    if changed == ResourceKind::EnvironmentPolicy {
         run(tx.conn, TouchEnvironmentGroup { environment })?;
     }
-    let RateHolds { low, high, application } = RateHolds::of(changed);
-    run(tx.conn, ReleaseLaneRate { environment, low, high, application }).map(drop)
+    let LimitHolds { low, high, application } = *holds;
+    run(tx.conn, ReleaseLaneLimit { environment, low, high, application }).map(drop)
 }
 
 pub(super) fn delete_schedule(tx: &Tx<'_>, environment: EnvironmentId, id: Id) -> Result<(), Fault> {

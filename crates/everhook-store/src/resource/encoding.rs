@@ -6,6 +6,7 @@
 
 #![allow(missing_docs, reason = "columns and members have the names of the fields")]
 
+mod alert;
 mod chat_apps;
 
 use std::borrow::Cow;
@@ -191,6 +192,7 @@ impl Resource {
             Resource::EnvironmentPolicy(_) => ResourceKind::EnvironmentPolicy,
             Resource::PortalSettings(_) => ResourceKind::PortalSettings,
             Resource::ChatApps(_) => ResourceKind::ChatApps,
+            Resource::Alert(_) => ResourceKind::Alert,
         }
     }
 
@@ -205,6 +207,7 @@ impl Resource {
             Resource::EnvironmentPolicy(policy) => of_environment_policy(policy),
             Resource::PortalSettings(settings) => of_portal_settings(settings),
             Resource::ChatApps(apps) => chat_apps::columns(apps),
+            Resource::Alert(alert) => alert::columns(alert),
         }
     }
 
@@ -220,6 +223,7 @@ impl Resource {
             ResourceKind::EnvironmentPolicy => Resource::EnvironmentPolicy(environment_policy(row)?),
             ResourceKind::PortalSettings => Resource::PortalSettings(portal_settings(row)?),
             ResourceKind::ChatApps => Resource::ChatApps(chat_apps::read(row)?),
+            ResourceKind::Alert => Resource::Alert(alert::read(row)?),
         })
     }
 }
@@ -274,55 +278,65 @@ fn application(row: &ResourceRow) -> Result<Application, &'static str> {
 }
 
 /// Returns the settings that the endpoints of an application inherit, from the specs of the application and of the
-/// environment's policy. Leases need the rate of the environment as of their transaction; nodes know its other settings.
+/// environment's policy. Leases need the limits of the environment as of their transaction; nodes know its other settings.
 pub fn inherited(application: Option<&str>, environment: Option<&str>) -> Option<Arc<Settings>> {
     let own = application.and_then(|spec| {
         let ApplicationSpec { throttle_rate, policy } = text(spec, "spec").ok()?;
         with_throttle_rate(policy.map(Arc::new), throttle_rate)
     });
-    match environment.and_then(rate_of) {
-        Some(rate) if own.as_ref().is_none_or(|own| own.rate.is_none()) => {
-            Some(Arc::new(Settings { rate: Some(rate), ..own.as_deref().cloned().unwrap_or_default() }))
-        }
-        _ => own,
-    }
+    let Some(outer) = environment.map(LaneSettings::of).filter(|outer| *outer != LaneSettings::default()) else {
+        return own;
+    };
+    let own = own.as_deref().cloned().unwrap_or_default();
+    let (rate, concurrency) = (own.rate.or(outer.rate), own.concurrency.or(outer.concurrency));
+    Some(Arc::new(Settings { rate, concurrency, ..own }))
 }
 
-/// The members of any `spec` that decide about a rate limit.
+/// The members of any `spec` that decide about the limits of lanes.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct RateSpec {
+struct LimitSpec {
     #[serde(default)]
     throttle_rate: Option<u16>,
     #[serde(default, deserialize_with = "readable")]
     policy: Option<Settings>,
 }
 
-fn rate_of(spec: &str) -> Option<Switch<RateLimit>> {
-    let RateSpec { throttle_rate, policy } = text(spec, "spec").ok()?;
-    with_throttle_rate(policy.map(Arc::new), throttle_rate)?.rate
+/// The settings of one level that leases need.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct LaneSettings {
+    rate: Option<Switch<RateLimit>>,
+    concurrency: Option<Switch<u32>>,
 }
 
-/// Whether two versions of a resource's `spec` have different rate limits.
-pub fn changes_rate(old: Option<&str>, new: &str) -> bool {
-    old.and_then(rate_of) != rate_of(new)
+impl LaneSettings {
+    fn of(spec: &str) -> LaneSettings {
+        let Ok(LimitSpec { throttle_rate, policy }) = text(spec, "spec") else { return LaneSettings::default() };
+        let settings = with_throttle_rate(policy.map(Arc::new), throttle_rate).unwrap_or_default();
+        LaneSettings { rate: settings.rate, concurrency: settings.concurrency }
+    }
 }
 
-/// The lanes whose holds end when the rate limit of a resource changes.
-pub struct RateHolds {
+/// The lanes whose holds end when the limits of a resource change.
+pub struct LimitHolds {
     pub low: Id,
     pub high: Id,
     /// None for the lanes of all applications.
     pub application: Option<Id>,
 }
 
-impl RateHolds {
-    pub fn of(changed: &Columns) -> RateHolds {
-        match changed.kind {
-            ResourceKind::Endpoint => RateHolds { low: changed.id, high: changed.id, application: None },
-            ResourceKind::Application => RateHolds { low: Id::MIN, high: Id::MAX, application: Some(changed.id) },
-            _ => RateHolds { low: Id::MIN, high: Id::MAX, application: None },
+impl LimitHolds {
+    /// Returns the lanes whose holds end, if two versions of a resource have different limits.
+    pub fn of(old: Option<&str>, changed: &Columns) -> Option<LimitHolds> {
+        if old.map(LaneSettings::of).unwrap_or_default() == LaneSettings::of(&changed.spec) {
+            return None;
         }
+        let all = LimitHolds { low: Id::MIN, high: Id::MAX, application: None };
+        Some(match changed.kind {
+            ResourceKind::Endpoint => LimitHolds { low: changed.id, high: changed.id, ..all },
+            ResourceKind::Application => LimitHolds { application: Some(changed.id), ..all },
+            _ => all,
+        })
     }
 
     /// Whether a lane of an application is one of them.

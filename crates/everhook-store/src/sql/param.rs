@@ -12,6 +12,7 @@ use everhook_core::id::{
     ScheduleId, SessionId, TaskId, TokenKeyId,
 };
 use everhook_core::job::{JobState, Priority};
+use everhook_core::lane::HoldKind;
 use everhook_core::lifecycle::EndState;
 use everhook_core::name::Name;
 use everhook_core::once::Phase;
@@ -239,6 +240,7 @@ coded!(
     GroupState,
     EndpointState,
     Having,
+    HoldKind,
     Intake,
     JobState,
     KeyScope,

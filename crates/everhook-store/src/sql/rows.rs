@@ -258,7 +258,7 @@ row! { WorkerRecord in "worker" { session: SessionRecord, takes: Takes } }
 row! {
     Attempt in "attempt" {
         id, message = subject, endpoint, epoch, class, end = end_state, trigger, url, status, reply, started_at,
-        duration = duration_us,
+        duration = duration_us, exchange as JsonOrDefault,
     }
 }
 

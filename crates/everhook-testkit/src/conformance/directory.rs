@@ -92,7 +92,8 @@ pub(super) async fn messages_of_all_applications_are_listed_in_pages(fx: &Fixtur
             let slice = Slice { after, order, limit };
             let (before, event_types, scan) = (None, Vec::new(), SCAN_ROWS_MAX);
             let tag = tag.clone();
-            let filter = MessageFilter { slice, before, after: None, channel: None, tag, event_types, scan };
+            let (channel, text) = (None, None);
+            let filter = MessageFilter { slice, before, after: None, channel, tag, event_types, text, scan };
             let piece = fx.store.read(query::AllMessages { scope: Scope::of(fx.here), filter }).await.unwrap();
             assert!(piece.rows.iter().all(|row| row.application.id == row.message.application));
             assert!(piece.rows.iter().all(|row| row.message.payload.is_none()), "payloads are not read");

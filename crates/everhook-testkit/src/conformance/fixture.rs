@@ -13,6 +13,7 @@ use bytes::Bytes;
 use everhook_core::application::Application;
 use everhook_core::delivery::DeliveryState;
 use everhook_core::endpoint::{Endpoint, EndpointState};
+use everhook_core::exchange::{Exchange, ReplyHeader};
 use everhook_core::fair::GroupedLane;
 use everhook_core::fanout::Audience;
 use everhook_core::filter::Facts;
@@ -246,6 +247,7 @@ impl<S: Stage + ?Sized> Fixture<S> {
             reply: Bytes::from_static(b"\x00not \xff text"),
             started_at: self.began,
             duration: Duration::from_micros(1_234_567),
+            exchange: Some(Arc::new(exchange())),
         };
         Settlement {
             key: task.key,
@@ -259,6 +261,7 @@ impl<S: Stage + ?Sized> Fixture<S> {
             crashes: task.crashes,
             attempt: Some(attempt),
             hold_lane: None,
+            frees_lane: false,
             stop_lane: false,
             result: None,
         }
@@ -439,6 +442,19 @@ pub fn new_endpoint(id: EndpointId, application: ApplicationId) -> Endpoint {
         created_at: Timestamp::default(),
         updated_at: Timestamp::default(),
         revision: 0,
+    }
+}
+
+/// Returns the steps of a request over a new connection.
+pub fn exchange() -> Exchange {
+    Exchange {
+        connect: Some(Duration::from_micros(1_204)),
+        first_byte: Some(Duration::from_micros(20_111)),
+        headers: vec![
+            ReplyHeader("server".to_owned(), Some("a \"quoted\" \u{0} name".to_owned())),
+            ReplyHeader("set-cookie".to_owned(), None),
+        ],
+        ..Exchange::default()
     }
 }
 

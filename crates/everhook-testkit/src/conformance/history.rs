@@ -26,7 +26,16 @@ fn slice<K>(order: Order) -> Slice<K> {
 
 fn messages() -> MessageFilter {
     let slice = slice(Order::Ascending);
-    MessageFilter { slice, before: None, after: None, channel: None, tag: None, event_types: Vec::new(), scan: PLENTY }
+    MessageFilter {
+        slice,
+        before: None,
+        after: None,
+        channel: None,
+        tag: None,
+        event_types: Vec::new(),
+        text: None,
+        scan: PLENTY,
+    }
 }
 
 fn attempts(of: AttemptsOf) -> AttemptFilter {
@@ -102,6 +111,29 @@ pub(super) async fn messages_are_found_by_type_channel_and_tag(fx: &Fixture) {
     let both = MessageFilter { event_types: vec![name("a")], tag: Some(name("t")), ..messages() };
     assert_eq!(list(both).await, [x]);
     assert_eq!(list(MessageFilter { channel: Some(name("t")), ..messages() }).await, []);
+}
+
+pub(super) async fn messages_are_found_by_a_text_in_their_payload(fx: &Fixture) {
+    let send = async |payload: &'static [u8]| {
+        let new = labelled(fx, "a", &[], &["t"]);
+        append(fx, NewMessage { message: Message { payload: Some(payload.into()), ..new.message }, ..new }).await.id
+    };
+    let (first, second) = (send(br#"{"to":"S\u00f6hne","n":100}"#).await, send("{\"to\":\"Söhne\"}".as_bytes()).await);
+    let list = async |text: &str, scan| {
+        let filter = MessageFilter { text: Some(text.to_owned()), scan, ..messages() };
+        let scope = AppScope::of(fx.here, fx.application);
+        let piece = fx.other.read(query::Messages { scope, filter }).await.unwrap();
+        (piece.rows.iter().map(|message| message.id).collect::<Vec<_>>(), piece.next)
+    };
+    assert_eq!(list("to", PLENTY).await, (vec![first, second], None));
+    assert_eq!(list("Söhne", PLENTY).await, (vec![second], None), "the accepted bytes are searched");
+    assert_eq!(list(r"S\u00f6hne", PLENTY).await, (vec![first], None));
+    assert_eq!(list("söhne", PLENTY).await, (vec![], None), "case matters");
+    assert_eq!(list("%", PLENTY).await, (vec![], None), "no pattern");
+    assert_eq!(list("Söhne", 1).await, (vec![], Some(first)), "a search reads a bounded number of rows");
+    let what = Expunge::Message(second);
+    assert!(fx.store.expunge(AppScope::of(fx.here, fx.application), what).await.unwrap());
+    assert_eq!(list("Söhne", PLENTY).await, (vec![], None), "a removed payload has no text");
 }
 
 pub(super) async fn messages_are_found_by_time(fx: &Fixture) {
@@ -476,6 +508,7 @@ pub(super) async fn an_attempt_is_found_in_its_message_and_its_reply_removed(fx:
     let seen = find(messages[0], one).await.expect("it is there");
     assert_eq!((seen.id, seen.message, seen.status), (one, messages[0], 500));
     assert!(!seen.reply.is_empty());
+    assert_eq!(seen.exchange, Some(super::fixture::exchange()));
     assert_eq!(find(messages[1], one).await, None);
     assert_eq!(find(messages[0], AttemptId(fx.id())).await, None);
     assert_eq!(
@@ -502,7 +535,10 @@ pub(super) async fn an_attempt_is_found_in_its_message_and_its_reply_removed(fx:
                 .unwrap()
         );
     }
-    assert_eq!(find(messages[0], one).await, Some(Attempt { reply: Bytes::from_static(b"EXPUNGED"), ..seen }));
+    assert_eq!(
+        find(messages[0], one).await,
+        Some(Attempt { reply: Bytes::from_static(b"EXPUNGED"), exchange: None, ..seen })
+    );
     assert!(!find(messages[0], two).await.expect("it is there").reply.is_empty());
 }
 

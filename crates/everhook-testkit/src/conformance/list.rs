@@ -337,6 +337,12 @@ macro_rules! conformance_resources {
             applications_are_listed_by_what_endpoints_they_have
             applications_are_listed_piece_by_piece_both_ways
         }
+        $crate::conformance_cases! { $backend, alerts:
+            an_alert_is_found_listed_changed_and_deleted
+            alerts_of_all_environments_are_listed
+            an_alert_pages_once_and_with_its_state
+            an_environment_has_no_more_alerts_than_it_may
+        }
         $crate::conformance_cases! { $backend, operational:
             a_change_of_an_endpoint_is_reported_with_it
             a_failing_endpoint_is_reported_once
@@ -381,6 +387,13 @@ macro_rules! conformance_resources {
             an_environment_has_one_portal_look
             an_environment_has_one_chat_app_of_a_kind
         }
+        $crate::conformance_cases! { $backend, limits:
+            a_concurrency_limit_holds_over_all_sessions
+            a_delivery_of_a_crashed_node_counts_until_it_is_settled
+            a_delivery_beyond_a_concurrency_limit_waits_for_a_lease_and_says_why
+            a_concurrency_limit_of_any_level_applies_and_a_change_takes_effect_at_once
+            both_limits_of_an_endpoint_apply
+        }
     };
 }
 
@@ -413,6 +426,7 @@ macro_rules! conformance_full {
             messages_are_found_by_type_channel_and_tag
             messages_are_found_by_time
             messages_are_listed_piece_by_piece_both_ways
+            messages_are_found_by_a_text_in_their_payload
             a_list_of_large_messages_ends_early_and_goes_on
             a_search_of_messages_looks_at_a_few_and_goes_on
             a_search_of_attempts_looks_at_a_few_and_goes_on

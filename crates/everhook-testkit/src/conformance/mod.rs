@@ -36,6 +36,7 @@
 
 #![allow(clippy::unwrap_used, reason = "the suite is test code: an error is a failure")]
 
+mod alerts;
 mod append;
 mod applications;
 mod audit;
@@ -56,6 +57,7 @@ mod job_race;
 pub mod job_stage;
 mod keys;
 mod lease;
+mod limits;
 mod list;
 mod maintenance;
 pub mod model;

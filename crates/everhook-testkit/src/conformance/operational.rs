@@ -25,7 +25,7 @@ use crate::conformance::fixture::{Fixture, name, new_endpoint};
 const NOW: NextRow = NextRow::Pending { due_in: Duration::ZERO };
 
 /// Creates an operational endpoint for some events; all if there are none.
-async fn listen(fx: &Fixture, events: &[&str]) -> EndpointId {
+pub(super) async fn listen(fx: &Fixture, events: &[&str]) -> EndpointId {
     let id = EndpointId(fx.id());
     let wanted = (!events.is_empty()).then(|| events.iter().map(|event| name(event).into()).collect());
     let endpoint = Endpoint { event_types: wanted, ..new_endpoint(id, OPERATIONAL_APPLICATION) };
@@ -34,7 +34,7 @@ async fn listen(fx: &Fixture, events: &[&str]) -> EndpointId {
 }
 
 /// Leases all tasks; returns the payloads of operational events, which are settled, and the other tasks.
-async fn news(fx: &Fixture, session: SessionId) -> (Vec<Value>, Vec<Leased>) {
+pub(super) async fn news(fx: &Fixture, session: SessionId) -> (Vec<Value>, Vec<Leased>) {
     let (told, rest): (Vec<_>, Vec<_>) = fx.lease(session).await.into_iter().partition(is_operational);
     let mut payloads = Vec::new();
     for leased in told {

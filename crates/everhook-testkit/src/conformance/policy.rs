@@ -24,7 +24,7 @@ fn timeout(seconds: u64) -> Settings {
     Settings { timeout_seconds: Some(seconds), ..Settings::default() }
 }
 
-async fn change_application(fx: &Fixture, change: impl FnOnce(&mut Application)) {
+pub(super) async fn change_application(fx: &Fixture, change: impl FnOnce(&mut Application)) {
     let (scope, locator) = (Scope::of(fx.here), Locator::Id(fx.application));
     let mut application = fx.store.read(query::FindApplication { scope, locator }).await.unwrap().unwrap();
     change(&mut application);
@@ -100,11 +100,11 @@ fn one_in_hours(hours: u32) -> Settings {
     Settings { rate, ..Settings::default() }
 }
 
-fn policy(settings: Settings) -> Option<Arc<Settings>> {
+pub(super) fn policy(settings: Settings) -> Option<Arc<Settings>> {
     Some(Arc::new(settings))
 }
 
-async fn change_environment(fx: &Fixture, settings: Settings) {
+pub(super) async fn change_environment(fx: &Fixture, settings: Settings) {
     let found = fx.other.read(query::FindEnvironmentPolicy { scope: Scope::of(fx.here) }).await.unwrap();
     let changed = EnvironmentPolicy { settings, ..found.unwrap_or_default() };
     assert!(matches!(fx.other.replace(Scope::of(fx.here), changed).await.unwrap(), Replaced::Done(_)));

@@ -15,7 +15,7 @@ async fn is_open(fx: &Fixture, session: SessionId) -> bool {
     matches!(fx.store.renew_session(session).await.unwrap(), Renewed::Open(_))
 }
 
-async fn close_expired(fx: &Fixture) -> Vec<SessionId> {
+pub(super) async fn close_expired(fx: &Fixture) -> Vec<SessionId> {
     let mut closed = fx.other.close_expired(HOUR).await.unwrap();
     closed.sort();
     closed

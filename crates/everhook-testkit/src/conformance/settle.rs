@@ -1,5 +1,6 @@
 //! A settlement is recorded once, and only for the holder of the task.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use everhook_core::delivery::DeliveryState;
@@ -38,6 +39,7 @@ pub(super) async fn a_delivered_task_leaves_and_its_attempt_stays(fx: &Fixture) 
         reply: seen.reply.clone(),
         started_at: seen.started_at,
         duration: seen.duration,
+        exchange: seen.exchange.clone().map(Arc::new),
     };
     assert_eq!(back, logged);
     assert_eq!(fx.state(message(&leased)).await, DeliveryState::Succeeded);

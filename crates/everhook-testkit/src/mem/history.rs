@@ -168,5 +168,6 @@ fn shown(message: MessageId, epoch: u32, row: &AttemptRow) -> Attempt {
         reply: attempt.reply,
         started_at: attempt.started_at,
         duration: attempt.duration,
+        exchange: attempt.exchange.as_deref().cloned(),
     }
 }

@@ -176,6 +176,7 @@ pub(super) fn cancelled(ids: &Ids, now: Timestamp) -> NewAttempt {
         reply: Bytes::new(),
         started_at: now,
         duration: Duration::ZERO,
+        exchange: None,
     }
 }
 

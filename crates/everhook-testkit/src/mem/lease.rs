@@ -7,9 +7,9 @@ use std::time::Duration;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::fair::{GroupId, GroupedLane};
 use everhook_core::id::{EndpointId, EnvironmentId, Id, JobId, LaneId, MessageId};
-use everhook_core::lane::{Allowance, Feed, Given, HoldKind, LanePosition, Turn, Used, room, turn};
+use everhook_core::lane::{Allowance, Feed, Given, LanePosition, Turn, Used, room, turn};
 use everhook_core::limits::{LEASE_LANES_MAX, LEASE_SCAN_MAX};
-use everhook_core::policy::RateLimit;
+use everhook_core::policy::limit::{LaneLimits, LockedLane};
 use everhook_core::queue::{QueueState, Target, queue_id};
 use everhook_core::task::{Task, TaskKind};
 use everhook_core::time::Timestamp;
@@ -40,20 +40,23 @@ pub(super) fn lease(tables: &mut Tables, now: Timestamp, ask: &LeaseAsk) -> Leas
         if lane_room == 0 {
             continue;
         }
-        let rate = rate_of(tables, lane);
+        let limits = limits_of(tables, lane);
         let hold_until = tables.lanes.get(&lane).map_or(now, |row| row.hold_until);
-        let room = room.min(rate.map_or(usize::MAX, |rate| rate.permits(hold_until, now)));
+        let own = limits.group(lane.0, lane.1);
+        let locked = LockedLane { hold_until, leased: own.map_or(0, |group| leased(tables, group, None)), now };
+        let room = room.min(limits.room(locked));
         let asked = room.min(open.allowance.left()).min(limit - tasks.len());
         let due = due(tables, now, lane);
         let wanted: Vec<Task> = due.iter().copied().filter(|task| is_asked(tables, ask, task)).take(asked).collect();
         let given = Given { room, asked, gave: wanted.len(), is_foreign: wanted.len() < due.len() };
         open.allowance.take(wanted.len());
         let open = open.clone();
-        tasks.extend(wanted.into_iter().map(|task| hand_out(tables, now, ask, &open, task)));
+        let limit_group = own.or(open.limit_group());
+        tasks.extend(wanted.into_iter().map(|task| hand_out(tables, now, ask, (&open, limit_group), task)));
         let first = first_due(tables, lane);
         let Some(row) = tables.lanes.get_mut(&lane) else { continue };
-        if let Some(rate) = rate.filter(|_| given.gave > 0) {
-            (row.hold_until, row.hold_kind) = (rate.hold(hold_until, now, given.gave), HoldKind::RateLimit);
+        if let Some(hold) = limits.hold(locked, given.gave) {
+            (row.hold_until, row.hold_kind) = (hold.until, hold.kind);
         }
         match turn(given) {
             Turn::Keep | Turn::Stay { .. } => {}
@@ -200,25 +203,32 @@ fn is_asked(tables: &Tables, ask: &LeaseAsk, task: &Task) -> bool {
     ask.kinds.is_empty() || job.is_some_and(|row| ask.kinds.contains(&row.job.kind))
 }
 
-/// Returns the rate limit of a lane's endpoint.
-fn rate_of(tables: &Tables, (environment, lane): LaneKey) -> Option<RateLimit> {
-    let (endpoint, _) = tables.endpoint(environment, EndpointId(lane.0)).filter(|(_, deleted)| !deleted)?;
+/// Returns the limits of a lane's endpoint.
+fn limits_of(tables: &Tables, (environment, lane): LaneKey) -> LaneLimits {
+    let known = tables.endpoint(environment, EndpointId(lane.0)).filter(|(_, deleted)| !deleted);
+    let Some((endpoint, _)) = known else { return LaneLimits::default() };
     let inherited = resource::inherited(tables, environment, endpoint.application);
-    endpoint.clone().inheriting(inherited).rate()
+    endpoint.clone().inheriting(inherited).limits()
 }
 
 fn first_due(tables: &Tables, lane: LaneKey) -> Timestamp {
     tables.pending(lane.0, lane.1).iter().map(|task| task.due_at).min().unwrap_or(Timestamp::NEVER)
 }
 
-fn hand_out(tables: &mut Tables, now: Timestamp, ask: &LeaseAsk, open: &OpenFeed, mut task: Task) -> Leased {
+fn hand_out(
+    tables: &mut Tables,
+    now: Timestamp,
+    ask: &LeaseAsk,
+    (open, limit_group): (&OpenFeed, Option<Id>),
+    mut task: Task,
+) -> Leased {
     task.epoch += 1;
     let work = work_of(tables, open, &task);
     let timeout = if let Work::Job { job: Some(job), .. } = &work { job.timeout } else { Default::default() };
     if let Some(row) = tables.tasks.get_mut(&task.key) {
         row.task = task;
         (row.place, row.leased_at) = (TaskPlace::Leased(ask.session), Some(now));
-        row.limit_group = open.limit_group();
+        row.limit_group = limit_group;
         row.deadline = ask.watched.then(|| now.plus(timeout));
     }
     Leased { task, work }

@@ -298,6 +298,12 @@ impl Store for MemStore {
                 self.find_resource(q.scope.environment, &ResourcePlace::environment_policy())
             },
             FindChatApps(q) => self.find_resource(q.scope.environment, &ResourcePlace::chat_apps()),
+            FindAlert(q) => {
+                let place = ResourcePlace::named(ResourceKind::Alert, &q.name);
+                self.find_resource(q.scope.environment, &place)
+            },
+            Alerts(q) => self.list_named(q.scope.environment, &q.slice),
+            AllAlerts(_) => self.list_alerts(),
             FindPortalSettings(q) => self.find_resource(q.scope.environment, &ResourcePlace::portal_settings()),
             EnvironmentPolicies(_) => self.list_environment_policies(),
             PausedGroups(_) => self.list_paused_groups(),
@@ -350,7 +356,7 @@ impl Store for MemStore {
                 let place = ResourcePlace::named(ResourceKind::Schedule, &q.name);
                 self.find_resource(q.scope.environment, &place)
             },
-            Schedules(q) => self.list_schedules(q.scope.environment, &q.slice),
+            Schedules(q) => self.list_named(q.scope.environment, &q.slice),
             Runs(q) => self.list_runs(q.scope.environment, q.id, q.limit)?,
             FindWorker(q) => self.find_worker(q.scope.environment, q.id)?,
             Workers(q) => self.list_workers(q.scope.environment)?,

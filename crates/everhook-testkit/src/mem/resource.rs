@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use everhook_core::alert::Alert;
 use everhook_core::application::{Application, EnvironmentPolicy};
 use everhook_core::chat_app::ChatApps;
 use everhook_core::endpoint::{Endpoint, EndpointState};
@@ -9,6 +10,7 @@ use everhook_core::event_type::EventType;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, LaneId, ScheduleId};
 use everhook_core::integration::Integration;
 use everhook_core::lane::HoldKind;
+use everhook_core::limits::ALERTS_READ_MAX;
 use everhook_core::name::{Metadata, Name};
 use everhook_core::operational::{self as events, OPERATIONAL_APPLICATION, OperationalEvent};
 use everhook_core::policy::Settings;
@@ -22,14 +24,14 @@ use everhook_store::dedup::DedupKey;
 use everhook_store::made::{Made, WithMade};
 use everhook_store::piece::Piece;
 use everhook_store::queue::LaneGroup;
-use everhook_store::resource::encoding::{self, Columns, RateHolds, changes_rate};
+use everhook_store::resource::encoding::{self, Columns, LimitHolds};
 use everhook_store::resource::{
     ChangedResource, Deleted, NewResource, Parent, Record, Resource, ResourceKey, ResourcePlace,
 };
 use everhook_store::schedule::ScheduleRecord;
 use everhook_store::uids::Found;
 
-use crate::mem::append::{holder, keep_key};
+use crate::mem::append::{append_one, holder, keep_key};
 use crate::mem::tables::{LaneRow, LaneState, ResourceEntry, Tables};
 use crate::mem::{MemStore, operational, queue};
 
@@ -95,10 +97,15 @@ impl MemStore {
             Resource::Endpoint(new) => tables.endpoint(environment, new.id).map(|(old, _)| old.clone()),
             _ => None,
         };
+        let messages = changed.messages.clone();
         let replaced = replace(&mut tables, environment, changed, now);
         let made = match (old, &replaced) {
             (Some(old), Replaced::Done(Resource::Endpoint(new))) => {
                 self.tell(&mut tables, now, (environment, new.id), &events::changed(&old, new))
+            }
+            (_, Replaced::Done(_)) => {
+                let appended = messages.into_iter().map(|new| append_one(&mut tables, &self.ids, now, None, new));
+                Made::messages(&appended.collect::<Vec<_>>())
             }
             _ => Made::default(),
         };
@@ -205,13 +212,24 @@ impl MemStore {
         page(environment, cut(all, |event_type| event_type.name.clone(), slice), slice)
     }
 
-    pub(super) fn list_schedules(
+    /// Lists the resources of a kind in the order of their names.
+    pub(super) fn list_named<R: Record + Clone>(
         &self,
         environment: EnvironmentId,
         slice: &Slice<Name>,
-    ) -> Piece<ScheduleRecord, Name> {
-        let all: Vec<ScheduleRecord> = records(&self.lock().0, environment, Parent::NONE);
-        page(environment, cut(all, |record| record.name.clone(), slice), slice)
+    ) -> Piece<R, Name> {
+        let all: Vec<R> = records(&self.lock().0, environment, Parent::NONE);
+        let name = |record: &R| record.clone().into().columns(environment).name.expect("the kind has names");
+        page(environment, cut(all, name, slice), slice)
+    }
+
+    pub(super) fn list_alerts(&self) -> Vec<(EnvironmentId, Alert)> {
+        let (tables, _) = self.lock();
+        let all = tables.resources.iter().filter_map(|((environment, ..), entry)| match &entry.resource {
+            Resource::Alert(alert) => Some((*environment, alert.clone())),
+            _ => None,
+        });
+        all.take(ALERTS_READ_MAX).collect()
     }
 
     pub(super) fn unknown_event_types(&self, environment: EnvironmentId, names: Vec<Name>) -> Vec<Name> {
@@ -288,20 +306,19 @@ fn replace(
         keep_key(tables, environment, key, columns.id, now);
     }
     let old = known.as_ref().map(|known| known.columns(environment).spec);
-    if changes_rate(old.as_deref(), &columns.spec) {
-        release_rates(tables, environment, &columns);
+    if let Some(holds) = LimitHolds::of(old.as_deref(), &columns) {
+        release_limits(tables, environment, &holds);
     }
     let created_at = known.as_ref().map_or(now, created_at);
     let resource = stamped(changed.resource, created_at, now, columns.revision + 1);
     Replaced::Done(write(tables, environment, resource, now))
 }
 
-/// Ends the holds of a rate limit that has changed.
-fn release_rates(tables: &mut Tables, environment: EnvironmentId, changed: &Columns) {
-    let holds = RateHolds::of(changed);
+/// Ends the holds of limits that have changed.
+fn release_limits(tables: &mut Tables, environment: EnvironmentId, holds: &LimitHolds) {
     let is_of = |lane: LaneId, row: &LaneRow| holds.has(lane, row.application);
     let lanes = tables.lanes.iter_mut().filter(|((of, lane), row)| *of == environment && is_of(*lane, row));
-    for (_, row) in lanes.filter(|(_, row)| row.hold_kind == HoldKind::RateLimit) {
+    for (_, row) in lanes.filter(|(_, row)| [HoldKind::RateLimit, HoldKind::Concurrency].contains(&row.hold_kind)) {
         (row.hold_until, row.hold_kind) = (Timestamp::default(), HoldKind::BackOff);
     }
 }
@@ -325,7 +342,8 @@ pub(super) fn write(
         | Resource::Integration(_)
         | Resource::EnvironmentPolicy(_)
         | Resource::PortalSettings(_)
-        | Resource::ChatApps(_) => {}
+        | Resource::ChatApps(_)
+        | Resource::Alert(_) => {}
         Resource::Queue(queue) => {
             put_group(tables, environment, queue_id(environment, &queue.name), LaneGroup::of(queue), now);
         }
@@ -447,7 +465,8 @@ fn delete(tables: &mut Tables, environment: EnvironmentId, place: &ResourcePlace
         | ResourceKind::Integration
         | ResourceKind::EnvironmentPolicy
         | ResourceKind::PortalSettings
-        | ResourceKind::ChatApps => {}
+        | ResourceKind::ChatApps
+        | ResourceKind::Alert => {}
     }
     true
 }
@@ -538,6 +557,7 @@ fn created_at(resource: &Resource) -> Timestamp {
         Resource::EnvironmentPolicy(policy) => policy.updated_at,
         Resource::PortalSettings(settings) => settings.updated_at,
         Resource::ChatApps(apps) => apps.updated_at,
+        Resource::Alert(alert) => alert.created_at,
     }
 }
 
@@ -552,5 +572,6 @@ fn stamped(resource: Resource, created_at: Timestamp, updated_at: Timestamp, rev
         Resource::EnvironmentPolicy(record) => EnvironmentPolicy { updated_at, revision, ..record }.into(),
         Resource::PortalSettings(record) => PortalSettings { updated_at, revision, ..record }.into(),
         Resource::ChatApps(record) => ChatApps { updated_at, revision, ..record }.into(),
+        Resource::Alert(record) => Alert { created_at, updated_at, revision, ..record }.into(),
     }
 }

@@ -72,6 +72,12 @@ fn settle_one(tables: &mut Tables, now: Timestamp, settlement: &Settlement) -> S
         let row = AttemptRow { endpoint: EndpointId(settlement.lane.0), session, attempt };
         tables.attempts.insert((settlement.key, settlement.epoch), row);
     }
+    if let Some(lane) = tables.lane(environment, settlement.lane)
+        && settlement.frees_lane
+        && lane.hold_kind == HoldKind::Concurrency
+    {
+        (lane.hold_until, lane.hold_kind) = (Timestamp::default(), HoldKind::BackOff);
+    }
     if let (Some(hold), Some(lane)) = (settlement.hold_lane, tables.lane(environment, settlement.lane))
         && lane.hold_until < now.plus(hold)
     {

@@ -71,6 +71,7 @@ impl Settings {
             timeout,
             connect_timeout,
             stop_delay: self.seconds("stop_delay_seconds", 0..=3600)?,
+            alert_interval: self.seconds("alert_interval_seconds", 1..=300)?,
             grace: self.seconds("grace_seconds", 0..=3600)?,
             jobs: self.jobs()?,
             retention: self.retention()?,

@@ -8,15 +8,14 @@ import type { PlacedMessage } from '../../api/types';
 import { tallyChips } from '../../lib/state';
 import { plural } from '../../lib/text';
 import { Fan, Id, Tags } from '../../ui/atoms';
-import { Button } from '../../ui/controls';
 import { Split, stepper } from '../../ui/panel';
-import { Empty, Failure, Skeleton } from '../../ui/status';
+import { Failure, Skeleton } from '../../ui/status';
 import { DataTable, Pager, type Column } from '../../ui/table';
 import { ListTime } from '../../ui/time';
 import { useUrl } from '../../url';
 import { filterNames, Filters, StateTabs } from './message-filters';
 import { MessagePanel } from './message-panel';
-import { NoApp, NoMessages } from './no-messages';
+import { NoApp, NoMessages, Searched } from './no-messages';
 
 const rowId = (row: PlacedMessage) => `${row.appId}/${row.id}`;
 
@@ -64,7 +63,7 @@ export function AllMessages({ onSend }: { onSend?: () => void }) {
       <div className="body listbody">
         {query.isError && !rows && <Failure error={query.error} what="The list of messages" retry={() => void query.refetch()} />}
         {!rows && !query.isError && <Skeleton rows={14} />}
-        {rows?.length === 0 && (hasNoApp ? <NoApp /> : next ? <Searched go={() => setUrl({ cursor: next })} /> : <NoMessages app="acme" filtered={filterNames.some((name) => url[name])} onSend={onSend} />)}
+        {rows?.length === 0 && (hasNoApp ? <NoApp /> : next ? <Searched all go={() => setUrl({ cursor: next })} /> : <NoMessages app="acme" filtered={filterNames.some((name) => url[name])} onSend={onSend} />)}
         {rows && rows.length > 0 && <DataTable label="Messages" keyboard columns={columns} rows={rows} rowId={rowId} openId={url.open} onOpen={open} panelOpen={url.open !== undefined} />}
       </div>
       <Pager note="Newest first" page={query.data} cursor={url.cursor} go={(cursor) => setUrl({ cursor, open: undefined })} keys={[['J K', 'move'], ['O', 'open']]} />
@@ -74,13 +73,4 @@ export function AllMessages({ onSend }: { onSend?: () => void }) {
     <MessagePanel key={url.open} app={app} msg={msg} eventType={chosen?.eventType} onClose={() => setUrl({ open: undefined })} onStep={stepper(rows ?? [], rowId, url.open, open)} />
   );
   return <Split list={list} panel={panel} />;
-}
-
-/** A page of a search reads a bounded number of messages, and may find none of them. */
-function Searched({ go }: { go: () => void }) {
-  return (
-    <Empty title="No match among the newest messages" action={<Button onClick={go}>Search older messages</Button>}>
-      Choose an application to search faster.
-    </Empty>
-  );
 }

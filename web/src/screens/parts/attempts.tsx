@@ -3,6 +3,7 @@
 import { useMemo } from 'react';
 import type { Attempt, Delivery } from '../../api/types';
 import { toText } from '../../lib/json';
+import { phasesOf, spanText } from '../../lib/phases';
 import { attemptLabel, failureText, statusPhrase } from '../../lib/state';
 import { byteLength, bytes, isBinary } from '../../lib/text';
 import { duration } from '../../lib/time';
@@ -12,26 +13,8 @@ import { RawText } from '../../ui/json-view';
 import { Countdown, FullTime, ListTime } from '../../ui/time';
 import { numberOf } from '../delivery';
 
-const phaseNames = [
-  ['dnsMs', 'DNS', 'ph-dns'],
-  ['connectMs', 'Connect', 'ph-connect'],
-  ['tlsMs', 'TLS', 'ph-tls'],
-  ['firstByteMs', 'First byte', 'ph-wait'],
-  ['bodyMs', 'Body', 'ph-body'],
-] as const;
-
-type Phase = { name: string; className: string; ms: number };
-
-/** The phases that the server measured; the whole duration as one phase without them. */
-function phasesOf(attempt: Attempt): Phase[] {
-  const measured = phaseNames.flatMap(([key, name, className]) => {
-    const ms = attempt.phases?.[key];
-    return typeof ms === 'number' ? [{ name, className, ms }] : [];
-  });
-  return measured.length > 0 ? measured : [{ name: 'Total', className: 'ph-wait', ms: attempt.responseDurationMs }];
-}
-
 const ok = (attempt: Attempt) => attempt.status === 0;
+const partsOf = (attempt: Attempt) => phasesOf(attempt.phases, attempt.responseDurationMs, attempt.responseStatusCode > 0 ? 'reply' : attempt.class === 'cancelled' ? 'cancelled' : 'no reply');
 const titleOf = (number: number | null) => (number === null ? 'Manual attempt' : `Attempt ${number}`);
 
 export function AttemptList({ delivery, attempts, chosen, compared, onChoose }: { delivery: Delivery; attempts: Attempt[]; chosen?: string; compared?: string; onChoose: (id: string) => void }) {
@@ -55,7 +38,7 @@ export function AttemptList({ delivery, attempts, chosen, compared, onChoose }: 
         </li>
       )}
       {attempts.map((row) => {
-        const phases = phasesOf(row);
+        const phases = partsOf(row);
         const share = Math.pow(row.responseDurationMs / slowest, 0.25);
         return (
           <li key={row.id} className={ok(row) ? 'st-delivered' : 'st-dead'} aria-current={row.id === chosen || row.id === compared ? 'true' : undefined}>
@@ -73,8 +56,8 @@ export function AttemptList({ delivery, attempts, chosen, compared, onChoose }: 
                 <span className="push">{row.triggerType === 1 ? (row.actor ? `by ${row.actor}` : 'manual') : 'schedule'}</span>
               </span>
               <span className="bar1" style={{ ['--t' as string]: `${Math.max(4, share * 100)}%` }} aria-hidden="true">
-                {phases.map((phase, index) => (
-                  <i key={phase.name} className={!ok(row) && row.responseStatusCode === 0 && index === phases.length - 1 ? 'fail' : phase.className} style={{ ['--f' as string]: String(Math.max(0.1, phase.ms)) }} />
+                {phases.map((phase) => (
+                  <i key={phase.name} className={phase.failed ? 'fail' : phase.className} style={{ ['--f' as string]: String(Math.max(0.1, phase.ms)) }} />
                 ))}
               </span>
             </button>
@@ -129,12 +112,12 @@ export function AttemptDetail({ attempt, number, payload }: { attempt: Attempt; 
       <div className="reqres cols">
         <div>
           <h3>{attempt.responseStatusCode > 0 ? 'Response' : 'Error'}</h3>
-          <Headers headers={attempt.responseHeaders} />
+          <Headers headers={attempt.responseHeaders ?? []} />
           <Reply attempt={attempt} />
         </div>
         <div>
           <h3>Request</h3>
-          <Headers headers={{ 'webhook-id': attempt.msgId, ...attempt.requestHeaders }} />
+          <Headers headers={[{ name: 'webhook-id', value: attempt.msgId }, { name: 'webhook-attempt-id', value: attempt.id }]} />
           <p className="mono s12 t2 wrap-any">POST {attempt.url}</p>
           {sent !== undefined ? (
             <>
@@ -164,15 +147,23 @@ function Reply({ attempt }: { attempt: Attempt }) {
   );
 }
 
-function Headers({ headers }: { headers?: Record<string, string> }) {
-  const list = Object.entries(headers ?? {});
-  if (list.length === 0) return null;
+type Header = { name: string; value?: string | null };
+
+/** A header without a value was not stored, because it may be a credential. */
+function Headers({ headers }: { headers: Header[] }) {
+  if (headers.length === 0) return null;
   return (
     <dl className="hdrs">
-      {list.map(([name, value]) => (
-        <div key={name} className="prop">
+      {headers.map(({ name, value }, index) => (
+        <div key={index} className="prop">
           <dt title={name}>{name}</dt>
-          <dd title={value}>{value}</dd>
+          {value == null ? (
+            <dd className="t3" title="Not stored: this header may carry a credential">
+              not stored
+            </dd>
+          ) : (
+            <dd title={value}>{value}</dd>
+          )}
         </div>
       ))}
     </dl>
@@ -180,31 +171,40 @@ function Headers({ headers }: { headers?: Record<string, string> }) {
 }
 
 function Phases({ attempt }: { attempt: Attempt }) {
-  const phases = phasesOf(attempt);
-  const total = Math.max(
-    1,
-    phases.reduce((sum, phase) => sum + phase.ms, 0),
-  );
+  const phases = partsOf(attempt);
+  const sum = phases.reduce((all, phase) => all + phase.ms, 0);
+  const total = Math.max(0.001, sum);
   let from = 0;
-  const reused = attempt.phases !== undefined && !phases.some((phase) => phase.name === 'Connect');
   return (
     <>
-      <div className="phases" role="img" aria-label={phases.map((phase) => `${phase.name} ${duration(phase.ms)}`).join(', ')}>
+      <div className="phases" role="img" aria-label={phases.map((phase) => `${phase.name} ${spanText(phase.ms)}`).join(', ')}>
         {phases.flatMap((phase) => {
           const style = { ['--x' as string]: `${(from / total) * 100}%`, ['--w' as string]: `${(phase.ms / total) * 100}%` };
           from += phase.ms;
+          const className = phase.failed ? `${phase.className} fail` : phase.className;
           return [
-            <span key={`${phase.name}-n`} className={`n ${phase.className}`}>
+            <span key={`${phase.name}-n`} className={`n ${className}`}>
               {phase.name}
             </span>,
-            <span key={`${phase.name}-t`} className={`tr ${phase.className}`} style={style} />,
+            <span key={`${phase.name}-t`} className={`tr ${className}`} style={style} />,
             <span key={`${phase.name}-m`} className="ms">
-              {duration(phase.ms)}
+              {spanText(phase.ms)}
             </span>,
           ];
         })}
+        {phases.length > 1 && (
+          <>
+            <span />
+            <span className="ax">
+              {[0, 0.25, 0.5, 0.75].map((part) => (
+                <i key={part}>{part === 0 ? '0' : spanText(total * part)}</i>
+              ))}
+            </span>
+            <span className="ms t2">{spanText(total)}</span>
+          </>
+        )}
       </div>
-      {reused && <p className="s12 t3">Connection reused</p>}
+      {attempt.phases?.reused && <p className="s12 t3">Reused connection: no DNS look-up, connection or TLS handshake</p>}
     </>
   );
 }
@@ -248,7 +248,7 @@ export function AttemptDiff({ a, b }: { a: Attempt; b: Attempt }) {
       `result ${attemptLabel(attempt)}`,
       `duration ${duration(attempt.responseDurationMs)}`,
       `url ${attempt.url}`,
-      ...Object.entries(attempt.responseHeaders ?? {}).map(([name, value]) => `${name}: ${value}`),
+      ...(attempt.responseHeaders ?? []).map(({ name, value }) => `${name}: ${value ?? '(not stored)'}`),
       '',
       ...attempt.response.split('\n'),
     ].join('\n');

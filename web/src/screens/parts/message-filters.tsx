@@ -7,6 +7,7 @@ import { usePreferences } from '../../preferences';
 import { Button } from '../../ui/controls';
 import { Filter, FilterBar } from '../../ui/filters';
 import { Tabs } from '../../ui/page';
+import { Views } from '../../ui/views';
 import { useUrl, type Search } from '../../url';
 
 const tabs = [
@@ -17,9 +18,11 @@ const tabs = [
   ['dead', 'Dead'],
 ] as const;
 
-export const filterNames = ['type', 'tag', 'channel', 'after', 'before'] as const;
+export const filterNames = ['type', 'tag', 'channel', 'after', 'before', 'text'] as const;
+const viewNames = [...filterNames, 'status', 'app'] as const;
 
-export function Filters() {
+/** `payloads`: whether the list can search in payloads. */
+export function Filters({ payloads }: { payloads?: boolean }) {
   const [url, setUrl] = useUrl();
   const { zone } = usePreferences();
   const types = useQuery(eventTypesQuery());
@@ -28,10 +31,11 @@ export function Filters() {
   const time = (name: 'after' | 'before') => (value: string | undefined) => set(name)(value ? new Date(zone === 'utc' ? `${value}Z` : value).toISOString() : undefined);
   const show = (value: string) => fullTime(Date.parse(value), Date.now(), zone);
   return (
-    <FilterBar>
+    <FilterBar end={<Views screen="messages" names={viewNames} />}>
       <Filter name="Type" value={url.type} onChange={set('type')} options={options.length > 0 ? options : undefined} />
       <Filter name="Tag" value={url.tag} onChange={set('tag')} />
       <Filter name="Channel" value={url.channel} onChange={set('channel')} />
+      {payloads && <Filter name="Text in payload" value={url.text} onChange={set('text')} hint="The exact text, with regard to case" />}
       <Filter name="After" value={url.after} onChange={time('after')} type="datetime-local" show={show} hint={zone === 'utc' ? 'UTC' : 'Local time'} />
       <Filter name="Before" value={url.before} onChange={time('before')} type="datetime-local" show={show} hint={zone === 'utc' ? 'UTC' : 'Local time'} />
       {filterNames.some((name) => url[name]) && (
@@ -45,7 +49,8 @@ export function Filters() {
 
 export function StateTabs({ state }: { state: string }) {
   const [url] = useUrl();
-  const keep: Search = Object.fromEntries(filterNames.map((name) => [name, url[name]]));
+  // Only the list of all messages of one application searches in payloads.
+  const keep: Search = Object.fromEntries(filterNames.filter((name) => name !== 'text').map((name) => [name, url[name]]));
   return (
     <Tabs
       label="States"

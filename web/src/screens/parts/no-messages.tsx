@@ -40,3 +40,12 @@ export function NoMessages({ app, filtered, onSend }: { app: string; filtered: b
     </Empty>
   );
 }
+
+/** A search reads a bounded number of messages, and may find none of them. */
+export function Searched({ go, all }: { go: () => void; all?: boolean }) {
+  return (
+    <Empty title="No match so far" action={<Button onClick={go}>Search older messages</Button>}>
+      The search stopped after a bounded number of messages, and older ones may match. {all ? 'Choose an application to search faster.' : 'A time range makes it faster.'}
+    </Empty>
+  );
+}

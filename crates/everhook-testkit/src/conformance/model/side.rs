@@ -279,6 +279,7 @@ impl Side {
             reply: Bytes::new(),
             started_at: Timestamp::default(),
             duration: Duration::ZERO,
+            exchange: None,
         };
         Some(Settlement {
             key: task.key,
@@ -292,6 +293,7 @@ impl Side {
             crashes: task.crashes + u32::from(class == Class::Timeout),
             attempt: ending.logged.then_some(logged),
             hold_lane: ending.hold,
+            frees_lane: false,
             stop_lane: ending.disable,
             result: None,
         })

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use everhook_core::exchange::Exchange;
 use everhook_core::outcome::{Reply, SendFailure};
 use everhook_engine::node::Node;
 use everhook_engine::transport::Transport;
@@ -28,7 +29,7 @@ struct Target {
 
 #[async_trait]
 impl Transport for Target {
-    async fn send(&self, _: Request) -> Result<Reply, SendFailure> {
+    async fn send(&self, _: Request, _: &mut Exchange) -> Result<Reply, SendFailure> {
         self.sent.fetch_add(1, Ordering::SeqCst);
         self.most.fetch_max(self.under_way.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
         tokio::time::sleep(Duration::from_millis(1)).await;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use everhook_core::exchange::Exchange;
 use everhook_core::job::JobState;
 use everhook_core::outcome::{Reply, SendFailure};
 use everhook_core::queue::{Queue, Target};
@@ -33,7 +34,7 @@ impl Counting {
 
 #[async_trait]
 impl Transport for Counting {
-    async fn send(&self, _: Request) -> Result<Reply, SendFailure> {
+    async fn send(&self, _: Request, _: &mut Exchange) -> Result<Reply, SendFailure> {
         self.0.fetch_add(1, Ordering::SeqCst);
         Ok(Reply { status: 200, retry_after: None, wish: None, body: Bytes::new() })
     }

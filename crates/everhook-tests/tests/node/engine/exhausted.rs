@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use everhook_core::exchange::Exchange;
 use everhook_core::job::JobState;
 use everhook_core::outcome::{Blame, Class, Reply, SendFailure};
 use everhook_core::queue::{Queue, Target};
@@ -23,7 +24,7 @@ struct Exhausted(AtomicUsize);
 
 #[async_trait]
 impl Transport for Exhausted {
-    async fn send(&self, _: Request) -> Result<Reply, SendFailure> {
+    async fn send(&self, _: Request, _: &mut Exchange) -> Result<Reply, SendFailure> {
         if self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok() {
             let failure = SendFailure::new(Class::Connect, "this node has reached its limit of open files");
             return Err(SendFailure { blame: Blame::Node, ..failure });

@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use everhook_core::application::EnvironmentPolicy;
 use everhook_core::endpoint::Endpoint;
+use everhook_core::exchange::Exchange;
 use everhook_core::failing::Failing;
 use everhook_core::id::{ApplicationId, EndpointId, Id};
 use everhook_core::outcome::{Reply, SendFailure};
@@ -98,7 +99,7 @@ struct Recorder(Mutex<Vec<Option<Duration>>>);
 
 #[async_trait]
 impl Transport for Recorder {
-    async fn send(&self, request: Request) -> Result<Reply, SendFailure> {
+    async fn send(&self, request: Request, _: &mut Exchange) -> Result<Reply, SendFailure> {
         self.0.lock().unwrap().push(request.patience);
         Ok(Reply { status: 200, retry_after: None, wish: None, body: Default::default() })
     }

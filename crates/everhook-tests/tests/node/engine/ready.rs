@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use everhook_core::exchange::Exchange;
 use everhook_core::limits::SETTLE_STALL_MAX;
 use everhook_core::outcome::{Reply, SendFailure};
 use everhook_engine::transport::Transport;
@@ -17,7 +18,7 @@ struct Takes;
 
 #[async_trait]
 impl Transport for Takes {
-    async fn send(&self, _: Request) -> Result<Reply, SendFailure> {
+    async fn send(&self, _: Request, _: &mut Exchange) -> Result<Reply, SendFailure> {
         Ok(Reply { status: 200, retry_after: None, wish: None, body: bytes::Bytes::new() })
     }
 }

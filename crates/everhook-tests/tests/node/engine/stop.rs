@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use everhook_core::exchange::Exchange;
 use everhook_core::outcome::{Reply, SendFailure};
 use everhook_engine::transport::Transport;
 use everhook_sender::Request;
@@ -84,7 +85,7 @@ struct Panicking(std::sync::atomic::AtomicBool);
 
 #[async_trait]
 impl Transport for Panicking {
-    async fn send(&self, _: Request) -> Result<Reply, SendFailure> {
+    async fn send(&self, _: Request, _: &mut Exchange) -> Result<Reply, SendFailure> {
         assert!(self.0.swap(true, std::sync::atomic::Ordering::Relaxed), "planned");
         Ok(Reply { status: 200, retry_after: None, wish: None, body: bytes::Bytes::new() })
     }

@@ -69,6 +69,7 @@ impl Scene {
             crashes: 0,
             attempt: None,
             hold_lane,
+            frees_lane: false,
             stop_lane: false,
             result: None,
         };

@@ -101,6 +101,7 @@ impl Stage {
             reply: Default::default(),
             started_at: self.began,
             duration: Default::default(),
+            exchange: None,
         };
         Settlement {
             key: task.key,
@@ -114,6 +115,7 @@ impl Stage {
             crashes: task.crashes,
             attempt: Some(attempt),
             hold_lane: None,
+            frees_lane: false,
             stop_lane: false,
             result: None,
         }

@@ -96,7 +96,7 @@ async fn plain_secrets_of_an_earlier_version_are_sealed_at_the_next_start() {
     stage.store.close();
     let store = open(folder.path(), OpenAs::Server).unwrap();
     planted.check(&store).await;
-    let sealed = "select (select count(*) from resource where kind in (1, 3, 11) and spec not like 'sealed:%') \
+    let sealed = "select (select count(*) from resource where kind in (1, 3, 12) and spec not like 'sealed:%') \
         + (select count(*) from token_key where substr(secret, 1, 7) <> cast('sealed:' as blob)) \
         + (select count(*) from request where substr(answer, 1, 7) <> cast('sealed:' as blob))";
     let plain: i64 = raw(folder.path()).query_row(sealed, [], |row| row.get(0)).unwrap();
@@ -159,7 +159,7 @@ async fn a_rotation_beside_a_running_server_replaces_every_key() {
 }
 
 fn sealed_otherwise(folder: &Path, key: SealKeyId) -> i64 {
-    let count = "select count(*) from resource where kind in (1, 3, 11) and spec not like ?1";
+    let count = "select count(*) from resource where kind in (1, 3, 12) and spec not like ?1";
     raw(folder).query_row(count, [format!("sealed:1:{key}:%")], |row| row.get(0)).unwrap()
 }
 

@@ -135,6 +135,7 @@ impl Stage {
             reply: Bytes::from_static(b"ok"),
             started_at: task.due_at,
             duration: Duration::from_millis(5),
+            exchange: None,
         };
         Settlement {
             key: task.key,
@@ -148,6 +149,7 @@ impl Stage {
             crashes: task.crashes,
             attempt: Some(attempt),
             hold_lane: None,
+            frees_lane: false,
             stop_lane: false,
             result: None,
         }

@@ -19,7 +19,7 @@ async fn attempts_are_listed_by_message_and_by_endpoint() {
     assert_eq!(world.deliver(500, b"\xff\xfe not text", retry).await, 1);
     assert_eq!(world.deliver(200, b"fine", NextRow::Gone).await, 1);
     let listed = world.get(&format!("/app/acme/attempt/msg/{message}")).await;
-    insta::assert_snapshot!(listed, @r#"200 {"data":[{"id":"atmpt_#1","msgId":"msg_#2","endpointId":"ep_#3","url":"http://127.0.0.1:9/main","response":"fine","responseStatusCode":200,"responseDurationMs":12,"status":0,"statusText":"success","triggerType":0,"class":"success","timestamp":"<time>"},{"id":"atmpt_#4","msgId":"msg_#2","endpointId":"ep_#3","url":"http://127.0.0.1:9/main","response":"//4gbm90IHRleHQ=","responseStatusCode":500,"responseDurationMs":12,"status":2,"statusText":"fail","triggerType":0,"class":"status","timestamp":"<time>"}],"iterator":"atmpt_#4","prevIterator":"-atmpt_#1","done":true}"#);
+    insta::assert_snapshot!(listed, @r#"200 {"data":[{"id":"atmpt_#1","msgId":"msg_#2","endpointId":"ep_#3","url":"http://127.0.0.1:9/main","response":"fine","responseStatusCode":200,"responseDurationMs":12,"status":0,"statusText":"success","triggerType":0,"class":"success","timestamp":"<time>","phases":{"reused":false,"connectMs":1.204,"firstByteMs":20.111},"responseHeaders":[{"name":"server","value":"a \"quoted\" \u0000 name"},{"name":"set-cookie","value":null}]},{"id":"atmpt_#4","msgId":"msg_#2","endpointId":"ep_#3","url":"http://127.0.0.1:9/main","response":"//4gbm90IHRleHQ=","responseStatusCode":500,"responseDurationMs":12,"status":2,"statusText":"fail","triggerType":0,"class":"status","timestamp":"<time>"}],"iterator":"atmpt_#4","prevIterator":"-atmpt_#1","done":true}"#);
     assert_eq!(world.get("/app/acme/attempt/endpoint/main").await.body, listed.body);
     assert_eq!(world.get(&format!("/app/acme/msg/{message}/attempt")).await.body, listed.body);
     assert_eq!(world.get(&format!("/app/acme/msg/{message}/endpoint/main/attempt")).await.body, listed.body);
@@ -43,6 +43,8 @@ async fn attempts_are_listed_by_message_and_by_endpoint() {
     insta::assert_snapshot!(world.get("/app/acme/attempt/endpoint/main?status_code_class=250").await, @r#"422 {"detail":[{"loc":["query","status_code_class"],"msg":"must be 0, 100, 200, 300, 400 or 500","type":"value_error"}]}"#);
     let bare = world.get("/app/acme/attempt/endpoint/main?with_content=false").await;
     assert_eq!(bare.each("response"), ["{}", "{}"]);
+    let newest = &bare.json()["data"][0];
+    assert!(newest.get("phases").is_some() && newest.get("responseHeaders").is_none(), "{newest}");
 
     let attempt = listed.text("/data/0/id");
     let path = format!("/app/acme/msg/{message}/attempt/{attempt}");

@@ -29,6 +29,10 @@ fn routes() -> String {
 #[test]
 fn the_document_lists_every_route() {
     insta::assert_snapshot!(routes(), @r"
+/api/v1/alert get post
+/api/v1/alert/{alert} delete get patch put
+/api/v1/alert/{alert}/page get
+/api/v1/alert/{alert}/test post
 /api/v1/app get post
 /api/v1/app/{app_id} delete get patch put
 /api/v1/app/{app_id}/attempt/endpoint/{endpoint_id} get
@@ -82,6 +86,7 @@ fn the_document_lists_every_route() {
 /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/retry-now post
 /api/v1/app/{app_id}/once get
 /api/v1/app/{app_id}/once/{key} delete get
+/api/v1/app/{app_id}/policy get
 /api/v1/app/{app_id}/poller/{sink_id} get
 /api/v1/app/{app_id}/poller/{sink_id}/consumer/{consumer_id} get
 /api/v1/app/{app_id}/poller/{sink_id}/consumer/{consumer_id}/seek post
@@ -105,6 +110,7 @@ fn the_document_lists_every_route() {
 /api/v1/chat-app/{kind}/test post
 /api/v1/delivery get
 /api/v1/endpoint get
+/api/v1/environment/effective-policy get
 /api/v1/environment/export post
 /api/v1/environment/import post
 /api/v1/environment/policy get put

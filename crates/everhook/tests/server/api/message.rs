@@ -140,6 +140,10 @@ async fn a_list_of_messages_is_filtered() {
     assert_eq!(types("?event_types[]=a").await, ["a"]);
     assert_eq!(types("?channel=eu").await, ["b", "a"]);
     assert_eq!(types("?tag=t1").await, ["b"]);
+    assert_eq!(types("?payload_contains=%22t%22:%20%22b").await, ["b"]);
+    assert_eq!(types("?payload_contains=t&channel=eu").await, ["b", "a"]);
+    assert_eq!(types("?payload_contains=T").await, [""; 0]);
+    insta::assert_snapshot!(world.get("/app/acme/msg?payload_contains=").await, @r#"422 {"detail":[{"loc":["query","payload_contains"],"msg":"must have 1 to 256 bytes","type":"value_error"}]}"#);
     assert_eq!(types("?before=2020-01-01T00:00:00Z").await, [""; 0]);
     assert_eq!(types("?after=2020-01-01T00:00:00%2B01:00").await, ["c", "b", "a"]);
     assert_eq!(types("?after=2020-01-01T00:00:00Z&limit=2").await, ["b", "a"], "the oldest after that time");

@@ -1,5 +1,6 @@
 //! The API over HTTP: the real router and a real node on a store in memory. The node delivers nothing.
 
+mod alert;
 mod application;
 mod attempt;
 mod audit;

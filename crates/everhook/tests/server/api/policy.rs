@@ -21,10 +21,19 @@ async fn the_effective_policy_names_the_origin_of_each_setting() {
     let application = r#"{"policy": {"retry": {"maxAttempts": 3, "finalStatuses": ["4xx"]}}}"#;
     assert_eq!(world.patch("/app/acme", application).await.status, 200);
     assert_eq!(world.put("/environment/policy", r#"{"retryBudget": 1, "timeoutSeconds": 9}"#).await.status, 200);
-    insta::assert_snapshot!(world.get(&format!("{ENDPOINT}/policy")).await, @r#"200 {"eventType":null,"backoff":{"value":[],"from":"server","forEventType":false},"maxAttempts":{"value":1,"from":"server","forEventType":false},"jitterPercent":{"value":20,"from":"server","forEventType":false},"finalStatuses":{"value":["4xx"],"from":"application","forEventType":false},"retryBudget":{"value":1,"from":"environment","forEventType":false},"timeoutSeconds":{"value":5,"from":"endpoint","forEventType":false},"rate":{"value":null,"from":"server","forEventType":false},"disableAfterSeconds":{"value":432000,"from":"server","forEventType":false},"paused":{"value":false,"from":"server","forEventType":false},"whileDisabled":{"value":"skip","from":"server","forEventType":false},"legacySignature":{"value":null,"from":"server","forEventType":false},"keepReplies":{"value":true,"from":"server","forEventType":false}}"#);
-    insta::assert_snapshot!(world.get(&format!("{ENDPOINT}/policy?event_type=a.b")).await, @r#"200 {"eventType":"a.b","backoff":{"value":[1,2],"from":"endpoint","forEventType":true},"maxAttempts":{"value":3,"from":"endpoint","forEventType":true},"jitterPercent":{"value":20,"from":"server","forEventType":false},"finalStatuses":{"value":["4xx"],"from":"application","forEventType":false},"retryBudget":{"value":1,"from":"environment","forEventType":false},"timeoutSeconds":{"value":5,"from":"endpoint","forEventType":false},"rate":{"value":null,"from":"server","forEventType":false},"disableAfterSeconds":{"value":432000,"from":"server","forEventType":false},"paused":{"value":false,"from":"server","forEventType":false},"whileDisabled":{"value":"skip","from":"server","forEventType":false},"legacySignature":{"value":null,"from":"server","forEventType":false},"keepReplies":{"value":true,"from":"server","forEventType":false}}"#);
+    insta::assert_snapshot!(world.get(&format!("{ENDPOINT}/policy")).await, @r#"200 {"eventType":null,"backoff":{"value":[],"from":"server","forEventType":false},"maxAttempts":{"value":1,"from":"server","forEventType":false},"jitterPercent":{"value":20,"from":"server","forEventType":false},"finalStatuses":{"value":["4xx"],"from":"application","forEventType":false},"retryBudget":{"value":1,"from":"environment","forEventType":false},"timeoutSeconds":{"value":5,"from":"endpoint","forEventType":false},"rate":{"value":null,"from":"server","forEventType":false},"concurrency":{"value":null,"from":"server","forEventType":false},"disableAfterSeconds":{"value":432000,"from":"server","forEventType":false},"paused":{"value":false,"from":"server","forEventType":false},"whileDisabled":{"value":"skip","from":"server","forEventType":false},"legacySignature":{"value":null,"from":"server","forEventType":false},"keepReplies":{"value":true,"from":"server","forEventType":false}}"#);
+    insta::assert_snapshot!(world.get(&format!("{ENDPOINT}/policy?event_type=a.b")).await, @r#"200 {"eventType":"a.b","backoff":{"value":[1,2],"from":"endpoint","forEventType":true},"maxAttempts":{"value":3,"from":"endpoint","forEventType":true},"jitterPercent":{"value":20,"from":"server","forEventType":false},"finalStatuses":{"value":["4xx"],"from":"application","forEventType":false},"retryBudget":{"value":1,"from":"environment","forEventType":false},"timeoutSeconds":{"value":5,"from":"endpoint","forEventType":false},"rate":{"value":null,"from":"server","forEventType":false},"concurrency":{"value":null,"from":"server","forEventType":false},"disableAfterSeconds":{"value":432000,"from":"server","forEventType":false},"paused":{"value":false,"from":"server","forEventType":false},"whileDisabled":{"value":"skip","from":"server","forEventType":false},"legacySignature":{"value":null,"from":"server","forEventType":false},"keepReplies":{"value":true,"from":"server","forEventType":false}}"#);
     insta::assert_snapshot!(world.get(&format!("{ENDPOINT}/policy?event_type=a%20b")).await, @r#"422 {"detail":[{"loc":["query","event_type"],"msg":"may only contain letters, digits, '-', '_' and '.'","type":"value_error"}]}"#);
     insta::assert_snapshot!(world.get("/environment/policy").await, @r#"200 {"timeoutSeconds":9,"retryBudget":1}"#);
+    // Endpoints without settings of their own have the policy of their application, and that of the environment.
+    let origins = async |path: &str| {
+        let policy = world.get(path).await.json();
+        ["timeoutSeconds", "finalStatuses", "rate"].map(|name| policy[name]["from"].as_str().map(str::to_owned))
+    };
+    let some = |text: &str| Some(text.to_owned());
+    assert_eq!(origins("/app/acme/policy").await, [some("environment"), some("application"), some("server")]);
+    assert_eq!(origins("/environment/effective-policy").await, [some("environment"), some("server"), some("server")]);
+    assert_eq!(world.get("/app/nobody/policy").await.status, 404);
 }
 
 #[tokio::test]
@@ -69,13 +78,27 @@ async fn bad_policies_are_refused_by_field() {
     insta::assert_snapshot!(refused(r#"{"eventTypes": {"a b": {}}}"#).await, @r#"422 {"detail":[{"loc":["body","policy","eventTypes","a b"],"msg":"may only contain letters, digits, '-', '_' and '.'","type":"value_error"}]}"#);
     insta::assert_snapshot!(refused(r#"{"eventTypes": {"a": {"rate": 1}}}"#).await, @r#"422 {"detail":[{"loc":["body","policy","eventTypes","a","rate"],"msg":"is not a setting","type":"value_error"}]}"#);
     insta::assert_snapshot!(refused(r#"{"legacySignature": {"header": "webhook-id"}}"#).await, @r#"422 {"detail":[{"loc":["body","policy","legacySignature","header"],"msg":"must not be a header that every delivery has","type":"value_error"}]}"#);
-    insta::assert_snapshot!(refused(r#"{"concurrency": 3}"#).await, @r#"422 {"detail":[{"loc":["body","policy","concurrency"],"msg":"is not supported by this version","type":"value_error"}]}"#);
+    insta::assert_snapshot!(refused(r#"{"concurrency": 0}"#).await, @r#"422 {"detail":[{"loc":["body","policy","concurrency"],"msg":"must be 1 to 10000, or \"none\"","type":"value_error"}]}"#);
+    insta::assert_snapshot!(refused(r#"{"ordering": "endpoint"}"#).await, @r#"422 {"detail":[{"loc":["body","policy","ordering"],"msg":"is not supported by this version","type":"value_error"}]}"#);
     insta::assert_snapshot!(refused(r#"{"rate": {"count": 0, "seconds": 1}}"#).await, @r#"422 {"detail":[{"loc":["body","policy","rate","count"],"msg":"must be 1 to 100000","type":"value_error"}]}"#);
     insta::assert_snapshot!(refused(r#"{"rate": {"count": 1}}"#).await, @r#"422 {"detail":[{"loc":["body","policy","rate"],"msg":"missing field `seconds`","type":"value_error"}]}"#);
     insta::assert_snapshot!(refused(r#"{"rate": 5}"#).await, @r#"422 {"detail":[{"loc":["body","policy","rate"],"msg":"invalid type: integer `5`, expected an object with count and seconds","type":"value_error"}]}"#);
     insta::assert_snapshot!(world.put("/environment/policy", r#"{"rate": {"count": 1, "seconds": 86401}}"#).await, @r#"422 {"detail":[{"loc":["body","rate","seconds"],"msg":"must be 1 to 86400","type":"value_error"}]}"#);
     insta::assert_snapshot!(world.put("/environment/policy", r#"{"timeoutSeconds": 0}"#).await, @r#"422 {"detail":[{"loc":["body","timeoutSeconds"],"msg":"must be 1 to 120","type":"value_error"}]}"#);
     insta::assert_snapshot!(world.put("/environment/policy", "[]").await, @r#"422 {"detail":[{"loc":["body"],"msg":"invalid type: sequence, expected a JSON object at line 1 column 0","type":"value_error.jsondecode"}]}"#);
+}
+
+#[tokio::test]
+async fn a_concurrency_limit_is_inherited_and_may_be_switched_off() {
+    let world = world().await;
+    let limit = async || world.get(&format!("{ENDPOINT}/policy")).await.json()["concurrency"].clone();
+    assert_eq!(limit().await, json!({ "value": null, "from": "server", "forEventType": false }));
+    assert_eq!(world.put("/environment/policy", r#"{"concurrency": 9}"#).await.status, 200);
+    assert_eq!(limit().await, json!({ "value": 9, "from": "environment", "forEventType": false }));
+    assert_eq!(world.patch("/app/acme", r#"{"policy": {"concurrency": 7}}"#).await.status, 200);
+    assert_eq!(limit().await, json!({ "value": 7, "from": "application", "forEventType": false }));
+    assert_eq!(world.patch(ENDPOINT, r#"{"policy": {"concurrency": "none"}}"#).await.status, 200);
+    assert_eq!(limit().await, json!({ "value": null, "from": "endpoint", "forEventType": false }));
 }
 
 #[tokio::test]

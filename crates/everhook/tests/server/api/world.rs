@@ -152,6 +152,7 @@ async fn start(store: Arc<dyn Store>, ids: &Arc<Ids>, role: Role, jobs: bool) ->
         jobs: Some(JobsConfig { enabled: jobs, schedules: false, ..JobsConfig::default() }),
         retention: Ages::default(),
         public_url: None,
+        alert_interval: None,
     };
     Node::start(store, None, Arc::clone(ids), Entropy::seeded(1), config).await.unwrap()
 }
@@ -343,6 +344,7 @@ impl World {
             reply: Bytes::from_static(reply),
             started_at: self.node.now(),
             duration: Duration::from_millis(12),
+            exchange: is_success.then(|| Arc::new(everhook_testkit::conformance::fixture::exchange())),
         };
         Settlement {
             key: leased.task.key,
@@ -357,6 +359,7 @@ impl World {
             crashes: 0,
             attempt: Some(attempt),
             hold_lane: None,
+            frees_lane: false,
             stop_lane: false,
         }
     }
@@ -482,9 +485,10 @@ fn mask(text: &str) -> String {
 }
 
 fn leading_id(text: &str) -> Option<(&'static str, &str)> {
-    let prefix = ["app_", "ep_", "msg_", "atmpt_", "org_", "sess_", "job_", "qtask_", "batch_", "sched_", "integ_"]
-        .into_iter()
-        .find(|prefix| text.starts_with(*prefix))?;
+    let prefix =
+        ["app_", "ep_", "msg_", "atmpt_", "org_", "sess_", "job_", "qtask_", "batch_", "sched_", "integ_", "alert_"]
+            .into_iter()
+            .find(|prefix| text.starts_with(*prefix))?;
     let id = text.get(prefix.len()..prefix.len() + 27)?;
     id.bytes().all(|byte| byte.is_ascii_alphanumeric()).then_some((prefix, id))
 }

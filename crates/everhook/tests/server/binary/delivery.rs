@@ -151,7 +151,8 @@ fn an_attempt_keeps_the_reply(backend: Arc<Backend>) {
     let application = server.client().application("Acme");
     let short = application.endpoint(&receiver.url("/short"));
     let long = application.endpoint(&receiver.url("/long"));
-    receiver.answer("/short", Answer::status(201).body("thank you"));
+    let answer = Answer::status(201).header("set-cookie", "session=secret").header("x-request-id", "<b>7</b>");
+    receiver.answer("/short", answer.body("thank you"));
     receiver.answer("/long", Answer::status(200).body("x".repeat(5 * KEPT)));
     let message = application.send(&json!({}));
     let attempts = application.wait_for_attempts(&message, 2);
@@ -162,6 +163,16 @@ fn an_attempt_keeps_the_reply(backend: Arc<Backend>) {
     assert_eq!((&attempt["status"], &attempt["triggerType"]), (&json!(0), &json!(0)));
     assert_eq!(attempt["url"], receiver.url("/short"));
     assert_eq!(attempt["msgId"], message);
+    assert_eq!(attempt["phases"]["reused"], false);
+    for phase in ["connectMs", "firstByteMs"] {
+        assert!(attempt["phases"][phase].is_number(), "{attempt}");
+    }
+    let header = |name: &str| {
+        let headers = attempt["responseHeaders"].as_array().expect("headers").iter();
+        headers.filter(|header| header["name"] == name).map(|header| header["value"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(header("x-request-id"), [json!("<b>7</b>")]);
+    assert_eq!(header("set-cookie"), [json!(null)], "a credential is not stored");
     assert_eq!(text(&of(&long.id)["response"]).len(), KEPT);
     let listed = application.client.list(&application.path(&format!("/attempt/endpoint/{}", short.id)));
     assert_eq!(listed.iter().map(|attempt| &attempt["id"]).collect::<Vec<_>>(), [&attempt["id"]]);
@@ -182,6 +193,8 @@ fn replies_are_not_kept_where_the_environment_does_not_want_it(backend: Arc<Back
         let message = application.send(&json!({}));
         let attempts = application.wait_for_attempts(&message, 1);
         assert_eq!(attempts[0]["responseStatusCode"], 200);
+        let has_headers = attempts[0].get("responseHeaders").is_some();
+        assert_eq!(has_headers, attempts[0]["response"] != "", "headers are kept with the reply");
         (attempts[0]["response"] == "").then_some(())
     });
 }

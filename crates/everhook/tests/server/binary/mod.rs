@@ -4,6 +4,7 @@
 //! contain `crash`, those with client libraries `contract`, those with an earlier binary `upgrade`. `cargo xtask test`
 //! prepares their environment.
 
+mod alert;
 mod audit;
 mod background;
 mod backup;
@@ -13,6 +14,7 @@ mod checker;
 mod cli;
 mod client;
 mod commands;
+mod concurrency;
 mod contract;
 mod copy;
 mod crash;

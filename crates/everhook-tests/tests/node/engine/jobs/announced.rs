@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use everhook_core::batch::{Batch, Resolution};
 use everhook_core::dispatch::DispatchConfig;
+use everhook_core::exchange::Exchange;
 use everhook_core::id::{ApplicationId, BatchId, Id, JobId};
 use everhook_core::job::report::{Note, Report};
 use everhook_core::job::{Job, LeaseProof};
@@ -49,7 +50,7 @@ struct Recorder {
 
 #[async_trait]
 impl Transport for Recorder {
-    async fn send(&self, request: Request) -> Result<Reply, SendFailure> {
+    async fn send(&self, request: Request, _: &mut Exchange) -> Result<Reply, SendFailure> {
         let kind = request.headers["everhook-event-type"].to_str().unwrap();
         self.begun.lock().unwrap().push(format!("{kind} {}", phase(&request.body)));
         self.changed.notify_waiters();

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use everhook_core::exchange::Exchange;
 use everhook_core::id::{EnvironmentId, JobId};
 use everhook_core::job::{Job, JobState, RunAt};
 use everhook_core::outcome::{Reply, SendFailure};
@@ -41,7 +42,7 @@ struct Hosts {
 
 #[async_trait]
 impl Transport for Hosts {
-    async fn send(&self, request: Request) -> Result<Reply, SendFailure> {
+    async fn send(&self, request: Request, _: &mut Exchange) -> Result<Reply, SendFailure> {
         let host = request.url.split('/').nth(2).unwrap().to_owned();
         *self.under_way.lock().unwrap().entry(host.clone()).or_default() += 1;
         self.changed.notify_waiters();

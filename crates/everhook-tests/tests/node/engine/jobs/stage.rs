@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use everhook_core::exchange::Exchange;
 use everhook_core::id::{EnvironmentId, JobId};
 use everhook_core::job::{Job, JobState, RunAt};
 use everhook_core::outcome::{Reply, SendFailure};
@@ -106,7 +107,7 @@ pub(crate) struct Target {
 
 #[async_trait]
 impl Transport for Target {
-    async fn send(&self, request: Request) -> Result<Reply, SendFailure> {
+    async fn send(&self, request: Request, _: &mut Exchange) -> Result<Reply, SendFailure> {
         self.requests.lock().unwrap().push(request);
         let mut answers = self.answers.lock().unwrap();
         let (status, retry_after) = if answers.len() > 1 { answers.remove(0) } else { answers[0] };

@@ -1,0 +1,255 @@
+//! Alert rules: numbers of the environment that are watched, and the pages that tell its operator.
+//!
+//! This file stores rules and shows their states; a node evaluates them (`engine::alerts`). Pages go to operational
+//! endpoints, so that the rules for URLs and chat hosts are theirs. Application tokens cannot use these routes.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use everhook_core::alert::Alert;
+use everhook_core::id::{AlertId, EndpointId, EnvironmentId};
+use everhook_core::limits::ALERTS_MAX;
+use everhook_core::name::Name;
+use everhook_core::operational::OPERATIONAL_APPLICATION;
+use everhook_core::scope::{AppScope, Scope};
+use everhook_store::catalog::Order;
+use everhook_store::dedup::DedupKey;
+use everhook_store::error::StoreError;
+use everhook_store::query;
+use everhook_store::resource::{NewAlert, ResourceKey};
+use http::StatusCode;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use crate::alert::request::AlertIn;
+use crate::alert::response::{AlertHistoryOut, AlertOut, AlertTestOut};
+use crate::error::ApiError;
+use crate::input::Input;
+use crate::merge::Members;
+use crate::page::{Cursor, OrderParams, Page, PageParams};
+use crate::query::Query;
+use crate::resource::{self, ApiResource};
+use crate::routes::Routes;
+use crate::scope::{self, InEnvironment, PathParams};
+use crate::state::Api;
+
+mod request;
+mod response;
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct AlertPath {
+    /// The name of the alert.
+    alert: String,
+}
+
+impl AlertPath {
+    /// A malformed name is not found.
+    fn name(&self) -> Result<Name, ApiError> {
+        self.alert.parse().map_err(|_| ApiError::not_found(format_args!("alert {:?}", self.alert)))
+    }
+}
+
+pub(crate) fn routes() -> Routes {
+    Routes::default()
+        .add(list, __path_list)
+        .add(create, __path_create)
+        .add(get, __path_get)
+        .add(put, __path_put)
+        .add(patch, __path_patch)
+        .add(delete, __path_delete)
+        .add(list_pages, __path_list_pages)
+        .add(test, __path_test)
+}
+
+/// List alerts with their states, ordered by name.
+#[utoipa::path(
+    get, path = "/api/v1/alert", operation_id = "v1.alert.list", tag = "Alert", params(PageParams, OrderParams),
+    responses((status = 200, body = Page<AlertOut>))
+)]
+async fn list(
+    State(api): State<Arc<Api>>,
+    InEnvironment { environment }: InEnvironment,
+    Query(page): Query<PageParams>,
+    Query(order): Query<OrderParams>,
+) -> Result<Json<Page<AlertOut>>, ApiError> {
+    let cursor: Cursor<Name> = Cursor::new(&page, order.or(Order::Ascending))?;
+    let piece = api.read(query::Alerts { scope: Scope::of(environment), slice: cursor.slice() }).await?;
+    Ok(Json(cursor.page_of(piece, |row| row.name.clone(), AlertOut::from)))
+}
+
+/// Create an alert. Its first page is sent when its condition has held for `forSeconds`.
+#[utoipa::path(
+    post, path = "/api/v1/alert", operation_id = "v1.alert.create", tag = "Alert", request_body = AlertIn,
+    responses((status = 201, body = AlertOut))
+)]
+async fn create(
+    State(api): State<Arc<Api>>,
+    InEnvironment { environment }: InEnvironment,
+    input: Input,
+) -> Result<(StatusCode, Json<AlertOut>), ApiError> {
+    let wanted: AlertIn = input.json()?;
+    check_destinations(&api, environment, &wanted).await?;
+    let alert = wanted.check(AlertId(api.new_id()), None)?;
+    let new = NewAlert { alert, max: ALERTS_MAX };
+    let new = resource::create(&api, environment, new, input.key.as_ref()).await?.done()?;
+    Ok((StatusCode::CREATED, Json(new.into())))
+}
+
+/// Get an alert with its state.
+#[utoipa::path(
+    get, path = "/api/v1/alert/{alert}", operation_id = "v1.alert.get", tag = "Alert", params(AlertPath),
+    responses((status = 200, body = AlertOut))
+)]
+async fn get(
+    State(api): State<Arc<Api>>,
+    InEnvironment { environment }: InEnvironment,
+    PathParams(path): PathParams<AlertPath>,
+) -> Result<Json<AlertOut>, ApiError> {
+    Ok(Json(find(&api, environment, &path.name()?).await?.into()))
+}
+
+/// Replace an alert, or create it. Absent members get their defaults. A triggered alert stays triggered until its new
+/// condition does not hold.
+#[utoipa::path(
+    put, path = "/api/v1/alert/{alert}", operation_id = "v1.alert.update", tag = "Alert", params(AlertPath),
+    request_body = AlertIn,
+    responses((status = 200, body = AlertOut), (status = 201, body = AlertOut, description = "The alert is new."))
+)]
+async fn put(
+    State(api): State<Arc<Api>>,
+    InEnvironment { environment }: InEnvironment,
+    PathParams(path): PathParams<AlertPath>,
+    input: Input,
+) -> Result<(StatusCode, Json<AlertOut>), ApiError> {
+    let name = path.name()?;
+    let wanted = input.json::<AlertIn>()?.named(&name)?;
+    check_destinations(&api, environment, &wanted).await?;
+    let change = |old: Alert| Ok(wanted.clone().check(old.id, Some(old))?);
+    if let Some(changed) = resource::change(&api, environment, &name, None, change).await? {
+        return Ok((StatusCode::OK, Json(changed.into())));
+    }
+    let alert = wanted.check(AlertId(api.new_id()), None)?;
+    let new = resource::create(&api, environment, NewAlert { alert, max: ALERTS_MAX }, None).await?.done()?;
+    Ok((StatusCode::CREATED, Json(new.into())))
+}
+
+/// Change an alert. Absent members keep their values, and null resets a member to its default.
+#[utoipa::path(
+    patch, path = "/api/v1/alert/{alert}", operation_id = "v1.alert.patch", tag = "Alert", params(AlertPath),
+    request_body = AlertIn, responses((status = 200, body = AlertOut))
+)]
+async fn patch(
+    State(api): State<Arc<Api>>,
+    InEnvironment { environment }: InEnvironment,
+    PathParams(path): PathParams<AlertPath>,
+    input: Input,
+) -> Result<Json<AlertOut>, ApiError> {
+    let name = path.name()?;
+    check_destinations(&api, environment, &input.json()?).await?;
+    let change = |old: Alert| {
+        let base = Members::of::<AlertIn>(&old);
+        Ok(input.merged::<AlertIn>(&base)?.named(&name)?.check(old.id, Some(old))?)
+    };
+    let changed = resource::change(&api, environment, &name, None, change).await?;
+    Ok(Json(changed.ok_or_else(|| no_alert(&name))?.into()))
+}
+
+/// Delete an alert with its history. A triggered alert sends no further page.
+#[utoipa::path(
+    delete, path = "/api/v1/alert/{alert}", operation_id = "v1.alert.delete", tag = "Alert", params(AlertPath),
+    responses((status = 204))
+)]
+async fn delete(
+    State(api): State<Arc<Api>>,
+    InEnvironment { environment }: InEnvironment,
+    PathParams(path): PathParams<AlertPath>,
+) -> Result<StatusCode, ApiError> {
+    let name = path.name()?;
+    let found = api.node.delete(Scope::of(environment), ResourceKey::Alert(name.clone())).await?.is_done();
+    if found { Ok(StatusCode::NO_CONTENT) } else { Err(no_alert(&name)) }
+}
+
+/// List the latest pages of an alert, newest first; at most 50.
+#[utoipa::path(
+    get, path = "/api/v1/alert/{alert}/page", operation_id = "v1.alert.list-pages", tag = "Alert", params(AlertPath),
+    responses((status = 200, body = AlertHistoryOut))
+)]
+async fn list_pages(
+    State(api): State<Arc<Api>>,
+    InEnvironment { environment }: InEnvironment,
+    PathParams(path): PathParams<AlertPath>,
+) -> Result<Json<AlertHistoryOut>, ApiError> {
+    Ok(Json(AlertHistoryOut::of(find(&api, environment, &path.name()?).await?)))
+}
+
+/// Send a test page to all destinations of an alert, also those of its escalation. The state of the alert stays.
+#[utoipa::path(
+    post, path = "/api/v1/alert/{alert}/test", operation_id = "v1.alert.test", tag = "Alert", params(AlertPath),
+    responses((status = 202, body = AlertTestOut))
+)]
+async fn test(
+    State(api): State<Arc<Api>>,
+    InEnvironment { environment }: InEnvironment,
+    PathParams(path): PathParams<AlertPath>,
+) -> Result<(StatusCode, Json<AlertTestOut>), ApiError> {
+    let alert = find(&api, environment, &path.name()?).await?;
+    let messages = api.node.test_alert(Scope::of(environment), &alert).await?;
+    if messages.is_empty() {
+        let detail = "No enabled operational endpoint gets the pages of this alert: create one that wants `alert.triggered`, or change `destinations`.";
+        return Err(ApiError::bad_request("no_destination", detail));
+    }
+    Ok((StatusCode::ACCEPTED, Json(AlertTestOut::of(&messages))))
+}
+
+async fn find(api: &Api, environment: EnvironmentId, name: &Name) -> Result<Alert, ApiError> {
+    let found = api.read(query::FindAlert { scope: Scope::of(environment), name: name.clone() }).await?;
+    found.ok_or_else(|| no_alert(name))
+}
+
+/// Checks that the destinations of a request are operational endpoints.
+async fn check_destinations(api: &Api, environment: EnvironmentId, wanted: &AlertIn) -> Result<(), ApiError> {
+    for (field, destination) in wanted.destinations() {
+        let found = match scope::locator("endpoint", destination, EndpointId::PREFIX) {
+            Ok(locator) => {
+                let scope = AppScope::of(environment, OPERATIONAL_APPLICATION);
+                api.read(query::FindEndpoint { scope, locator }).await?
+            }
+            // A malformed id names nothing.
+            Err(_) => None,
+        };
+        if found.is_none() {
+            return Err(field.breaks("must be the id or uid of an operational endpoint").into());
+        }
+    }
+    Ok(())
+}
+
+fn no_alert(name: &Name) -> ApiError {
+    ApiError::not_found(format_args!("alert {:?}", name.as_str()))
+}
+
+impl ApiResource for Alert {
+    type Place = Name;
+    type Changed = Alert;
+
+    const NOUN: &'static str = "an alert";
+    const SKIPS_EQUAL: bool = true;
+
+    async fn find(api: &Api, environment: EnvironmentId, place: &Name) -> Result<Option<Self>, StoreError> {
+        api.read(query::FindAlert { scope: Scope::of(environment), name: place.clone() }).await
+    }
+
+    fn changed(self, _: Option<DedupKey>) -> Alert {
+        self
+    }
+
+    fn taken() -> ApiError {
+        ApiError::conflict("An alert with this name already exists.")
+    }
+
+    fn full(_: &Api) -> ApiError {
+        ApiError::limit_reached(format!("An environment has at most {ALERTS_MAX} alerts: delete one first."))
+    }
+}

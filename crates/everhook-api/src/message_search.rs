@@ -1,0 +1,57 @@
+//! The search for a text in payloads. A call reads a bounded number of messages; the iterator of its page goes on.
+
+use everhook_core::id::MessageId;
+use everhook_core::limits::{SCAN_PAYLOADS_MAX, SEARCH_TEXT_BYTES_MAX};
+use everhook_core::message::Message;
+use everhook_core::scope::AppScope;
+use everhook_core::violation::at;
+use everhook_store::history::MessageFilter;
+use everhook_store::piece::Piece;
+use everhook_store::query;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use crate::error::ApiError;
+use crate::state::Api;
+
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct TextParams {
+    /// Only messages with this text in their payload, byte for byte and with regard to case. One call searches the next
+    /// 1000 messages. A page can be short or empty although `done` is false; continue with its `iterator`.
+    #[serde(deserialize_with = "crate::query::one")]
+    #[param(min_length = 1, max_length = 256)]
+    payload_contains: Option<String>,
+}
+
+impl TextParams {
+    /// Adds the text to a filter.
+    pub(crate) fn search(self, filter: MessageFilter) -> Result<MessageFilter, ApiError> {
+        match self.payload_contains {
+            None => Ok(filter),
+            Some(text) if (1..=SEARCH_TEXT_BYTES_MAX).contains(&text.len()) => {
+                Ok(MessageFilter { text: Some(text), scan: SCAN_PAYLOADS_MAX, ..filter })
+            }
+            Some(_) => {
+                let rule = format!("must have 1 to {SEARCH_TEXT_BYTES_MAX} bytes");
+                Err(ApiError::in_query(at("payload_contains").breaks(rule)))
+            }
+        }
+    }
+}
+
+/// Lists messages. A payload that has expired is not shown, so a search for its text must not find it.
+pub(crate) async fn find(
+    api: &Api,
+    scope: AppScope,
+    filter: MessageFilter,
+) -> Result<Piece<Message, MessageId>, ApiError> {
+    let (by_text, limit, now) = (filter.text.is_some(), filter.slice.limit, api.now());
+    let Piece { mut rows, mut next } = api.read(query::Messages { scope, filter }).await?;
+    if by_text && rows.iter().any(|row| row.payload_at(now).is_none()) {
+        next = next.or(rows.last().filter(|_| rows.len() == limit).map(|row| row.id));
+        rows.retain(|row| row.payload_at(now).is_some());
+    }
+    Ok(Piece { rows, next })
+}

@@ -1,0 +1,191 @@
+//! Alerts with the real binary: pages by webhook and in a chat room, replicas, crashes, and the commands.
+
+use std::sync::Arc;
+
+use everhook_core::chat::ChatKind;
+use everhook_testkit::chat_room;
+use everhook_testkit::receiver::{Answer, Receiver};
+use everhook_testkit::wait::until;
+use serde_json::{Value, json};
+
+use crate::binary::client::{Application, Client, Endpoint};
+use crate::binary::operator::{Operator, masked};
+use crate::binary::retry::redrive;
+use crate::binary::server::{Backend, Server, on_both_stores};
+
+on_both_stores! {
+    dead_deliveries_page_until_they_are_redriven,
+    a_failing_page_is_retried_and_the_alert_goes_on,
+    alerts_are_kept_by_commands,
+}
+
+const SETTINGS: [(&str, &str); 4] = [
+    ("RETRY_SCHEDULE", "0.05"),
+    ("CHAT_HOSTS", "127.0.0.1"),
+    ("PUBLIC_URL", "https://hooks.example.com"),
+    ("ALERT_INTERVAL_SECONDS", "1"),
+];
+
+/// Creates operational endpoints for a plain webhook and a room, and an alert about dead tasks that pages them.
+fn watch(client: &Client, receiver: &Receiver) {
+    receiver.answer("/room", chat_room::posted(ChatKind::Slack));
+    let plain = json!({ "uid": "plain", "url": receiver.url("/plain"), "eventTypes": ["alert.*"] });
+    let room = json!({ "uid": "room", "url": receiver.url("/room"), "kind": "slack", "eventTypes": ["alert.*"] });
+    for endpoint in [plain, room] {
+        client.post("/operational-webhook/endpoint", &endpoint).expect(201);
+    }
+    let alert = json!({
+        "name": "dead-letters", "description": "See the run book.", "signal": "dead", "threshold": 0,
+        "forSeconds": 0, "resolveAfterSeconds": 0,
+    });
+    client.post("/alert", &alert).expect(201);
+}
+
+/// Sends a message whose delivery dies.
+fn die(application: &Application, receiver: &Receiver) -> (String, Endpoint) {
+    receiver.answer("/", Answer::status(500));
+    let endpoint = application.endpoint(&receiver.url("/"));
+    let id = application.send(&json!({}));
+    application.wait_for(&id, &endpoint, "fail");
+    (id, endpoint)
+}
+
+fn pages(receiver: &Receiver, count: usize) -> Vec<Value> {
+    let seen = receiver.wait_for("/plain", count);
+    seen.iter().map(|request| serde_json::from_slice(&request.body).unwrap()).collect()
+}
+
+fn kinds(client: &Client) -> Vec<String> {
+    let history = client.get("/alert/dead-letters/page").expect(200);
+    let pages = history["data"].as_array().unwrap();
+    pages.iter().map(|page| page["kind"].as_str().unwrap().to_owned()).collect()
+}
+
+fn dead_deliveries_page_until_they_are_redriven(backend: Arc<Backend>) {
+    let (server, receiver) = (Server::start(&backend, &SETTINGS), Receiver::start());
+    let client = server.client();
+    watch(&client, &receiver);
+    let application = client.application("Acme");
+    let (message, endpoint) = die(&application, &receiver);
+
+    let page = &pages(&receiver, 1)[0];
+    assert_eq!(page["type"], "alert.triggered");
+    let data = &page["data"];
+    assert_eq!((&data["alert"], &data["signal"], &data["value"]), (&json!("dead-letters"), &json!("dead"), &json!(1)));
+    assert_eq!(data["link"], "https://hooks.example.com/alerts/dead-letters");
+    assert_eq!(data["title"], "dead-letters is triggered: dead tasks 1 (above 0)");
+    let room = receiver.wait_for("/room", 1);
+    let text = String::from_utf8_lossy(&room[0].body);
+    assert!(text.contains("dead-letters is triggered") && text.contains("See the run book."), "{text}");
+    assert!(text.contains("https://hooks.example.com/alerts/dead-letters"), "{text}");
+    let shown = client.get("/alert/dead-letters").expect(200);
+    assert_eq!((&shown["state"], &shown["lastPage"]["messages"].as_array().unwrap().len()), (&json!("triggered"), &2));
+
+    receiver.answer("/", Answer::status(200));
+    redrive(&application, &endpoint);
+    application.wait_for(&message, &endpoint, "success");
+    assert_eq!(pages(&receiver, 2)[1]["type"], "alert.resolved");
+    let room = receiver.wait_for("/room", 2);
+    assert!(String::from_utf8_lossy(&room[1].body).contains("dead-letters is resolved"));
+    assert_eq!(kinds(&client), ["resolved", "triggered"]);
+    assert_eq!(client.get("/alert/dead-letters").expect(200)["state"], "quiet");
+}
+
+/// A page is a delivery like any other: its failure neither repeats nor stops the alert.
+fn a_failing_page_is_retried_and_the_alert_goes_on(backend: Arc<Backend>) {
+    let (server, receiver) = (Server::start(&backend, &SETTINGS), Receiver::start());
+    let client = server.client();
+    watch(&client, &receiver);
+    receiver.answer_in_turn("/plain", [Answer::status(503)], Answer::status(200));
+    let application = client.application("Acme");
+    let (message, endpoint) = die(&application, &receiver);
+    let seen = pages(&receiver, 2);
+    assert_eq!(seen[0], seen[1], "the same page again");
+    receiver.answer("/", Answer::status(200));
+    redrive(&application, &endpoint);
+    application.wait_for(&message, &endpoint, "success");
+    assert_eq!(pages(&receiver, 3)[2]["type"], "alert.resolved");
+    assert_eq!(kinds(&client), ["resolved", "triggered"]);
+}
+
+#[test]
+fn two_replicas_send_one_page() {
+    let backend = Backend::postgres();
+    let (first, receiver) = (Server::start(&backend, &SETTINGS), Receiver::start());
+    let mut second = first.another();
+    second.start_again();
+    watch(&first.client(), &receiver);
+    let application = second.client().application("Acme");
+    let (message, endpoint) = die(&application, &receiver);
+    pages(&receiver, 1);
+    receiver.answer("/", Answer::status(200));
+    redrive(&application, &endpoint);
+    application.wait_for(&message, &endpoint, "success");
+    let types: Vec<_> = pages(&receiver, 2).iter().map(|page| page["type"].clone()).collect();
+    assert_eq!(types, ["alert.triggered", "alert.resolved"]);
+    assert_eq!(kinds(&first.client()), ["resolved", "triggered"]);
+}
+
+#[test]
+fn after_a_crash_another_replica_evaluates_the_alerts() {
+    let backend = Backend::postgres();
+    let settings = [&SETTINGS[..], &[("LEASE_SECONDS", "2")]].concat();
+    let (mut first, receiver) = (Server::start(&backend, &settings), Receiver::start());
+    let mut second = first.another();
+    second.start_again();
+    watch(&first.client(), &receiver);
+    let application = second.client().application("Acme");
+    let (message, endpoint) = die(&application, &receiver);
+    assert_eq!(pages(&receiver, 1)[0]["type"], "alert.triggered");
+    // The node with the oldest session evaluates.
+    first.kill();
+    receiver.answer("/", Answer::status(200));
+    redrive(&application, &endpoint);
+    application.wait_for(&message, &endpoint, "success");
+    assert_eq!(pages(&receiver, 2)[1]["type"], "alert.resolved");
+    until("the history is whole", || (kinds(&second.client()) == ["resolved", "triggered"]).then_some(()));
+}
+
+fn alerts_are_kept_by_commands(backend: Arc<Backend>) {
+    let (server, receiver) = (Server::start(&backend, &[("CHAT_HOSTS", "127.0.0.1")]), Receiver::start());
+    let operator = Operator::new(&server);
+    operator.is_refused(&["alert", "create", "dead", "--signal", "dead", "--above", "1", "--to", "ops"], "operational");
+    let endpoint = json!({ "uid": "ops", "url": receiver.url("/ops") });
+    server.client().post("/operational-webhook/endpoint", &endpoint).expect(201);
+    operator.prints(&["alert", "create", "dead", "--signal", "dead", "--above", "100", "--to", "ops"]);
+    let rate = ["--signal", "failure-rate", "--above", "0.2", "--window", "10m", "--for", "2m", "--cooldown", "6h"];
+    let escalation = ["--escalate-to", "ops", "--escalate-after", "30m", "--description", "Call the customer."];
+    let shown = operator.prints(&[&["alert", "create", "failures"][..], &rate, &escalation].concat());
+    insta::allow_duplicates! {
+                            insta::assert_snapshot!(masked(&shown), @r"
+name         failures
+state        quiet
+when         failure-rate above 0.2 in 600 s
+times        for 120 s, resolved after 300 s, cooldown 21600 s
+pages go to  all
+escalation   after 1800 s to ops
+description  Call the customer.
+changed      2026-01-01T00:00:00Z
+");
+                        }
+    insta::allow_duplicates! {
+                            insta::assert_snapshot!(masked(&operator.prints(&["alert", "list"])), @r"
+NAME      STATE  WHEN                             SINCE  LAST PAGE
+dead      quiet  dead above 100                   -      -
+failures  quiet  failure-rate above 0.2 in 600 s  -      -
+");
+                        }
+    assert_eq!(operator.prints(&["alert", "test", "dead"]).lines().count(), 1);
+    let page: Value = serde_json::from_slice(&receiver.wait_for("/ops", 1)[0].body).unwrap();
+    assert_eq!((&page["type"], &page["data"]["test"]), (&json!("alert.triggered"), &json!(true)));
+    let edited = operator.json(&["alert", "edit", "dead", "--above", "5", "--to", "all", "--disable"]);
+    assert_eq!((&edited["threshold"], &edited["destinations"]), (&json!(5), &Value::Null));
+    assert_eq!(edited["state"], "disabled");
+    assert_eq!(operator.json(&["alert", "edit", "dead", "--enable"])["state"], "quiet");
+    operator.is_refused(&["alert", "edit", "dead"], "is required");
+    operator.is_refused(&["alert", "edit", "dead", "--window", "5m"], "windowSeconds");
+    assert_eq!(operator.prints(&["alert", "history", "dead", "--csv"]), "time,page,value,escalated,messages\n");
+    operator.is_refused(&["alert", "delete", "dead"], "add --yes");
+    assert_eq!(operator.prints(&["alert", "delete", "dead", "--yes"]), "deleted dead\n");
+    operator.is_refused(&["alert", "show", "dead"], "not found");
+}
