@@ -101,7 +101,7 @@ fn run_traffic(application: &Application, receiver: &Receiver, endpoints: &[Endp
     }
     receiver.answer(&path("token"), Answer::status(403).body("canary-token-error"));
     receiver.answer("/chat/canary-room", chat_room::failed(ChatKind::Slack));
-    let job = json!({ "queue": "mail", "kind": "welcome", "payload": payload, "maxTries": 1 });
+    let job = json!({ "queue": "mail", "kind": "welcome", "payload": payload, "maxAttempts": 1 });
     application.client.post("/job", &job).expect(202);
     let message = application.send(&payload);
     for endpoint in endpoints {
