@@ -157,7 +157,7 @@ fn alerts_are_kept_by_commands(backend: Arc<Backend>) {
     let escalation = ["--escalate-to", "ops", "--escalate-after", "30m", "--description", "Call the customer."];
     let shown = operator.prints(&[&["alert", "create", "failures"][..], &rate, &escalation].concat());
     insta::allow_duplicates! {
-                                    insta::assert_snapshot!(masked(&shown), @r"
+                            insta::assert_snapshot!(masked(&shown), @r"
 name         failures
 state        quiet
 when         failure-rate above 0.2 in 600 s
@@ -167,14 +167,14 @@ escalation   after 1800 s to ops
 description  Call the customer.
 changed      2026-01-01T00:00:00Z
 ");
-                                }
+                        }
     insta::allow_duplicates! {
-                                    insta::assert_snapshot!(masked(&operator.prints(&["alert", "list"])), @r"
+                            insta::assert_snapshot!(masked(&operator.prints(&["alert", "list"])), @r"
 NAME      STATE  WHEN                             SINCE  LAST PAGE
 dead      quiet  dead above 100                   -      -
 failures  quiet  failure-rate above 0.2 in 600 s  -      -
 ");
-                                }
+                        }
     assert_eq!(operator.prints(&["alert", "test", "dead"]).lines().count(), 1);
     let page: Value = serde_json::from_slice(&receiver.wait_for("/ops", 1)[0].body).unwrap();
     assert_eq!((&page["type"], &page["data"]["test"]), (&json!("alert.triggered"), &json!(true)));
