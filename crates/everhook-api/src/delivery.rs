@@ -71,7 +71,9 @@ pub(crate) struct DeliveryOut {
 pub(crate) struct ReasonOut {
     /// The reason. While pending: `scheduled` (waits for `deliverAt`), `retry`, `backOff` (the endpoint asked for a pause
     /// or timed out), `rateLimit` (the rate limit of the endpoint is used up), `concurrencyLimit` (as many deliveries of
-    /// the endpoint run as may run at the same time), `queued` (due, waits for its turn) or `cancelRequested`. While held: `endpointDisabled`, `endpointPaused`, `applicationPaused` or `environmentPaused`.
+    /// the endpoint run as may run at the same time), `behind` (waits for an earlier delivery of an ordered
+    /// endpoint), `blocked` (an earlier delivery of an ordered endpoint is dead), `queued` (due, waits for its turn) or
+    /// `cancelRequested`. While held: `endpointDisabled`, `endpointPaused`, `applicationPaused` or `environmentPaused`.
     /// While sending: `sending` or `cancelRequested`. Once dead: `exhausted` (no attempts left), `gone` (the receiver
     /// answered 410) or `crashed`. At the end: `delivered`, `cancelled` or `endpointDeleted`. Later versions may add
     /// reasons.
@@ -81,6 +83,10 @@ pub(crate) struct ReasonOut {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     until: Option<Timestamp>,
+    /// The message of the earlier delivery, for `behind` and `blocked`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, example = "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2")]
+    msg_id: Option<MessageId>,
     /// The time at which the current attempt was leased, while sending.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -288,7 +294,7 @@ impl ReasonOut {
         };
         let note = record.last.as_ref().filter(|_| reason == Reason::Cancelled).map(|last| &last.note);
         let detail = note.map(|note| String::from_utf8_lossy(note).into_owned()).filter(|text| !text.is_empty());
-        ReasonOut { kind: reason.kind(), until: reason.until(), since, detail }
+        ReasonOut { kind: reason.kind(), until: reason.until(), msg_id: reason.message(), since, detail }
     }
 }
 

@@ -11,8 +11,8 @@ use axum::extract::State;
 use everhook_core::application::EnvironmentPolicy;
 use everhook_core::id::EnvironmentId;
 use everhook_core::name::Name;
-use everhook_core::policy::Settings;
 use everhook_core::policy::effective::{Effective, Level, ServerDefaults, Sourced};
+use everhook_core::policy::{Ordering, Settings, Switch};
 use everhook_core::scope::Scope;
 use everhook_core::violation::{Violation, at};
 use everhook_store::dedup::DedupKey;
@@ -56,6 +56,14 @@ pub(crate) struct PolicySchema {
     /// Deliveries that may run at the same time, for each endpoint and over all replicas: 1 to 10000, or `"none"`.
     #[schema(value_type = Option<Value>)]
     concurrency: Option<()>,
+    /// `"endpoint"` sends the deliveries of each endpoint one after the other, in the order in which the messages were
+    /// accepted: the next starts when the one before is delivered, dead or cancelled. `"none"` switches it off.
+    #[schema(value_type = Option<String>, pattern = "^(endpoint|none)$")]
+    ordering: Option<()>,
+    /// Only with `ordering`: `skip` (default) sends the next delivery after a dead one; `block` sends none while an earlier
+    /// one is dead, until it is redriven or dismissed.
+    #[schema(value_type = Option<String>, pattern = "^(skip|block)$")]
+    on_dead: Option<()>,
     /// Seconds of failures alone after which the endpoint is disabled, 5 to 7776000, or `"none"` for never. Default: five
     /// days.
     #[schema(value_type = Option<Value>)]
@@ -139,6 +147,8 @@ pub(crate) struct EffectiveOut {
     timeout_seconds: SettingOut,
     rate: SettingOut,
     concurrency: SettingOut,
+    ordering: SettingOut,
+    on_dead: SettingOut,
     disable_after_seconds: SettingOut,
     paused: SettingOut,
     while_disabled: SettingOut,
@@ -301,15 +311,13 @@ fn check_honoured(settings: &Settings, level: Level) -> Result<(), Violation> {
             return Err(at("whileDisabled").breaks("is a setting of endpoints: set it there"));
         }
     }
-    let unsupported = [
-        ("breaker", settings.breaker.is_some()),
-        ("ordering", settings.ordering.is_some()),
-        ("onDead", settings.on_dead.is_some()),
-    ];
-    match unsupported.into_iter().find(|(_, is_set)| *is_set) {
-        Some((name, _)) => Err(at(name).breaks("is not supported by this version")),
-        None => Ok(()),
+    if settings.breaker.is_some() {
+        return Err(at("breaker").breaks("is not supported by this version"));
     }
+    if matches!(settings.ordering, Some(Switch::On(Ordering::Key(_)))) {
+        return Err(at("ordering").member("key").breaks("is not supported by this version: use \"endpoint\""));
+    }
+    Ok(())
 }
 
 impl EffectiveOut {
@@ -324,6 +332,8 @@ impl EffectiveOut {
             timeout_seconds: effective.timeout.map(|timeout| timeout.as_secs()).into(),
             rate: effective.rate.into(),
             concurrency: effective.concurrency.into(),
+            ordering: effective.ordering.into(),
+            on_dead: effective.on_dead.into(),
             disable_after_seconds: effective.disable_after.map(|after| after.map(|after| after.as_secs())).into(),
             paused: effective.paused.into(),
             while_disabled: effective.while_disabled.into(),

@@ -12,7 +12,7 @@ use crate::lane::HoldKind;
 use crate::lifecycle::EndState;
 use crate::outcome::Class;
 use crate::policy::rate::STRIDE;
-use crate::task::TaskState;
+use crate::task::{Task, TaskState};
 use crate::time::Timestamp;
 
 /// The key of a delivery. Lists are sorted by it, so that newer messages have larger keys.
@@ -167,6 +167,14 @@ pub enum Reason {
     },
     /// Due, but as many deliveries of the endpoint run as may run at the same time.
     ConcurrencyLimit,
+    /// Due, and waits for the end of an earlier delivery of its ordered endpoint.
+    Behind {
+        message: Option<MessageId>,
+    },
+    /// Due, but an earlier delivery of its ordered endpoint is dead.
+    Blocked {
+        message: Option<MessageId>,
+    },
     /// Due, and waits for its turn.
     Queued,
     EndpointDisabled,
@@ -206,6 +214,9 @@ pub struct DeliveryFacts {
     pub hold_until: Option<Timestamp>,
     /// Why the lane starts no task before that time.
     pub hold_kind: HoldKind,
+    /// The message that comes first in an ordered lane that holds.
+    pub head: Option<MessageId>,
+    pub message: MessageId,
     /// The cancel flag of the open task.
     pub cancel: bool,
     /// The class of the last attempt.
@@ -248,6 +259,9 @@ fn waiting(facts: &DeliveryFacts, now: Timestamp) -> Reason {
             HoldKind::BackOff => Reason::BackOff { until },
             HoldKind::RateLimit => Reason::RateLimit { until },
             HoldKind::Concurrency => Reason::ConcurrencyLimit,
+            HoldKind::Retry if facts.head == Some(facts.message) => Reason::Retry { until },
+            HoldKind::Order | HoldKind::Retry => Reason::Behind { message: facts.head },
+            HoldKind::Blocked => Reason::Blocked { message: facts.head },
         },
         // A fast rate holds its lane again and again, for a stride each. A reader may come just in between.
         Some(until) if facts.hold_kind == HoldKind::RateLimit && until.plus(STRIDE) > due_at.max(now) => {
@@ -268,6 +282,8 @@ impl Reason {
             Reason::BackOff { .. } => "backOff",
             Reason::RateLimit { .. } => "rateLimit",
             Reason::ConcurrencyLimit => "concurrencyLimit",
+            Reason::Behind { .. } => "behind",
+            Reason::Blocked { .. } => "blocked",
             Reason::Queued => "queued",
             Reason::EndpointDisabled => "endpointDisabled",
             Reason::EndpointPaused => "endpointPaused",
@@ -281,6 +297,14 @@ impl Reason {
             Reason::Crashed => "crashed",
             Reason::EndpointDeleted => "endpointDeleted",
             Reason::Cancelled => "cancelled",
+        }
+    }
+
+    /// The message that the delivery waits for, as far as it is known.
+    pub const fn message(self) -> Option<MessageId> {
+        match self {
+            Reason::Behind { message } | Reason::Blocked { message } => message,
+            _ => None,
         }
     }
 
@@ -336,6 +360,16 @@ impl DeliveryCommand {
             (DeliveryCommand::RetryNow, TaskState::Dead) => DeliveryAction::Redrive,
             (DeliveryCommand::Dismiss, TaskState::Dead) => DeliveryAction::End,
             (DeliveryCommand::Dismiss, TaskState::Pending | TaskState::Leased) => DeliveryAction::Refuse,
+        }
+    }
+
+    /// The hold of an ordered lane that ends with the action. Only the first delivery of an ordered lane has tries.
+    pub const fn ends_hold(self, task: &Task, state: TaskState) -> Option<HoldKind> {
+        match (self.on(state), state) {
+            (DeliveryAction::RunNow, _) => Some(HoldKind::Retry),
+            (DeliveryAction::End, TaskState::Pending) if task.tries > 0 => Some(HoldKind::Retry),
+            (DeliveryAction::End | DeliveryAction::Redrive, TaskState::Dead) => Some(HoldKind::Blocked),
+            _ => None,
         }
     }
 
@@ -412,6 +446,8 @@ mod tests {
             leased_at: None,
             hold_until: None,
             hold_kind: HoldKind::BackOff,
+            head: None,
+            message: MessageId(Id::MIN),
             cancel: false,
             last: None,
             ended_by_deletion: false,
@@ -445,6 +481,16 @@ mod tests {
             (facts.due_at, facts.hold_until, facts.hold_kind) = (at(99_000), at(100_500), HoldKind::Concurrency);
         };
         check(full, "concurrencyLimit");
+        let ordered = |kind, head| {
+            move |facts: &mut DeliveryFacts| {
+                (facts.due_at, facts.hold_until, facts.hold_kind) = (at(99_000), at(100_500), kind);
+                facts.head = Some(MessageId(head));
+            }
+        };
+        check(ordered(HoldKind::Order, Id::MAX), "behind");
+        check(ordered(HoldKind::Retry, Id::MAX), "behind");
+        check(ordered(HoldKind::Retry, Id::MIN), "retry until 100500");
+        check(ordered(HoldKind::Blocked, Id::MAX), "blocked");
         check(|facts| (facts.due_at, facts.hold_until) = (at(106_000), at(105_000)), "scheduled until 106000");
         check(|facts| (facts.due_at, facts.hold_until) = (at(99_000), at(98_000)), "queued");
         check(|facts| (facts.due_at, facts.cancel) = (at(101_000), true), "cancelRequested");

@@ -39,9 +39,15 @@ pub enum HoldKind {
     RateLimit,
     /// The concurrency limit is reached. The end of a delivery ends the hold before its time.
     Concurrency,
+    /// A delivery of an ordered lane runs. Its end ends the hold before its time.
+    Order,
+    /// The first delivery of an ordered lane waits for its retry.
+    Retry,
+    /// An earlier delivery of an ordered lane is dead, and blocks the lane.
+    Blocked,
 }
 
-stored_as!(HoldKind { BackOff = 0, RateLimit = 1, Concurrency = 2 });
+stored_as!(HoldKind { BackOff = 0, RateLimit = 1, Concurrency = 2, Order = 3, Retry = 4, Blocked = 5 });
 
 /// The lanes that one asker may lease from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -256,6 +256,13 @@ impl Default for BreakerSettings {
 }
 
 impl<T> Switch<T> {
+    pub const fn as_ref(&self) -> Switch<&T> {
+        match self {
+            Switch::Off => Switch::Off,
+            Switch::On(value) => Switch::On(value),
+        }
+    }
+
     /// Returns the value, or none if the setting is switched off.
     pub fn on(self) -> Option<T> {
         match self {

@@ -16,7 +16,7 @@ use everhook_core::job::report::KeptResult;
 use everhook_core::lifecycle::{self, Decision, EndState, NextRow, Verdict};
 use everhook_core::limits::{SETTLE_BATCH_MAX, SETTLE_QUEUE_MAX};
 use everhook_core::outcome::{Class, Outcome};
-use everhook_core::policy::limit::LaneLimits;
+use everhook_core::policy::limit::LimitEnd;
 use everhook_core::retry::RetryPolicy;
 use everhook_core::task::{Task, TaskKind};
 use everhook_core::time::Timestamp;
@@ -54,8 +54,8 @@ pub(crate) struct FinishedAttempt {
     pub(crate) job: Option<Arc<Job>>,
     /// The retry policy of a delivery, if it is not the server's.
     pub(crate) retry: Option<RetryPolicy>,
-    /// The limits of a delivery's lane, as of its lease.
-    pub(crate) limits: LaneLimits,
+    /// The effect on the lane of a delivery, by its limits as of the lease.
+    pub(crate) limits: LimitEnd,
     pub(crate) by: AttemptHolder,
     /// Dropping it after the write releases the slot.
     pub(crate) slot: SlotHold,
@@ -208,7 +208,7 @@ impl Settler {
             task,
             job,
             retry: None,
-            limits: LaneLimits::default(),
+            limits: LimitEnd::default(),
             by,
             slot: SlotHold::Nothing,
             end,
@@ -271,7 +271,7 @@ async fn write(node: &Node, batch: &mut Vec<FinishedAttempt>) {
         log(&ended, decision.as_ref(), settled);
         count(node, &ended, decision.as_ref(), settled);
         jobs |= settlement.kind == TaskKind::Job;
-        is_freed |= settlement.frees_lane;
+        is_freed |= settlement.limits.is_freed;
         if let (Settled::Done, NextRow::Pending { due_in }) = (settled, settlement.row) {
             node.wakeups.due_in(settlement.kind, due_in);
         }
@@ -335,7 +335,7 @@ fn decide(node: &Node, ended: &FinishedAttempt) -> (Settlement, Option<Decision>
         crashes: task.crashes,
         attempt: None,
         hold_lane: None,
-        frees_lane: ended.limits.is_freed_by_ends(),
+        limits: ended.limits,
         stop_lane: false,
         result: None,
     };

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use everhook_core::job::report::{Note, Report};
 use everhook_core::limits::RECLAIM_BATCH_MAX;
 use everhook_core::outcome::{Class, Outcome};
-use everhook_core::policy::limit::LaneLimits;
+use everhook_core::policy::limit::{LimitEnd, Place};
 use everhook_core::task::{Task, TaskKind};
 use everhook_store::error::StoreError;
 use everhook_store::lease::{Holding, Reclaim, ReclaimAsk, Reclaimed};
@@ -141,7 +141,12 @@ impl Sweeper {
     ) {
         let by = AttemptHolder::Node(Arc::clone(session));
         let end = AttemptEnd::Attempted(record);
-        let limits = LaneLimits::default();
+        // A delivery of an ordered lane returns to its place.
+        let place = match task.kind {
+            TaskKind::Delivery => Place::KeptIfCounted,
+            TaskKind::Job => Place::Moves,
+        };
+        let limits = LimitEnd { is_freed: false, place };
         let ended = FinishedAttempt { task, job, retry: None, limits, by, slot: SlotHold::Nothing, end };
         self.node.settler.settle(ended).await;
     }

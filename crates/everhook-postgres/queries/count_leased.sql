@@ -1,4 +1,4 @@
--- Count leased tasks of limited queues in a range of lanes, up to the limit. Index: task_limit_group.
+-- Count leased tasks of limited queues and endpoints in a range of lanes, up to the limit. Index: task_limit_group.
 -- Differs: many rows at once. A separate statement, because its snapshot must be newer than the lock on the queue's
 -- group. Otherwise it would miss the tasks of the lease that held the lock before.
 select wanted.n, (
@@ -8,6 +8,7 @@ select wanted.n, (
         from everhook.task
         where task.state = 1
             and task.limit_group = wanted.limit_group
+            and task.environment = wanted.environment
             and task.lane >= wanted.low
             and task.lane <= wanted.high
         limit wanted.most

@@ -1,6 +1,6 @@
 -- List the newest life of each delivery of messages: its open task and its newest attempt. Indexes: the primary keys of
 -- task, attempt, lane, message and resource. One statement reads tasks and attempts, so that a delivery that is being
--- settled appears in one state.
+-- settled appears in one state. The head of an ordered lane that holds is the delivery that others wait for.
 -- Differs: many messages at once. Without an application, the lane of the endpoint names it.
 with open as materialized (
     select distinct on (task.subject, task.lane) task.*
@@ -32,6 +32,39 @@ known (subject, endpoint) as materialized (
 )
 select
     {message: Message; payload = null::bytea}, {endpoint: Endpoint}, endpoint.deleted_at, lane.hold_until, lane.hold_kind,
+    case
+        when lane.hold_kind between 3 and 5 then coalesce(
+            (
+                select ahead.subject
+                from everhook.task as ahead
+                where ahead.limit_group = lane.id
+                    and ahead.lane = lane.id
+                    and ahead.environment = lane.environment
+                    and ahead.state = 1
+                limit 1
+            ),
+            (
+                select ahead.subject
+                from everhook.task as ahead
+                where lane.hold_kind = 5
+                    and ahead.environment = lane.environment
+                    and ahead.lane = lane.id
+                    and ahead.state = 2
+                order by ahead.due_at, ahead.id
+                limit 1
+            ),
+            (
+                select ahead.subject
+                from everhook.task as ahead
+                where ahead.environment = lane.environment
+                    and ahead.lane = lane.id
+                    and ahead.priority = 5
+                    and ahead.state = 0
+                order by ahead.due_at, ahead.id
+                limit 1
+            )
+        )
+    end,
     {open: Task}, open.state, open.owner, greatest(open.leased_at, open.due_at),
     {latest: LastAttempt}
 from known

@@ -1,4 +1,6 @@
 -- Make dead tasks of a lane pending again, with fresh tries. Index: task_dead.
+-- Only tasks of ordered lanes keep their limit group while they are dead. They also keep their due time, which is
+-- their place.
 -- Differs: many rows at once; skips tasks that another transaction is redriving.
 with dead as materialized (
     select task.environment, task.subject, task.id
@@ -15,11 +17,12 @@ with dead as materialized (
 )
 update everhook.task
 set state = 0,
-    due_at = :now,
+    due_at = case when task.limit_group is null then :now else task.due_at end,
     tries = 0,
     crashes = 0,
     cancel = false
 from dead
 where task.environment = any (array[dead.environment])
     and task.subject = dead.subject
-    and task.id = dead.id;
+    and task.id = dead.id
+returning task.due_at;

@@ -6,5 +6,5 @@ set hold_until = 0,
 where environment = :environment
     and id >= :low
     and id <= :high
-    and hold_kind in (1, 2)
+    and (hold_kind between 1 and 3 or (:order and hold_kind between 4 and 5))
     and (:application::bytea is null or application = :application);

@@ -1,8 +1,9 @@
 -- Reschedule pending or dead jobs, some with fresh tries. Index: the primary key.
+-- A pending or dead task with a limit group is a delivery of an ordered lane, which keeps its place.
 -- Differs: many rows at once.
 update everhook.task
 set state = 0,
-    due_at = moved.due_at,
+    due_at = case when task.limit_group is null then moved.due_at else task.due_at end,
     tries = case when moved.fresh then 0 else task.tries end,
     crashes = case when moved.fresh then 0 else task.crashes end,
     cancel = task.cancel and not moved.fresh

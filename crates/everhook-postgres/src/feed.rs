@@ -14,6 +14,7 @@ use everhook_core::lane::{Allowance, Feed, FeedKey, LanePosition, LaneState, Use
 use everhook_core::limits::{LEASE_LANES_MAX, LEASE_SCAN_MAX};
 use everhook_core::policy::limit::{Hold, LaneLimits, LockedLane};
 use everhook_core::queue::{QueueState, Target, queue_id};
+use everhook_core::task::PRIORITY_DEFAULT;
 use everhook_core::time::Timestamp;
 use everhook_store::cache::{EndpointCache, TargetCache};
 use everhook_store::capacity::{LeaseCapacity, PlannedSlots};
@@ -32,7 +33,7 @@ columns! {
     pub(crate) FeedNames of FeedName<'a> { environment: EnvironmentId, feed: &'a [u8] }
 
     /// Leased tasks to count: those of a limit group in a range of lanes, up to a bound.
-    GateRanges of GateRange<'a> { limit_group: Id, low: &'a [u8], high: &'a [u8], most: usize }
+    GateRanges of GateRange<'a> { environment: EnvironmentId, limit_group: Id, low: &'a [u8], high: &'a [u8], most: usize }
 }
 
 row! {
@@ -69,6 +70,8 @@ statement! {
         full: Vec<LaneId>, full_groups: Vec<&'a [u8]>, paused: Vec<EnvironmentId>, after_at: Timestamp,
         after_environment: EnvironmentId, after_lane: LaneId, scanned: usize, limit: usize,
     } -> Vec<DeliveryLane>;
+    // Returns the numbers of blocked lanes.
+    FindLaneBlocked = "find_lane_blocked" { wanted: Keys, priority: i16 } -> Vec<usize>;
     // Returns the number of a range, and its leased tasks.
     CountLeased<'a> = "count_leased" { wanted: GateRanges<'a> } -> Vec<(usize, usize)>;
 }
@@ -157,6 +160,8 @@ pub(crate) struct ReadyLane {
     pub(crate) limits: LaneLimits,
     /// Leased deliveries that count against its concurrency limit.
     leased: usize,
+    /// Whether a dead delivery comes before its first one. Only known where this blocks the lane.
+    is_behind_dead: bool,
     /// The most deliveries by these limits alone.
     pub(crate) limit_room: usize,
 }
@@ -171,6 +176,7 @@ impl ReadyLane {
             key_room: usize::MAX,
             limits: LaneLimits::default(),
             leased: 0,
+            is_behind_dead: false,
             limit_room: usize::MAX,
         }
     }
@@ -197,11 +203,12 @@ impl ReadyLane {
 
     /// The group that counts the deliveries of a limited endpoint.
     pub(crate) fn limit_group(&self) -> Option<Id> {
-        self.limits.group(self.row.environment, self.row.id)
+        self.limits.group(self.row.id)
     }
 
     fn locked(&self, now: Timestamp) -> LockedLane {
-        LockedLane { hold_until: self.row.hold_until, leased: self.leased, now }
+        let (hold_until, leased, is_behind_dead) = (self.row.hold_until, self.leased, self.is_behind_dead);
+        LockedLane { hold_until, leased, is_behind_dead, now }
     }
 
     pub(crate) fn is_closing(&self) -> bool {
@@ -291,16 +298,30 @@ impl<'a> OpenFeeds<'a> {
             lane.limits = endpoint.limits();
         }
         let range = |(place, lane): (usize, &ReadyLane)| {
-            let (limit_group, most) = (lane.limit_group()?, lane.limits.concurrency?);
-            Some(Range { place, limit_group, lane: Some(lane.row.id), most })
+            let (limit_group, most) = (lane.limit_group()?, lane.limits.at_once()?);
+            Some(Range { place, environment: lane.row.environment, limit_group, lane: Some(lane.row.id), most })
         };
         let counts = LeasedCounts(self.lanes.iter().enumerate().filter_map(range).collect());
         for (place, leased) in tx_counts(tx, &counts).await? {
             self.lanes[place].leased = leased;
         }
+        self.find_blocked(tx).await?;
         for lane in self.lanes.iter_mut().filter(|lane| lane.limits.is_any()) {
             lane.limit_room = lane.limits.room(lane.locked(self.now));
             lane.room = lane.room.min(lane.limit_room);
+        }
+        Ok(())
+    }
+
+    /// Finds ordered lanes that a dead delivery blocks.
+    async fn find_blocked(&mut self, tx: &Tx<'_>) -> Result<(), Fault> {
+        let ordered = self.lanes.iter_mut().filter(|lane| lane.limits.is_blocked_by_dead());
+        let mut ordered: Vec<&mut ReadyLane> = ordered.collect();
+        let wanted = Keys::of(ordered.iter().map(|lane| (lane.row.environment, lane.row.id.0)));
+        let Some(wanted) = wanted.nonempty() else { return Ok(()) };
+        for n in tx.run(FindLaneBlocked { wanted, priority: PRIORITY_DEFAULT }).await? {
+            let at = place(n, ordered.len())?;
+            ordered[at].is_behind_dead = true;
         }
         Ok(())
     }
@@ -431,7 +452,8 @@ impl<'a> OpenFeeds<'a> {
         let wanted = locked.iter().map(|n| self.feeds[*n].name()).collect();
         let range = |n: &usize| {
             let open = &self.feeds[*n];
-            Some(Range { place: *n, limit_group: open.limit_group()?, lane: None, most: open.group.limit? })
+            let (environment, limit_group) = (open.asked.group()?.0, open.limit_group()?);
+            Some(Range { place: *n, environment, limit_group, lane: None, most: open.group.limit? })
         };
         let counts = LeasedCounts(locked.iter().filter_map(range).collect());
         let next_lane = NextLane { wanted, full, limit: self.share, locked: true };
@@ -451,7 +473,7 @@ impl<'a> OpenFeeds<'a> {
         }
         let range = |(place, lane): (usize, &ReadyLane)| {
             let (limit_group, most) = self.feeds[lane.feed].lane_limit(lane.row.id)?;
-            Some(Range { place, limit_group, lane: Some(lane.row.id), most })
+            Some(Range { place, environment: lane.row.environment, limit_group, lane: Some(lane.row.id), most })
         };
         let counts = LeasedCounts(self.lanes.iter().enumerate().filter_map(range).collect());
         let counted = tx_counts(tx, &counts).await?;
@@ -526,6 +548,7 @@ struct LeasedCounts(Vec<Range>);
 
 struct Range {
     place: usize,
+    environment: EnvironmentId,
     limit_group: Id,
     /// None means all lanes.
     lane: Option<LaneId>,
@@ -537,13 +560,13 @@ impl LeasedCounts {
     /// Returns the statement that counts; none if there is nothing to count.
     fn statement(&self) -> Option<CountLeased<'_>> {
         let mut wanted = GateRanges::default();
-        for Range { limit_group, lane, most, .. } in &self.0 {
+        for Range { environment, limit_group, lane, most, .. } in &self.0 {
             let (low, high): (&[u8], &[u8]) = match lane {
                 Some(lane) => (lane.as_bytes(), lane.as_bytes()),
                 None => (&[], &LANE_ABOVE),
             };
             let most = usize::try_from(*most).unwrap_or(usize::MAX);
-            wanted.push(GateRange { limit_group: *limit_group, low, high, most });
+            wanted.push(GateRange { environment: *environment, limit_group: *limit_group, low, high, most });
         }
         wanted.nonempty().map(|wanted| CountLeased { wanted })
     }

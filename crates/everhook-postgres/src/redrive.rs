@@ -1,6 +1,7 @@
 //! Resend and redrive: one more attempt on request, and dead deliveries made pending again.
 
 use everhook_core::id::{EndpointId, EnvironmentId, ID_BYTES, Id, MessageId, TaskId};
+use everhook_core::lane::HoldKind;
 use everhook_core::resource::ResourceKind;
 use everhook_core::task::{TaskKey, Trigger};
 use everhook_core::time::Timestamp;
@@ -15,6 +16,7 @@ use crate::dedup;
 use crate::error::Fault;
 use crate::lease::{FindMessage, MessageKey};
 use crate::resource::FindResource;
+use crate::settle::{FreeLane, FreedLane};
 use crate::store::PostgresStore;
 use crate::tx::Now;
 
@@ -22,7 +24,7 @@ statement! {
     RedriveTask<'a> = "redrive_task" {
         environment: EnvironmentId, lane: EndpointId, since: &'a [u8], until: &'a [u8], message: Option<MessageId>,
         limit: usize, now: Timestamp,
-    };
+    } -> Vec<Timestamp>;
 }
 
 impl PostgresStore {
@@ -73,16 +75,18 @@ impl PostgresStore {
             now,
         };
         let put_back = tx.run(put_back).await?;
-        if put_back == 0 {
+        let Some(first) = put_back.iter().min() else {
             tx.roll_back().await?;
             return Ok(0);
-        }
-        tx.finish(lower_lanes_due(due_lane(environment, redrive.endpoint, now))).await?;
-        Ok(usize::try_from(put_back).unwrap_or(usize::MAX))
+        };
+        let free_lane = FreedLane::new(environment, redrive.endpoint.lane(), HoldKind::Blocked..=HoldKind::Blocked);
+        let free_lane = FreeLane { wanted: [free_lane].into_iter().collect() };
+        tx.finish((free_lane, lower_lanes_due(due_lane(environment, redrive.endpoint, *first)))).await?;
+        Ok(put_back.len())
     }
 }
 
-/// The lane of an endpoint with a task that is due now and may be overtaken.
-fn due_lane(environment: EnvironmentId, endpoint: EndpointId, now: Timestamp) -> DueLanes {
-    [DueLane::new(environment, endpoint.lane(), now)].into_iter().collect()
+/// The lane of an endpoint with a task that is due and may be overtaken.
+fn due_lane(environment: EnvironmentId, endpoint: EndpointId, due_at: Timestamp) -> DueLanes {
+    [DueLane::new(environment, endpoint.lane(), due_at)].into_iter().collect()
 }

@@ -4,12 +4,15 @@
 //! settled earlier, or another session holds the task now.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use everhook_core::batch::BatchChange;
 use everhook_core::id::{ApplicationId, AttemptId, EnvironmentId, Id, LaneId, SessionId, TaskId};
+use everhook_core::lane::HoldKind;
 use everhook_core::lifecycle::{EndState, NextRow};
 use everhook_core::outcome::Class;
+use everhook_core::policy::limit::Place;
 use everhook_core::task::{TaskKey, TaskKind, TaskState, Trigger};
 use everhook_core::time::Timestamp;
 use everhook_store::batch::ended;
@@ -41,11 +44,13 @@ columns! {
         attempt: Option<AttemptId>, session: Option<SessionId>, endpoint: Option<LaneId>, class: Option<Class>,
         end_state: Option<EndState>, trigger: Option<Trigger>, url: Option<&'a str>, status: Option<u16>,
         reply: Option<&'a [u8]>, started_at: Option<Timestamp>, duration_us: Option<Duration>, exchange: Option<String>,
-        state: TaskState, tries: u32, crashes: u32, due_in: Option<Duration>,
+        state: TaskState, tries: u32, crashes: u32, due_in: Option<Duration>, in_place: bool,
     }
 
-    /// Lanes to lock, and whether a delivery of a lane at its concurrency limit has ended.
-    FreedLanes of FreedLane { environment: EnvironmentId, id: LaneId, is_freed: bool }
+    /// Lanes whose holds end if they are of these kinds. An ordered lane then waits for the retry of its first task.
+    pub(crate) FreedLanes of FreedLane {
+        environment: EnvironmentId, id: LaneId, first_kind: i16, last_kind: i16, retry_us: Duration,
+    }
 
     /// Attempts that may have been logged earlier.
     LoggedAttempts of LoggedAttempt {
@@ -59,7 +64,7 @@ statement! {
     FindSettled = "find_settled" { batch: LoggedAttempts } -> Vec<usize>;
     // Returns the endpoints that were enabled.
     DisableEndpoint = "disable_endpoint" { wanted: Keys } -> Vec<(EnvironmentId, ApplicationId, Id)>;
-    FreeLane = "free_lane" { wanted: FreedLanes };
+    pub(crate) FreeLane = "free_lane" { wanted: FreedLanes };
     StopQueue = "stop_queue" { wanted: Keys };
 }
 
@@ -183,8 +188,8 @@ fn lease_of(settlement: &Settlement) -> (TaskKey, u32, SessionId) {
 
 /// Whether the task leaves the table without any other effect.
 fn leaves_quietly(settlement: &Settlement) -> bool {
-    let Settlement { row, hold_lane, frees_lane, stop_lane, batch, result, .. } = settlement;
-    let has_effect = hold_lane.is_some() || *frees_lane || *stop_lane || batch.is_some() || result.is_some();
+    let Settlement { row, hold_lane, limits, stop_lane, batch, result, .. } = settlement;
+    let has_effect = hold_lane.is_some() || limits.is_freed || *stop_lane || batch.is_some() || result.is_some();
     *row == NextRow::Gone && !has_effect && AttemptEvent::of(settlement).is_none()
 }
 
@@ -230,8 +235,8 @@ impl<'a> Group<'a> {
 struct LaneEnds {
     /// The due time of the next task, and the time to hold the lane back.
     held: BTreeMap<(EnvironmentId, LaneId), (Timestamp, Duration)>,
-    /// Lanes at their concurrency limit, of which deliveries have ended.
-    freed: BTreeSet<(EnvironmentId, LaneId)>,
+    /// Lanes at their limit, of which deliveries have ended, and ordered lanes with the time until a retry.
+    freed: BTreeMap<(EnvironmentId, LaneId), (bool, Duration)>,
     /// Lanes of endpoints to disable.
     stopped: BTreeSet<(EnvironmentId, LaneId)>,
     stopped_queues: BTreeSet<(EnvironmentId, LaneId)>,
@@ -248,7 +253,11 @@ impl LaneEnds {
                 *earliest = due.map_or(*earliest, |due| due.min(*earliest));
                 *longest = settlement.hold_lane.map_or(*longest, |hold| hold.max(*longest));
             }
-            ends.freed.extend(settlement.frees_lane.then_some(lane));
+            let (is_freed, retry) = (settlement.limits.is_freed, settlement.retry_hold());
+            if is_freed || !retry.is_zero() {
+                let known = ends.freed.entry(lane).or_default();
+                *known = (known.0 || is_freed, known.1.max(retry));
+            }
             if settlement.stop_lane {
                 match settlement.kind {
                     TaskKind::Delivery => ends.stopped.insert(lane),
@@ -265,11 +274,13 @@ impl LaneEnds {
         if self.freed.is_empty() {
             return FreedLanes::default();
         }
-        let all: BTreeSet<&(EnvironmentId, LaneId)> = self.freed.iter().chain(self.held.keys()).collect();
-        let freed = |lane: &(EnvironmentId, LaneId)| FreedLane {
-            environment: lane.0,
-            id: lane.1,
-            is_freed: self.freed.contains(lane),
+        let all: BTreeSet<&(EnvironmentId, LaneId)> = self.freed.keys().chain(self.held.keys()).collect();
+        let freed = |lane: &(EnvironmentId, LaneId)| {
+            let (is_freed, retry) = self.freed.get(lane).copied().unwrap_or_default();
+            let kinds = FreedLane::new(lane.0, lane.1, HoldKind::Concurrency..=HoldKind::Order);
+            // A range without kinds only locks the lane.
+            let last_kind = if is_freed { kinds.last_kind } else { 0 };
+            FreedLane { last_kind, retry_us: span(retry), ..kinds }
         };
         all.into_iter().map(freed).collect()
     }
@@ -281,6 +292,14 @@ impl LaneEnds {
             ..DueLane::new(*environment, *id, *due_at)
         };
         self.held.iter().map(due).collect()
+    }
+}
+
+impl FreedLane {
+    /// A lane whose hold ends if it is of one of these kinds.
+    pub(crate) fn new(environment: EnvironmentId, id: LaneId, kinds: RangeInclusive<HoldKind>) -> FreedLane {
+        let (first_kind, last_kind) = (kinds.start().to_db(), kinds.end().to_db());
+        FreedLane { environment, id, first_kind, last_kind, retry_us: Duration::ZERO }
     }
 }
 
@@ -330,6 +349,7 @@ settlement_row!(KeptTask, |member| {
     tries: member.tries,
     crashes: member.crashes,
     due_in: due_in(member),
+    in_place: member.limits.place != Place::Moves,
 });
 
 fn due_in(settlement: &Settlement) -> Option<Duration> {

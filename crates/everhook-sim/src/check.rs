@@ -54,6 +54,8 @@ pub(crate) struct Evidence<'a> {
     pub(crate) limits: &'a [LaneLimits],
     /// The times at which the database's clock was set forward.
     pub(crate) jumps: &'a [Duration],
+    /// The times at which it was set back.
+    pub(crate) set_back: &'a [Duration],
     pub(crate) faults: bool,
 }
 
@@ -66,6 +68,7 @@ pub(crate) fn check(evidence: &Evidence<'_>) -> Outcome {
     jobs::check(evidence, &mut violations);
     check_rates(evidence, &mut violations);
     check_concurrency(evidence, &mut violations);
+    check_order(evidence, &mut violations);
     for ((message, endpoint), delivery) in &deliveries {
         let name = format!("{message} to endpoint {endpoint}");
         check_delivery(&name, delivery, evidence.faults, &mut violations);
@@ -190,13 +193,40 @@ fn check_rates(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
 /// Checks that no endpoint has more requests under way than it allows. Nodes that crash or hang may leave requests behind,
 /// so this is only known without faults.
 fn check_concurrency(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
-    let limited = evidence.limits.iter().enumerate().filter_map(|(endpoint, it)| Some((endpoint, it.concurrency?)));
+    let limited = evidence.limits.iter().enumerate().filter_map(|(endpoint, it)| Some((endpoint, it.at_once()?)));
     for (endpoint, limit) in limited.filter(|_| !evidence.faults) {
         let receipts: Vec<&Receipt> = evidence.receipts.iter().filter(|receipt| receipt.endpoint == endpoint).collect();
         let runs_at = |at: Duration, other: &&&Receipt| other.begun <= at && other.ended.is_none_or(|ended| ended > at);
         let most = receipts.iter().map(|receipt| receipts.iter().filter(|it| runs_at(receipt.begun, it)).count()).max();
         if most.is_some_and(|most| most > usize::try_from(limit).unwrap_or(usize::MAX)) {
             violations.push(format!("endpoint {endpoint}: {most:?} requests at once, {limit} allowed"));
+        }
+    }
+}
+
+/// Checks that an ordered endpoint gets no message before one that was acknowledged before it was sent, unless that one is
+/// dead. If the database's clock was set back in between, the two have no order.
+fn check_order(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
+    let ordered = evidence.limits.iter().enumerate().filter(|(_, limits)| limits.order.is_some());
+    for (endpoint, _) in ordered {
+        let mut came = Vec::new();
+        for sent in evidence.sent {
+            let Some(id) = sent.acknowledged.map(|id| id.to_string()) else { continue };
+            let receipts = || evidence.receipts.iter().filter(|it| it.endpoint == endpoint && it.message == id);
+            let taken = receipts().filter(|receipt| receipt.taken).map(|receipt| receipt.begun).min();
+            came.extend(receipts().map(|receipt| receipt.begun).min().map(|first| (sent, first, taken)));
+        }
+        for (sent, first, _) in &came {
+            let is_ordered = |earlier: &Sent| {
+                let span = earlier.asked_at..=sent.told_at;
+                earlier.told_at < sent.asked_at && !evidence.set_back.iter().any(|at| span.contains(at))
+            };
+            let is_late = |taken: Option<Duration>| taken.is_some_and(|taken| *first < taken);
+            let late = came.iter().find(|(earlier, _, taken)| is_ordered(earlier) && is_late(*taken));
+            if let (Some((earlier, _, taken)), Some(id)) = (late, sent.acknowledged) {
+                let earlier = earlier.acknowledged;
+                violations.push(format!("endpoint {endpoint}: {id} at {first:?}, before {earlier:?} at {taken:?}"));
+            }
         }
     }
 }

@@ -29,6 +29,9 @@ pub(crate) struct Sent {
     pub(crate) ids: Vec<MessageId>,
     /// The acknowledged id; none if the message was never acknowledged.
     pub(crate) acknowledged: Option<MessageId>,
+    /// The virtual times of the first try, and of the acknowledgement.
+    pub(crate) asked_at: Duration,
+    pub(crate) told_at: Duration,
 }
 
 /// Sends one message until it is acknowledged.
@@ -38,7 +41,8 @@ pub(crate) async fn send(shared: Arc<Shared>, nodes: Nodes, number: usize) -> Se
         _ => Bytes::from(format!("{{\"n\":{number}}}")),
     };
     let key = DedupKey::request("POST", "/msg", &number.to_string(), &body);
-    let mut sent = Sent { body: body.clone(), ids: Vec::new(), acknowledged: None };
+    let asked_at = shared.trace.elapsed();
+    let mut sent = Sent { body: body.clone(), ids: Vec::new(), acknowledged: None, asked_at, told_at: asked_at };
     for _ in 0..TRIES {
         let node = nodes.pick(&shared.rng);
         let engine = &node.engine;
@@ -70,7 +74,7 @@ pub(crate) async fn send(shared: Arc<Shared>, nodes: Nodes, number: usize) -> Se
         };
         shared.trace.event(format_args!("client {number} was told {told:?}"));
         if told.is_some() {
-            sent.acknowledged = told;
+            (sent.acknowledged, sent.told_at) = (told, shared.trace.elapsed());
             break;
         }
         tokio::time::sleep(shared.rng.between(Duration::from_millis(50), Duration::from_secs(2))).await;

@@ -9,7 +9,7 @@ use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::id::{EndpointId, Id, JobId};
 use everhook_core::outcome::Class;
 use everhook_core::policy::limit::LaneLimits;
-use everhook_core::policy::{RateLimit, Settings, Switch};
+use everhook_core::policy::{OnDead, RateLimit, Settings, Switch};
 use everhook_core::scope::Scope;
 use everhook_core::signing::SigningKeys;
 use everhook_core::time::{Timestamp, micros};
@@ -98,6 +98,8 @@ pub(crate) struct Shared {
     skew_us: Arc<AtomicI64>,
     /// The times at which the clock was set forward.
     jumps: Mutex<Vec<Duration>>,
+    /// The times at which the database's clock was set back.
+    set_back: Mutex<Vec<Duration>>,
     receipts: Mutex<Vec<Receipt>>,
     runs: Mutex<Vec<Run>>,
     /// Jobs that an operator tried to change.
@@ -177,6 +179,8 @@ impl Shared {
     pub(crate) fn jump(&self, span: Duration, forward: bool) {
         if forward {
             self.jumps.lock().expect("one thread").push(self.trace.elapsed());
+        } else {
+            self.set_back.lock().expect("one thread").push(self.trace.elapsed());
         }
         self.skew_us.fetch_add(if forward { micros(span) } else { -micros(span) }, Ordering::Relaxed);
     }
@@ -297,6 +301,7 @@ async fn live(plan: Plan) -> Outcome {
         endpoints: shared.endpoints,
         limits: &shared.limits,
         jumps: &shared.jumps.lock().expect("one thread").clone(),
+        set_back: &shared.set_back.lock().expect("one thread").clone(),
         faults: plan.faults,
     };
     let mut outcome = check::check(&evidence);
@@ -325,8 +330,11 @@ fn build(plan: Plan) -> Shared {
     let rates: Vec<Option<RateLimit>> = (0..endpoints).map(rate).collect();
     // A source of its own, so that worlds of known seeds stay as they were apart from these limits.
     let more = Rng::new(!plan.seed);
-    let limit =
-        |rate: Option<RateLimit>| LaneLimits { rate, concurrency: more.once_in(4).then(|| *more.pick(&[1, 2, 5])) };
+    let limit = |rate: Option<RateLimit>| LaneLimits {
+        rate,
+        concurrency: more.once_in(4).then(|| *more.pick(&[1, 2, 5])),
+        order: more.once_in(3).then_some(OnDead::Skip),
+    };
     let limits: Vec<LaneLimits> = rates.into_iter().map(limit).collect();
     for (number, limits) in limits.iter().enumerate() {
         store.put_endpoint(ENVIRONMENT, endpoint(number, *limits));
@@ -348,6 +356,7 @@ fn build(plan: Plan) -> Shared {
         throttling: AtomicBool::new(false),
         skew_us,
         jumps: Mutex::default(),
+        set_back: Mutex::default(),
         receipts: Mutex::default(),
         runs: Mutex::default(),
         steered: Mutex::default(),
@@ -367,7 +376,8 @@ fn endpoint_id(number: usize) -> EndpointId {
 fn endpoint(number: usize, limits: LaneLimits) -> Endpoint {
     let policy = limits.is_any().then(|| {
         let (rate, concurrency) = (limits.rate.map(Switch::On), limits.concurrency.map(Switch::On));
-        Arc::new(Settings { rate, concurrency, ..Settings::default() })
+        let ordering = limits.order.map(|_| Switch::On(everhook_core::policy::Ordering::Endpoint));
+        Arc::new(Settings { rate, concurrency, ordering, on_dead: limits.order, ..Settings::default() })
     });
     Endpoint {
         id: endpoint_id(number),

@@ -1,8 +1,9 @@
--- End the hold of a lane at its concurrency limit, because one of its deliveries has ended. Index: the primary key.
--- Differs: one lane at a time, without locks, because there is one writer.
+-- End the hold of a lane if it is of one of these kinds: a delivery has ended, or a command of an operator frees an ordered
+-- lane. Index: the primary key.
+-- Differs: one lane at a time, without locks, because there is one writer. Retries hold ordered lanes with `hold_lane`.
 update lane
 set hold_until = 0,
     hold_kind = 0
 where environment = ?1
     and id = ?2
-    and hold_kind = 2;
+    and hold_kind between ?3 and ?4;

@@ -1,9 +1,11 @@
 -- Make dead tasks of a lane, or of one message in it, pending again, with fresh tries. Indexes: task_dead, or the
 -- primary key over the few tasks of the message.
+-- Only tasks of ordered lanes keep their limit group while they are dead. They also keep their due time, which is
+-- their place.
 -- Differs: two ways to select, because SQLite plans a statement before it knows whether a message is given.
 update task
 set state = 0,
-    due_at = ?7,
+    due_at = case when limit_group is null then ?7 else due_at end,
     tries = 0,
     crashes = 0,
     cancel = 0

@@ -55,7 +55,10 @@ impl OpenFeed {
                     return Ok(None);
                 }
                 let limits = group.limits();
-                let used = Used { leased: count(tx, id, None, limits.tasks)?, booked_until: group.booked_until };
+                let used = Used {
+                    leased: count(tx, (environment, id), None, limits.tasks)?,
+                    booked_until: group.booked_until,
+                };
                 let target = if group.pushes { resource::find_target(tx.conn, environment, id)? } else { None };
                 (limits, used, limits.is_any().then_some(id), target)
             }
@@ -70,9 +73,17 @@ impl OpenFeed {
         match self.limit_group {
             Some(group) if lane.0 != group && self.limits.tasks_per_lane.is_some() => {
                 let limit = self.limits.tasks_per_lane;
-                Ok(room(limit, count(tx, group, Some(lane), limit)?))
+                Ok(room(limit, count(tx, (self.environment(), group), Some(lane), limit)?))
             }
             _ => Ok(usize::MAX),
+        }
+    }
+
+    /// The environment of a queue.
+    fn environment(&self) -> EnvironmentId {
+        match &self.feed {
+            Feed::Deliveries => EnvironmentId(0),
+            Feed::Queue { environment, .. } => *environment,
         }
     }
 
@@ -90,12 +101,17 @@ impl OpenFeed {
 
 /// Counts the leased tasks of a limit group, in one lane or in all. Counting stops at the limit, because a larger
 /// number makes no difference.
-pub(crate) fn count(tx: &Tx<'_>, group: Id, lane: Option<LaneId>, limit: Option<u32>) -> Result<usize, Fault> {
+pub(crate) fn count(
+    tx: &Tx<'_>,
+    (environment, group): (EnvironmentId, Id),
+    lane: Option<LaneId>,
+    limit: Option<u32>,
+) -> Result<usize, Fault> {
     let Some(most) = limit else { return Ok(0) };
     let leased: u32 = match lane {
         None => tx.conn.prepare_cached(COUNT_LEASED)?.query_row(params![group.as_bytes(), most], |row| row.get(0))?,
         Some(lane) => {
-            let params = params![group.as_bytes(), lane.as_bytes(), most];
+            let params = params![group.as_bytes(), lane.as_bytes(), most, environment.0];
             tx.conn.prepare_cached(COUNT_LEASED_LANE)?.query_row(params, |row| row.get(0))?
         }
     };

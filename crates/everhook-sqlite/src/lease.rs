@@ -15,7 +15,7 @@ use everhook_core::lane::{Given, LanePosition, LaneState, Turn, turn};
 use everhook_core::limits::{APPEND_BATCH_BYTES_MAX, KIND_SCAN_MAX, LEASE_LANES_MAX, LEASE_SCAN_MAX};
 use everhook_core::message::Message;
 use everhook_core::policy::limit::{LaneLimits, LockedLane};
-use everhook_core::task::{Task, TaskKind};
+use everhook_core::task::{PRIORITY_DEFAULT, Task, TaskKind};
 use everhook_core::time::Timestamp;
 use everhook_store::capacity::PlannedSlots;
 use everhook_store::lease::{LeaseAsk, LeaseGrant, Leased, Work};
@@ -34,6 +34,7 @@ const NEXT_TASK: &str = include_str!("../queries/next_task.sql");
 const LEASE_TASK: &str = include_str!("../queries/lease_task.sql");
 const RECOMPUTE_LANE_DUE: &str = include_str!("../queries/recompute_lane_due.sql");
 const MARK_LANE_EMPTY: &str = include_str!("../queries/mark_lane_empty.sql");
+const FIND_LANE_BLOCKED: &str = include_str!("../queries/find_lane_blocked.sql");
 const BOOK_LANE: &str = include_str!("../queries/book_lane.sql");
 const FIND_MESSAGE: &str = include_str!("../queries/find_message.sql");
 pub(crate) const FIND_JOB_RECORD: &str = include_str!("../queries/find_job_record.sql");
@@ -254,10 +255,12 @@ impl<'t> Taking<'t> {
         }
         let limits = self.limits(lane)?;
         // The lane of a limited endpoint counts its own deliveries.
-        let own = limits.group(lane.environment, lane.id);
-        let leased = own.map_or(Ok(0), |group| count(self.tx, group, Some(lane.id), limits.concurrency))?;
+        let (own, environment) = (limits.group(lane.id), lane.environment);
+        let counted = |group| count(self.tx, (environment, group), Some(lane.id), limits.at_once());
+        let leased = own.map_or(Ok(0), counted)?;
         let limit_group = own.or(self.feeds[lane.feed].limit_group);
-        let locked = LockedLane { hold_until: lane.hold_until, leased, now: self.tx.now };
+        let is_behind_dead = limits.is_blocked_by_dead() && self.is_behind_dead(lane)?;
+        let locked = LockedLane { hold_until: lane.hold_until, leased, is_behind_dead, now: self.tx.now };
         let room = room.min(limits.room(locked));
         let asked = room.min(left);
         let Scan { gave, is_foreign, is_cut_off } = self.scan(lane, asked, limit_group)?;
@@ -294,6 +297,12 @@ impl<'t> Taking<'t> {
         let set = self.applications.endpoints(self.tx, lane.environment, application)?;
         let endpoint = set.as_ref().and_then(|set| set.find(EndpointId(lane.id.0)));
         Ok(endpoint.map(|endpoint| endpoint.limits()).unwrap_or_default())
+    }
+
+    /// Whether a dead delivery comes before the first pending one of a lane.
+    fn is_behind_dead(&self, lane: &ReadyLane) -> Result<bool, Fault> {
+        let params = params![lane.environment.0, lane.id.as_bytes(), PRIORITY_DEFAULT];
+        Ok(self.tx.conn.prepare_cached(FIND_LANE_BLOCKED)?.query_row(params, |row| row.get(0))?)
     }
 
     fn scan(&mut self, lane: &ReadyLane, asked: usize, limit_group: Option<Id>) -> Result<Scan, Fault> {

@@ -4,12 +4,15 @@
 //! of a job updates its batch in the same transaction. Called by the store's `settle`, on the writer's thread.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use everhook_core::batch::{BatchChange, EndedJobs};
 use everhook_core::id::{BatchId, EndpointId, EnvironmentId, Id, LaneId, SessionId};
 use everhook_core::job::report::KeptResult;
+use everhook_core::lane::HoldKind;
 use everhook_core::lifecycle::NextRow;
 use everhook_core::operational::OperationalEvent;
+use everhook_core::policy::limit::Place;
 use everhook_core::task::{TaskKind, TaskState};
 use everhook_core::time::{Timestamp, micros};
 use everhook_store::batch::ended;
@@ -17,7 +20,7 @@ use everhook_store::lease::{NewAttempt, Settled, Settlement};
 use everhook_store::made::{Made, WithMade};
 use everhook_store::operational::AttemptEvent;
 use everhook_store::statement;
-use rusqlite::{CachedStatement, params};
+use rusqlite::{CachedStatement, OptionalExtension, params};
 
 use crate::append::{Waits, lower_lane_due};
 use crate::batch;
@@ -67,15 +70,7 @@ pub(crate) fn settle(tx: &Tx<'_>, settlements: &[Settlement]) -> Result<WithMade
                 *batches.entry((settlement.key.environment, batch)).or_default() += ended;
             }
         }
-        if settlement.frees_lane {
-            let mut free = tx.conn.prepare_cached(FREE_LANE)?;
-            free.execute(params![settlement.key.environment.0, settlement.lane.as_bytes()])?;
-        }
-        if let Some(hold) = settlement.hold_lane {
-            let until = tx.now.plus(hold).as_micros();
-            let mut hold = tx.conn.prepare_cached(HOLD_LANE)?;
-            hold.execute(params![settlement.key.environment.0, settlement.lane.as_bytes(), until])?;
-        }
+        change_holds(tx, settlement)?;
         if let Some(result) = &settlement.result {
             keep_result(tx, settlement, result)?;
         }
@@ -109,7 +104,7 @@ fn settle_gone(gone: &mut CachedStatement<'_>, settlement: &Settlement) -> Resul
 fn settle_kept(tx: &Tx<'_>, settlement: &Settlement, due: Option<i64>) -> Result<bool, Fault> {
     let key = &settlement.key;
     let state = if due.is_some() { TaskState::Pending } else { TaskState::Dead };
-    let changed = tx.conn.prepare_cached(SETTLE_KEPT)?.execute(params![
+    let params = params![
         key.environment.0,
         key.subject.as_bytes(),
         key.id.as_bytes(),
@@ -119,13 +114,40 @@ fn settle_kept(tx: &Tx<'_>, settlement: &Settlement, due: Option<i64>) -> Result
         due,
         settlement.tries,
         settlement.crashes,
-    ])?;
-    if changed == 1
-        && let Some(due) = due
-    {
-        lower_lane_due(tx, key.environment, settlement.lane, due, Waits::No)?;
+        settlement.limits.place != Place::Moves,
+    ];
+    let kept: Option<i64> = tx.conn.prepare_cached(SETTLE_KEPT)?.query_row(params, |row| row.get(0)).optional()?;
+    if let (Some(due_at), Some(_)) = (kept, due) {
+        lower_lane_due(tx, key.environment, settlement.lane, due_at, Waits::No)?;
     }
-    Ok(changed == 1)
+    Ok(kept.is_some())
+}
+
+/// Ends the hold of a lane at its limit, and holds the lane for its receiver or for the retry of its first task.
+fn change_holds(tx: &Tx<'_>, settlement: &Settlement) -> Result<(), Fault> {
+    let (environment, lane) = (settlement.key.environment, settlement.lane);
+    if settlement.limits.is_freed {
+        free_lane(tx, environment, lane, HoldKind::Concurrency..=HoldKind::Order)?;
+    }
+    let retry = Some(settlement.retry_hold()).filter(|hold| !hold.is_zero());
+    for (hold, kind) in [(settlement.hold_lane, HoldKind::BackOff), (retry, HoldKind::Retry)] {
+        let Some(hold) = hold else { continue };
+        let (until, mut statement) = (tx.now.plus(hold).as_micros(), tx.conn.prepare_cached(HOLD_LANE)?);
+        statement.execute(params![environment.0, lane.as_bytes(), until, kind.to_db()])?;
+    }
+    Ok(())
+}
+
+/// Ends the hold of a lane if it is of one of these kinds.
+pub(crate) fn free_lane(
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    lane: LaneId,
+    kinds: RangeInclusive<HoldKind>,
+) -> Result<(), Fault> {
+    let (first, last) = (kinds.start().to_db(), kinds.end().to_db());
+    tx.conn.prepare_cached(FREE_LANE)?.execute(params![environment.0, lane.as_bytes(), first, last])?;
+    Ok(())
 }
 
 fn append_attempt(log: &mut CachedStatement<'_>, settlement: &Settlement, attempt: &NewAttempt) -> Result<(), Fault> {

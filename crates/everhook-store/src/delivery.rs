@@ -160,6 +160,8 @@ pub struct DeliveryRecord {
     /// The lane starts no task before this time.
     pub hold_until: Option<Timestamp>,
     pub hold_kind: HoldKind,
+    /// The message that comes first in an ordered lane that holds.
+    pub head: Option<MessageId>,
 }
 
 /// The newest attempt of a delivery.
@@ -186,6 +188,7 @@ pub struct DeliveryRow {
     pub deleted_at: Option<Timestamp>,
     pub hold_until: Option<Timestamp>,
     pub hold_kind: Option<HoldKind>,
+    pub head: Option<MessageId>,
     pub open: Option<OpenTask>,
     pub last: Option<LastAttempt>,
 }
@@ -203,9 +206,9 @@ impl DeliveryRecord {
             (None, None) => return None,
         };
         let state = delivery::state(trace, presence);
-        let DeliveryRow { message, endpoint, last, hold_until, hold_kind, .. } = row;
+        let DeliveryRow { message, endpoint, last, hold_until, hold_kind, head, .. } = row;
         let hold_kind = hold_kind.unwrap_or_default();
-        Some(DeliveryRecord { message, endpoint, presence, state, open, last, hold_until, hold_kind })
+        Some(DeliveryRecord { message, endpoint, presence, state, open, last, hold_until, hold_kind, head })
     }
 
     /// Holds a waiting delivery under a pause of its application or environment.
@@ -232,6 +235,8 @@ impl DeliveryRecord {
             leased_at: self.open.and_then(|open| open.holder).map(|holder| holder.since),
             hold_until: self.hold_until,
             hold_kind: self.hold_kind,
+            head: self.head,
+            message: self.message.id,
             cancel: task.is_some_and(|task| task.cancel),
             last: self.last.as_ref().filter(of_this_life).map(|last| last.class),
             ended_by_deletion: self.last.as_ref().is_some_and(|last| last.note == ENDPOINT_DELETED.as_bytes()),
@@ -242,7 +247,9 @@ impl DeliveryRecord {
     /// Returns the time of the next attempt, if the delivery waits for one.
     pub fn next_attempt(&self) -> Option<Timestamp> {
         let waiting = self.open.filter(|open| open.state == TaskState::Pending);
-        waiting.filter(|_| self.presence == EndpointPresence::Enabled).map(|open| open.task.due_at)
+        // A retry in an ordered lane keeps its due time, and the lane waits.
+        let retry_at = self.hold_until.filter(|_| self.hold_kind == HoldKind::Retry).unwrap_or_default();
+        waiting.filter(|_| self.presence == EndpointPresence::Enabled).map(|open| open.task.due_at.max(retry_at))
     }
 }
 

@@ -20,6 +20,7 @@ use everhook_core::message::Message;
 use everhook_core::name::Name;
 use everhook_core::once::OnceClaim;
 use everhook_core::outcome::Class;
+use everhook_core::policy::limit::{LimitEnd, Place};
 use everhook_core::queue::Target;
 use everhook_core::role::Role;
 use everhook_core::task::{Task, TaskKey, TaskKind, Trigger};
@@ -377,8 +378,8 @@ pub struct Settlement {
     pub attempt: Option<NewAttempt>,
     /// Holds the lane back: none of its tasks may start for this long.
     pub hold_lane: Option<Duration>,
-    /// Ends the hold of a lane at its concurrency limit.
-    pub frees_lane: bool,
+    /// The effect on a lane that counts its deliveries, or sends them in order.
+    pub limits: LimitEnd,
     /// Stops the lane at the receiver's request: its endpoint is disabled, or its queue is stopped.
     pub stop_lane: bool,
     /// The result of a job.
@@ -386,6 +387,14 @@ pub struct Settlement {
 }
 
 impl Settlement {
+    /// Returns how long an ordered lane waits for the retry of this task; zero if it does not.
+    pub fn retry_hold(&self) -> Duration {
+        match (self.limits.place, self.row) {
+            (Place::Kept, NextRow::Pending { due_in }) => due_in,
+            _ => Duration::ZERO,
+        }
+    }
+
     /// Returns the endpoint in the log entry; none for a job.
     pub fn logged_endpoint(&self) -> Option<LaneId> {
         (self.kind == TaskKind::Delivery).then_some(self.lane)

@@ -249,7 +249,7 @@ fn settlement(leased: &Leased, session: SessionId, id: Id, now: Timestamp) -> Se
         crashes: task.crashes,
         attempt: Some(attempt),
         hold_lane: None,
-        frees_lane: false,
+        limits: Default::default(),
         stop_lane: false,
         result: None,
     }

@@ -145,6 +145,11 @@ impl<'a> Levels<'a> {
         LaneLimits {
             rate: pick.switch(|settings| settings.rate).or(None).value,
             concurrency: pick.switch(|settings| settings.concurrency).or(None).value,
+            order: pick
+                .switch(|settings| settings.ordering.as_ref().map(Switch::as_ref))
+                .or(None)
+                .value
+                .map(|_| pick.member(|settings| settings.on_dead).or(OnDead::default()).value),
         }
     }
 

@@ -5,15 +5,17 @@
 
 use std::time::Duration;
 
-use crate::id::{EnvironmentId, Id, LaneId};
+use crate::id::{Id, LaneId};
 use crate::lane::{HoldKind, room};
-use crate::policy::RateLimit;
 use crate::policy::rate::STRIDE;
+use crate::policy::{OnDead, RateLimit};
 use crate::time::Timestamp;
 
 /// A full lane is looked at again after this time, unless the end of a delivery frees it before. A crashed node frees
 /// nothing, and a task that was taken over ends without its endpoint.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// A blocked lane is looked at again after this time, unless a command frees it before. Retention frees none.
+const LOOK_AGAIN_BLOCKED: Duration = Duration::from_secs(60);
 
 /// The limits of one lane over all replicas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,6 +23,29 @@ pub struct LaneLimits {
     pub rate: Option<RateLimit>,
     /// Deliveries that may run at the same time.
     pub concurrency: Option<u32>,
+    /// Whether its deliveries are sent one after the other, and what follows a dead one.
+    pub order: Option<OnDead>,
+}
+
+/// The effect of the end of an attempt on the lane of its task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LimitEnd {
+    /// Ends the hold of a lane at its concurrency limit.
+    pub is_freed: bool,
+    pub place: Place,
+}
+
+/// The place of a task in its lane after an attempt that others follow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Place {
+    /// It is due after its delay, behind the tasks that are due before.
+    #[default]
+    Moves,
+    /// It keeps its due time if the lane counts its tasks, which includes ordered lanes. Otherwise it moves. A node that
+    /// takes a task over does not know the lane.
+    KeptIfCounted,
+    /// It keeps its due time, and the lane waits for its delay.
+    Kept,
 }
 
 /// A lane as a lease finds it.
@@ -29,6 +54,8 @@ pub struct LockedLane {
     pub hold_until: Timestamp,
     /// Leased deliveries that count against its concurrency limit.
     pub leased: usize,
+    /// Whether a dead delivery comes before its first one.
+    pub is_behind_dead: bool,
     pub now: Timestamp,
 }
 
@@ -42,37 +69,57 @@ pub struct Hold {
 impl LaneLimits {
     /// Whether deliveries have to be leased, because the lease counts them.
     pub const fn is_any(&self) -> bool {
-        self.rate.is_some() || self.concurrency.is_some()
+        self.rate.is_some() || self.at_once().is_some()
     }
 
-    /// The limit group of the lane's deliveries, if they are counted. Two environments may have lanes with the same id.
-    pub fn group(&self, environment: EnvironmentId, lane: LaneId) -> Option<Id> {
-        self.concurrency.map(|_| Id::derived(&[b"lane", &environment.0.to_be_bytes(), lane.as_bytes()]))
+    /// Deliveries that may run at the same time.
+    pub const fn at_once(&self) -> Option<u32> {
+        if self.order.is_some() { Some(1) } else { self.concurrency }
     }
 
-    /// Whether the end of a delivery frees the lane for others. The hold of a lane with a rate limit also says which
+    /// The limit group of the lane's deliveries, if they are counted.
+    pub fn group(&self, lane: LaneId) -> Option<Id> {
+        self.at_once().map(|_| lane.0)
+    }
+
+    /// Whether dead deliveries block the lane.
+    pub fn is_blocked_by_dead(&self) -> bool {
+        self.order == Some(OnDead::Block)
+    }
+
+    /// Returns the effect of an end of one of its deliveries. The hold of a lane with a rate limit also says which
     /// permits are used, and must not end early.
-    pub const fn is_freed_by_ends(&self) -> bool {
-        self.concurrency.is_some() && self.rate.is_none()
+    pub fn end(&self) -> LimitEnd {
+        let place = if self.order.is_some() { Place::Kept } else { Place::Moves };
+        LimitEnd { is_freed: self.at_once().is_some() && self.rate.is_none(), place }
     }
 
     /// Returns how many deliveries may be leased.
     pub fn room(&self, lane: LockedLane) -> usize {
         let permits = self.rate.map_or(usize::MAX, |rate| rate.permits(lane.hold_until, lane.now));
-        room(self.concurrency, lane.leased).min(permits)
+        if self.is_blocked(lane) { 0 } else { room(self.at_once(), lane.leased).min(permits) }
     }
 
     /// Returns the hold of the lane after a lease that took `gave` deliveries; none if the hold stays as it is.
     pub fn hold(&self, lane: LockedLane, gave: usize) -> Option<Hold> {
-        let LockedLane { hold_until, leased, now } = lane;
+        let LockedLane { hold_until, leased, now, .. } = lane;
+        if self.is_blocked(lane) {
+            return Some(Hold { until: now.plus(LOOK_AGAIN_BLOCKED), kind: HoldKind::Blocked });
+        }
         let booked = self.rate.filter(|_| gave > 0).map(|rate| rate.hold(hold_until, now, gave));
         let booked = booked.map(|until| Hold { until, kind: HoldKind::RateLimit });
-        if room(self.concurrency, leased + gave) > 0 {
+        if room(self.at_once(), leased + gave) > 0 {
             return booked;
         }
         let wait = if self.rate.is_some() { STRIDE } else { LOOK_AGAIN };
-        let full = Hold { until: now.plus(wait), kind: HoldKind::Concurrency };
+        let kind = if self.order.is_some() { HoldKind::Order } else { HoldKind::Concurrency };
+        let full = Hold { until: now.plus(wait), kind };
         Some(booked.filter(|booked| booked.until >= full.until).unwrap_or(full))
+    }
+
+    /// While a delivery runs, the lane waits for it in any case.
+    fn is_blocked(&self, lane: LockedLane) -> bool {
+        self.is_blocked_by_dead() && lane.is_behind_dead && lane.leased == 0
     }
 }
 
@@ -87,10 +134,10 @@ mod tests {
     }
 
     fn lane(leased: usize, millis: i64) -> LockedLane {
-        LockedLane { hold_until: Timestamp::default(), leased, now: at(millis) }
+        LockedLane { hold_until: Timestamp::default(), leased, is_behind_dead: false, now: at(millis) }
     }
 
-    const TWO: LaneLimits = LaneLimits { rate: None, concurrency: Some(2) };
+    const TWO: LaneLimits = LaneLimits { rate: None, concurrency: Some(2), order: None };
 
     #[test]
     fn a_lane_gives_as_many_as_its_limit_leaves_and_holds_when_it_is_full() {
@@ -114,13 +161,26 @@ mod tests {
         assert_eq!(fast.hold(lane(1, 0), 1), Some(Hold { until: at(100), kind: HoldKind::Concurrency }));
     }
 
+    #[test]
+    fn an_ordered_lane_gives_one_at_a_time_and_nothing_behind_a_dead_one() {
+        let order = |on_dead| LaneLimits { order: Some(on_dead), ..TWO };
+        let skip = order(OnDead::Skip);
+        assert_eq!([0, 1].map(|leased| skip.room(lane(leased, 0))), [1, 0]);
+        assert_eq!(skip.hold(lane(0, 0), 1), Some(Hold { until: at(1_000), kind: HoldKind::Order }));
+        assert_eq!(skip.end(), LimitEnd { is_freed: true, place: Place::Kept });
+        let behind = LockedLane { is_behind_dead: true, ..lane(0, 0) };
+        assert_eq!((skip.room(behind), order(OnDead::Block).room(behind)), (1, 0));
+        let blocked = order(OnDead::Block).hold(behind, 0);
+        assert_eq!(blocked, Some(Hold { until: at(60_000), kind: HoldKind::Blocked }));
+    }
+
     proptest! {
         /// Leases meet at the lane's lock, so one sequence stands for any number of nodes.
         #[test]
         fn no_sequence_of_leases_and_ends_exceeds_the_limit(
             limit in 1_u32..20, steps in prop::collection::vec((any::<bool>(), 1_usize..30), 1..200),
         ) {
-            let limits = LaneLimits { rate: None, concurrency: Some(limit) };
+            let limits = LaneLimits { rate: None, concurrency: Some(limit), order: None };
             let (mut leased, mut held) = (0_usize, false);
             for (is_lease, count) in steps {
                 if is_lease && !held {
@@ -139,12 +199,12 @@ mod tests {
         #[test]
         fn a_full_lane_keeps_the_used_permits(count in 1_u32..100, gave in 0_usize..3) {
             let rate = RateLimit { count, seconds: 1 };
-            let limits = LaneLimits { rate: Some(rate), concurrency: Some(1) };
+            let limits = LaneLimits { rate: Some(rate), concurrency: Some(1), order: None };
             let gave = limits.room(lane(0, 0)).min(gave);
             if let (Some(hold), true) = (limits.hold(lane(0, 0), gave), gave > 0) {
                 prop_assert!(hold.until >= rate.hold(Timestamp::default(), at(0), gave));
             }
-            prop_assert!(!limits.is_freed_by_ends());
+            prop_assert!(!limits.end().is_freed);
         }
     }
 }

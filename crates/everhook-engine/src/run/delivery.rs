@@ -231,7 +231,7 @@ impl Deliverer {
         slot: Slot,
         end: AttemptEnd,
     ) {
-        let limits = leased.endpoint().map(|endpoint| endpoint.limits()).unwrap_or_default();
+        let limits = leased.endpoint().map(|endpoint| endpoint.limits().end()).unwrap_or_default();
         let (task, by, slot) = (leased.task, AttemptHolder::Node(session), SlotHold::Slot { _slot: slot });
         self.node.settler.settle(FinishedAttempt { task, job: None, retry, limits, by, slot, end }).await;
     }

@@ -13,7 +13,7 @@ use everhook_core::dispatch::{Command, Event, Ticket};
 use everhook_core::id::LaneId;
 use everhook_core::job::Job;
 use everhook_core::job::report::{Note, Report, keep_result};
-use everhook_core::policy::limit::LaneLimits;
+use everhook_core::policy::limit::LimitEnd;
 use everhook_core::queue::Target;
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
@@ -133,7 +133,7 @@ impl Runner {
 
     async fn settle(&self, task: Task, job: Option<Arc<Job>>, place: Slot, session: Arc<Session>, end: AttemptEnd) {
         let (by, slot) = (AttemptHolder::Node(session), SlotHold::Slot { _slot: place });
-        let limits = LaneLimits::default();
+        let limits = LimitEnd::default();
         self.node.settler.settle(FinishedAttempt { task, job, retry: None, limits, by, slot, end }).await;
     }
 

@@ -2,8 +2,11 @@
 //!
 //! Tasks are locked first, so that no settlement changes them before the commit. Lanes are locked last, as in an append.
 
+use std::collections::BTreeMap;
+
 use everhook_core::delivery::{DeliveryAction, DeliveryCommand, DeliveryKey};
-use everhook_core::id::{AttemptId, EndpointId, EnvironmentId, MessageId, TaskId};
+use everhook_core::id::{AttemptId, EndpointId, EnvironmentId, LaneId, MessageId, TaskId};
+use everhook_core::lane::HoldKind;
 use everhook_core::lifecycle::EndState;
 use everhook_core::message::Message;
 use everhook_core::outcome::Class;
@@ -16,6 +19,7 @@ use crate::append::{AppendMessage, AppendPayloadExpiry, AppendTask, lower_lanes_
 use crate::columns::{DueLane, DueLanes, Expiries, ExpiryRow, MessageRow, TaskKeys, TaskRow};
 use crate::error::Fault;
 use crate::job::steer::{EndedTask, EndedTasks, FlagTask, MovedTask, RescheduleJobTask};
+use crate::settle::{FreeLane, FreedLane, FreedLanes};
 use crate::store::PostgresStore;
 use crate::tx::{Now, Tx};
 
@@ -38,6 +42,12 @@ impl PostgresStore {
     ) -> Result<Vec<DeliveryAction>, Fault> {
         let tx = self.database.tx().await?;
         let (tasks, now) = lock(&tx, environment, message, endpoint).await?;
+        let held = |(task, state): &(Task, TaskState)| Some((task.lane, command.ends_hold(task, *state)?));
+        let mut freed: Vec<_> = tasks.iter().filter_map(held).collect();
+        freed.sort_by_key(|(lane, kind)| (*lane, kind.to_db()));
+        freed.dedup_by_key(|(lane, _)| *lane);
+        let freed = freed.into_iter().map(|(lane, kind)| FreedLane::new(environment, lane, kind..=kind));
+        let freed: FreedLanes = freed.collect();
         let planned: Vec<(Task, DeliveryAction)> =
             tasks.into_iter().map(|(task, state)| (task, command.on(state))).collect();
         let with = |wanted: DeliveryAction| planned.iter().filter(move |(_, action)| *action == wanted);
@@ -48,19 +58,24 @@ impl PostgresStore {
             DeliveryAction::Redrive => Some((task, true)),
             _ => None,
         });
-        let mut lanes: Vec<_> = moved.clone().map(|(task, _)| task.lane).collect();
-        lanes.sort();
-        lanes.dedup();
+        // A task of an ordered lane keeps its due time.
+        let mut lanes: BTreeMap<LaneId, Timestamp> = BTreeMap::new();
+        for (task, _) in moved.clone() {
+            let due_at = lanes.entry(task.lane).or_insert(now);
+            *due_at = task.due_at.min(*due_at);
+        }
         let moved = moved.map(|(task, fresh)| {
             let TaskKey { environment, subject, id } = task.key;
-            MovedTask { environment, subject, id, due_at: now, fresh }
+            let due_at = if fresh { now } else { task.due_at.min(now) };
+            MovedTask { environment, subject, id, due_at, fresh }
         });
         let reschedule = (!lanes.is_empty()).then(|| RescheduleJobTask { moved: moved.collect() });
-        let lanes: DueLanes = lanes.into_iter().map(|lane| DueLane::new(environment, lane, now)).collect();
+        let lanes: DueLanes = lanes.into_iter().map(|(lane, due_at)| DueLane::new(environment, lane, due_at)).collect();
+        let free = freed.nonempty().map(|wanted| FreeLane { wanted });
         let (lock_lane, lower_lane) = lanes.nonempty().map(lower_lanes_due).unzip();
         let flag = flagged.nonempty().map(|flagged| FlagTask { flagged });
         let cancel = self.cancel(ended, command.note().as_bytes(), now);
-        tx.finish((flag, cancel, reschedule, lock_lane, lower_lane)).await?;
+        tx.finish((flag, cancel, reschedule, free, lock_lane, lower_lane)).await?;
         Ok(planned.into_iter().map(|(_, action)| action).collect())
     }
 
@@ -90,7 +105,9 @@ impl PostgresStore {
         let cancel = self.cancel(ended.iter(), note.as_bytes(), now);
         let lanes = [DueLane::new(environment, task.lane, now)].into_iter().collect();
         let (lock_lane, lower_lane) = lower_lanes_due(lanes);
-        tx.finish((cancel, append_message, append_expiry, append_task, lock_lane, lower_lane)).await?;
+        let free_lane = FreedLane::new(environment, task.lane, HoldKind::Blocked..=HoldKind::Blocked);
+        let free_lane = FreeLane { wanted: [free_lane].into_iter().collect() };
+        tx.finish((cancel, append_message, append_expiry, append_task, (free_lane, lock_lane), lower_lane)).await?;
         Ok(Some(message))
     }
 

@@ -34,7 +34,7 @@ statement! {
     SetLaneState = "set_lane_state" { environment: EnvironmentId, id: EndpointId, state: i16 };
     CloseLane = "close_lane" { wanted: Keys };
     ReleaseLaneLimit = "release_lane_limit" {
-        environment: EnvironmentId, low: Id, high: Id, application: Option<Id>,
+        environment: EnvironmentId, low: Id, high: Id, application: Option<Id>, order: bool,
     };
     PutSchedule = "put_schedule" {
         environment: EnvironmentId, id: ScheduleId, next: Option<Timestamp>, queued: Option<Timestamp>,
@@ -137,8 +137,8 @@ pub(super) async fn release_limits(
     if changed == ResourceKind::EnvironmentPolicy {
         tx.run(TouchEnvironmentGroup { environment }).await?;
     }
-    let LimitHolds { low, high, application } = *holds;
-    tx.run(ReleaseLaneLimit { environment, low, high, application }).await.map(drop)
+    let LimitHolds { low, high, application, order } = *holds;
+    tx.run(ReleaseLaneLimit { environment, low, high, application, order }).await.map(drop)
 }
 
 pub(super) async fn delete_schedule(tx: &Tx<'_>, environment: EnvironmentId, id: Id) -> Result<(), Fault> {

@@ -2,6 +2,7 @@
 
 use everhook_core::delivery::{DeliveryAction, DeliveryCommand, DeliveryKey};
 use everhook_core::id::{EndpointId, EnvironmentId, MessageId, TaskId};
+use everhook_core::lane::HoldKind;
 use everhook_core::message::Message;
 use everhook_core::task::{Task, TaskKey, TaskState, Trigger};
 use everhook_store::append::new_delivery;
@@ -10,6 +11,7 @@ use everhook_store::statement;
 use crate::append::{add_pending, write_message};
 use crate::error::Fault;
 use crate::job::steer::{CancelNote, FLAG_TASK, Tries, log_cancelled, on_task, wait};
+use crate::settle::free_lane;
 use crate::sql::run;
 use crate::writer::Tx;
 
@@ -32,10 +34,13 @@ pub(crate) fn change(
     let mut actions = Vec::new();
     for (task, state) in run(tx.conn, ListTaskDelivery { environment, message, endpoint })? {
         let action = command.on(state);
+        if let Some(kind) = command.ends_hold(&task, state) {
+            free_lane(tx, environment, task.lane, kind..=kind)?;
+        }
         match action {
             DeliveryAction::End => end(tx, &task, command.note())?,
             DeliveryAction::RequestCancel => on_task(tx, FLAG_TASK, &task.key)?,
-            DeliveryAction::RunNow => wait(tx, &task, tx.now, Tries::Kept)?,
+            DeliveryAction::RunNow => wait(tx, &task, task.due_at.min(tx.now), Tries::Kept)?,
             DeliveryAction::Redrive => wait(tx, &task, tx.now, Tries::Fresh)?,
             DeliveryAction::Nothing | DeliveryAction::Refuse => {}
         }
@@ -62,6 +67,7 @@ pub(crate) fn correct(
     for task in &tasks {
         end(tx, task, &note)?;
     }
+    free_lane(tx, environment, dead.endpoint.lane(), HoldKind::Blocked..=HoldKind::Blocked)?;
     write_message(tx, environment, &message)?;
     let key = TaskKey { environment, subject: message.id.0, id: TaskId(tx.ids.next(tx.now)) };
     add_pending(tx, &new_delivery(key, dead.endpoint.lane(), Trigger::Scheduled, tx.now))?;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use everhook_core::delivery::{self, DeliveryTrace, EndpointPresence};
 use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, MessageId, TaskId};
+use everhook_core::lane::HoldKind;
 use everhook_core::lifecycle::EndState;
 use everhook_core::limits::REDRIVE_BATCH_MAX;
 use everhook_core::task::{TaskKey, TaskState, Trigger};
@@ -20,6 +21,7 @@ use crate::dedup::{Claim, claim, unclaim};
 use crate::error::Fault;
 use crate::resource;
 use crate::rows::{ABOVE_IDS, BELOW_IDS};
+use crate::settle::free_lane;
 use crate::sql::{limit, run};
 use crate::writer::Tx;
 
@@ -136,6 +138,7 @@ pub(crate) fn redrive(tx: &Tx<'_>, environment: EnvironmentId, redrive: &Redrive
     ])?;
     if redriven > 0 {
         lower_lane_due(tx, environment, lane, tx.now.as_micros(), Waits::No)?;
+        free_lane(tx, environment, lane, HoldKind::Blocked..=HoldKind::Blocked)?;
     }
     Ok(redriven)
 }

@@ -33,7 +33,7 @@ statement! {
     } -> Option<usize>;
     CloseLane = "close_lane" { environment: EnvironmentId, id: Id };
     ReleaseLaneLimit = "release_lane_limit" {
-        environment: EnvironmentId, low: Id, high: Id, application: Option<Id>,
+        environment: EnvironmentId, low: Id, high: Id, application: Option<Id>, order: bool,
     };
     PutSchedule = "put_schedule" {
         environment: EnvironmentId, id: ScheduleId, next: Option<Timestamp>, queued: Option<Timestamp>,
@@ -118,8 +118,8 @@ pub(super) fn release_limits(
     if changed == ResourceKind::EnvironmentPolicy {
         run(tx.conn, TouchEnvironmentGroup { environment })?;
     }
-    let LimitHolds { low, high, application } = *holds;
-    run(tx.conn, ReleaseLaneLimit { environment, low, high, application }).map(drop)
+    let LimitHolds { low, high, application, order } = *holds;
+    run(tx.conn, ReleaseLaneLimit { environment, low, high, application, order }).map(drop)
 }
 
 pub(super) fn delete_schedule(tx: &Tx<'_>, environment: EnvironmentId, id: Id) -> Result<(), Fault> {

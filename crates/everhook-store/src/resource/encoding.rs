@@ -24,8 +24,9 @@ use everhook_core::filter::TypePattern;
 use everhook_core::filter::expression::Expression;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, IntegrationId, LaneId, ScheduleId};
 use everhook_core::integration::Integration;
+use everhook_core::lane::HoldKind;
 use everhook_core::name::{Metadata, Name};
-use everhook_core::policy::{RateLimit, Settings, Switch, with_throttle_rate};
+use everhook_core::policy::{OnDead, Ordering, RateLimit, Settings, Switch, with_throttle_rate};
 use everhook_core::portal::{PortalLook, PortalSettings};
 use everhook_core::queue::{Queue, QueueState, Rate, Target, queue_id};
 use everhook_core::resource::{ResourceKind, environment_policy_id, event_type_id, portal_settings_id};
@@ -288,8 +289,13 @@ pub fn inherited(application: Option<&str>, environment: Option<&str>) -> Option
         return own;
     };
     let own = own.as_deref().cloned().unwrap_or_default();
-    let (rate, concurrency) = (own.rate.or(outer.rate), own.concurrency.or(outer.concurrency));
-    Some(Arc::new(Settings { rate, concurrency, ..own }))
+    Some(Arc::new(Settings {
+        rate: own.rate.or(outer.rate),
+        concurrency: own.concurrency.or(outer.concurrency),
+        ordering: own.ordering.or(outer.ordering),
+        on_dead: own.on_dead.or(outer.on_dead),
+        ..own
+    }))
 }
 
 /// The members of any `spec` that decide about the limits of lanes.
@@ -303,17 +309,20 @@ struct LimitSpec {
 }
 
 /// The settings of one level that leases need.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct LaneSettings {
     rate: Option<Switch<RateLimit>>,
     concurrency: Option<Switch<u32>>,
+    ordering: Option<Switch<Ordering>>,
+    on_dead: Option<OnDead>,
 }
 
 impl LaneSettings {
     fn of(spec: &str) -> LaneSettings {
         let Ok(LimitSpec { throttle_rate, policy }) = text(spec, "spec") else { return LaneSettings::default() };
         let settings = with_throttle_rate(policy.map(Arc::new), throttle_rate).unwrap_or_default();
-        LaneSettings { rate: settings.rate, concurrency: settings.concurrency }
+        let Settings { rate, concurrency, ordering, on_dead, .. } = Arc::unwrap_or_clone(settings);
+        LaneSettings { rate, concurrency, ordering, on_dead }
     }
 }
 
@@ -323,20 +332,33 @@ pub struct LimitHolds {
     pub high: Id,
     /// None for the lanes of all applications.
     pub application: Option<Id>,
+    /// Whether waits for retries and dead deliveries of ordered lanes end, too.
+    pub order: bool,
 }
 
 impl LimitHolds {
     /// Returns the lanes whose holds end, if two versions of a resource have different limits.
     pub fn of(old: Option<&str>, changed: &Columns) -> Option<LimitHolds> {
-        if old.map(LaneSettings::of).unwrap_or_default() == LaneSettings::of(&changed.spec) {
+        let (old, new) = (old.map(LaneSettings::of).unwrap_or_default(), LaneSettings::of(&changed.spec));
+        if old == new {
             return None;
         }
-        let all = LimitHolds { low: Id::MIN, high: Id::MAX, application: None };
+        let order = (old.ordering, old.on_dead) != (new.ordering, new.on_dead);
+        let all = LimitHolds { low: Id::MIN, high: Id::MAX, application: None, order };
         Some(match changed.kind {
             ResourceKind::Endpoint => LimitHolds { low: changed.id, high: changed.id, ..all },
             ResourceKind::Application => LimitHolds { application: Some(changed.id), ..all },
             _ => all,
         })
+    }
+
+    /// Whether a hold of this kind ends.
+    pub fn ends(&self, kind: HoldKind) -> bool {
+        match kind {
+            HoldKind::BackOff => false,
+            HoldKind::RateLimit | HoldKind::Concurrency | HoldKind::Order => true,
+            HoldKind::Retry | HoldKind::Blocked => self.order,
+        }
     }
 
     /// Whether a lane of an application is one of them.

@@ -8,7 +8,7 @@ use everhook_core::background::replay::{AttemptEnding, Candidate};
 use everhook_core::batch::{Announcement, Batch, BatchCounts, Intake};
 use everhook_core::egress::EgressPause;
 use everhook_core::endpoint::Endpoint;
-use everhook_core::id::{ApplicationId, BatchId, EnvironmentId, Id, JobId, KeyId, SessionId, TokenKeyId};
+use everhook_core::id::{ApplicationId, BatchId, EnvironmentId, Id, JobId, KeyId, MessageId, SessionId, TokenKeyId};
 use everhook_core::job::report::{KeptResult, Progress};
 use everhook_core::job::{Job, Priority};
 use everhook_core::lane::HoldKind;
@@ -276,7 +276,7 @@ type DeliveryCells = (
     Message,
     Endpoint,
     Option<Timestamp>,
-    (Option<Timestamp>, Option<HoldKind>),
+    (Option<Timestamp>, Option<HoldKind>, Option<MessageId>),
     Option<OpenTask>,
     Option<LastAttempt>,
 );
@@ -285,8 +285,9 @@ impl Read for DeliveryRecord {
     const WIDTH: usize = DeliveryCells::WIDTH;
 
     fn read<C: Cells>(cells: &mut C, column: &'static str) -> Result<Self, C::Fault> {
-        let (message, endpoint, deleted_at, (hold_until, hold_kind), open, last) = DeliveryCells::read(cells, column)?;
-        let row = DeliveryRow { message, endpoint, deleted_at, hold_until, hold_kind, open, last };
+        let (message, endpoint, deleted_at, hold, open, last) = DeliveryCells::read(cells, column)?;
+        let (hold_until, hold_kind, head) = hold;
+        let row = DeliveryRow { message, endpoint, deleted_at, hold_until, hold_kind, head, open, last };
         DeliveryRecord::new(row).ok_or_else(|| cells.corrupt("end_state"))
     }
 

@@ -52,7 +52,7 @@ async fn reason(fx: &Fixture, message: MessageId) -> (DeliveryState, &'static st
     (found.state, found.reason(now).kind())
 }
 
-async fn steer(fx: &Fixture, message: MessageId, command: DeliveryCommand) -> Vec<DeliveryAction> {
+pub(super) async fn steer(fx: &Fixture, message: MessageId, command: DeliveryCommand) -> Vec<DeliveryAction> {
     let steer = Steer::Deliveries { message, endpoint: None, command };
     fx.other.steer(Scope::of(fx.here), steer).await.unwrap().answer.deliveries
 }

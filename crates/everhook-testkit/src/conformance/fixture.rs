@@ -261,7 +261,7 @@ impl<S: Stage + ?Sized> Fixture<S> {
             crashes: task.crashes,
             attempt: Some(attempt),
             hold_lane: None,
-            frees_lane: false,
+            limits: Default::default(),
             stop_lane: false,
             result: None,
         }

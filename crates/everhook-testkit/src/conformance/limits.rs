@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use everhook_core::id::{EndpointId, SessionId};
 use everhook_core::lifecycle::NextRow;
+use everhook_core::policy::limit::LimitEnd;
 use everhook_core::policy::{RateLimit, Settings, Switch};
 use everhook_core::task::Task;
 use everhook_store::delivery::DeliveryFilter;
@@ -34,7 +35,11 @@ async fn send(fx: &Fixture, count: usize) {
 
 /// Ends a delivery of a lane that may be at its limit.
 async fn end(fx: &Fixture, task: &Task, session: SessionId, row: NextRow) {
-    fx.settle(&Settlement { frees_lane: true, ..fx.settlement(task, session, row) }).await;
+    fx.settle(&Settlement {
+        limits: LimitEnd { is_freed: true, ..LimitEnd::default() },
+        ..fx.settlement(task, session, row)
+    })
+    .await;
 }
 
 pub(super) async fn a_concurrency_limit_holds_over_all_sessions(fx: &Fixture) {

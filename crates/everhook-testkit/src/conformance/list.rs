@@ -394,6 +394,14 @@ macro_rules! conformance_resources {
             a_concurrency_limit_of_any_level_applies_and_a_change_takes_effect_at_once
             both_limits_of_an_endpoint_apply
         }
+        $crate::conformance_cases! { $backend, order:
+            an_ordered_endpoint_gets_one_delivery_after_the_other
+            a_retry_keeps_its_place_in_an_ordered_lane
+            the_next_of_an_ordered_lane_goes_when_the_first_is_cancelled
+            a_takeover_keeps_the_place_in_an_ordered_lane
+            a_redriven_delivery_goes_next_in_an_ordered_lane
+            a_dead_delivery_blocks_an_ordered_lane_until_it_is_redriven_or_dismissed
+        }
     };
 }
 

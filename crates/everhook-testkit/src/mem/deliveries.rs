@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use everhook_core::delivery::{DeliveryAction, DeliveryCommand, DeliveryKey};
-use everhook_core::id::{EndpointId, EnvironmentId, Id, MessageId, SessionId, TaskId};
+use everhook_core::id::{EndpointId, EnvironmentId, Id, LaneId, MessageId, SessionId, TaskId};
+use everhook_core::lane::HoldKind;
 use everhook_core::message::Message;
 use everhook_core::outcome::Class;
 use everhook_core::task::{Task, TaskKey, TaskKind, TaskState, Trigger};
@@ -46,6 +47,9 @@ impl MemStore {
         let rows = open_rows(&tables, environment, message, endpoint);
         let carry_out = |row: TaskRow| {
             let action = command.on(state(&row));
+            if let Some(kind) = command.ends_hold(&row.task, state(&row)) {
+                free_lane(&mut tables, environment, row.task.lane, kind);
+            }
             carry_out(&mut tables, &self.ids, now, row, (action, command.note()));
             action
         };
@@ -64,6 +68,7 @@ impl MemStore {
         for row in rows {
             carry_out(&mut tables, &self.ids, now, row, (DeliveryAction::End, &note));
         }
+        free_lane(&mut tables, environment, dead.endpoint.lane(), HoldKind::Blocked);
         let key = TaskKey { environment, subject: message.id.0, id: TaskId(self.ids.next(now)) };
         let task = new_delivery(key, dead.endpoint.lane(), Trigger::Scheduled, now);
         tables.messages.insert((environment, message.application, message.id), message.clone().into());
@@ -99,11 +104,29 @@ fn carry_out(tables: &mut Tables, ids: &Ids, now: Timestamp, row: TaskRow, (acti
         DeliveryAction::RequestCancel => {
             tables.tasks.insert(task.key, TaskRow { task: Task { cancel: true, ..task }, ..row });
         }
-        DeliveryAction::RunNow => put_pending(tables, Task { due_at: now, ..task }),
+        DeliveryAction::RunNow => put_back(tables, row, Task { due_at: task.due_at.min(now), ..task }),
         DeliveryAction::Redrive => {
-            put_pending(tables, Task { due_at: now, tries: 0, crashes: 0, cancel: false, ..task });
+            let due_at = if row.limit_group.is_some() { task.due_at } else { now };
+            put_back(tables, row, Task { due_at, tries: 0, crashes: 0, cancel: false, ..task });
         }
         DeliveryAction::Nothing | DeliveryAction::Refuse => {}
+    }
+}
+
+/// Ends the hold of a lane if it is of this kind.
+pub(super) fn free_lane(tables: &mut Tables, environment: EnvironmentId, lane: LaneId, kind: HoldKind) {
+    if let Some(lane) = tables.lane(environment, lane)
+        && lane.hold_kind == kind
+    {
+        (lane.hold_until, lane.hold_kind) = (Timestamp::default(), HoldKind::BackOff);
+    }
+}
+
+/// Makes a task pending that keeps its limit group.
+fn put_back(tables: &mut Tables, row: TaskRow, task: Task) {
+    put_pending(tables, task);
+    if let Some(put) = tables.tasks.get_mut(&task.key) {
+        put.limit_group = row.limit_group;
     }
 }
 
@@ -141,9 +164,25 @@ fn records(tables: &Tables, environment: EnvironmentId, message: &Message) -> Ve
         let (hold_until, hold_kind) = (lane.map(|lane| lane.hold_until), lane.map(|lane| lane.hold_kind));
         let deleted_at = deleted.then_some(endpoint.updated_at);
         let (message, endpoint) = (message.clone(), endpoint.clone());
-        DeliveryRecord::new(DeliveryRow { message, endpoint, deleted_at, hold_until, hold_kind, open, last })
+        let head = hold_kind.and_then(|kind| head(tables, environment, id.lane(), kind));
+        DeliveryRecord::new(DeliveryRow { message, endpoint, deleted_at, hold_until, hold_kind, head, open, last })
     };
     newest.into_iter().filter_map(record).collect()
+}
+
+/// Returns the message that comes first in an ordered lane that holds.
+fn head(tables: &Tables, environment: EnvironmentId, lane: LaneId, kind: HoldKind) -> Option<MessageId> {
+    if ![HoldKind::Order, HoldKind::Retry, HoldKind::Blocked].contains(&kind) {
+        return None;
+    }
+    let rows = || tables.tasks.values().filter(|row| (row.task.key.environment, row.task.lane) == (environment, lane));
+    let first = |is: &dyn Fn(&TaskRow) -> bool| {
+        let first = rows().filter(|row| is(row)).min_by_key(|row| (row.task.due_at, row.task.key.id));
+        first.map(|row| MessageId(row.task.key.subject))
+    };
+    let leased = first(&|row| matches!(row.place, TaskPlace::Leased(_)) && row.limit_group.is_some());
+    let dead = || first(&|row| kind == HoldKind::Blocked && row.place == TaskPlace::Dead);
+    leased.or_else(dead).or_else(|| first(&|row| row.place == TaskPlace::Pending))
 }
 
 fn last_attempt(task: TaskId, epoch: u32, row: &AttemptRow) -> LastAttempt {

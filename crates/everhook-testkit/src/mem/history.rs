@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use everhook_core::delivery::{DeliveryTrace, EndpointPresence, state};
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, LaneId, MessageId, TaskId};
+use everhook_core::lane::HoldKind;
 use everhook_core::lifecycle::EndState;
 use everhook_core::message::Message;
 use everhook_core::task::{Task, TaskKey, TaskState, Trigger};
@@ -14,6 +15,7 @@ use everhook_store::history::{Attempt, Destination, Redrive, Resend, Resent};
 
 use crate::mem::MemStore;
 use crate::mem::append::{holder, keep_key};
+use crate::mem::deliveries::free_lane;
 use crate::mem::tables::{AttemptRow, Tables, TaskPlace, TaskRow};
 
 impl MemStore {
@@ -84,11 +86,15 @@ impl MemStore {
         for key in &dead {
             if let Some(row) = tables.tasks.get_mut(key) {
                 row.place = TaskPlace::Pending;
-                row.task = Task { due_at: now, tries: 0, crashes: 0, cancel: false, ..row.task };
+                let due_at = if row.limit_group.is_some() { row.task.due_at } else { now };
+                row.task = Task { due_at, tries: 0, crashes: 0, cancel: false, ..row.task };
             }
             if let Some(lane) = tables.lane(environment, lane) {
                 lane.touch(now);
             }
+        }
+        if !dead.is_empty() {
+            free_lane(&mut tables, environment, lane, HoldKind::Blocked);
         }
         dead.len()
     }

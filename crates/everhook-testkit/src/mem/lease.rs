@@ -42,8 +42,13 @@ pub(super) fn lease(tables: &mut Tables, now: Timestamp, ask: &LeaseAsk) -> Leas
         }
         let limits = limits_of(tables, lane);
         let hold_until = tables.lanes.get(&lane).map_or(now, |row| row.hold_until);
-        let own = limits.group(lane.0, lane.1);
-        let locked = LockedLane { hold_until, leased: own.map_or(0, |group| leased(tables, group, None)), now };
+        let own = limits.group(lane.1);
+        let locked = LockedLane {
+            hold_until,
+            leased: own.map_or(0, |group| leased_in(tables, group, lane)),
+            is_behind_dead: is_behind_dead(tables, lane),
+            now,
+        };
         let room = room.min(limits.room(locked));
         let asked = room.min(open.allowance.left()).min(limit - tasks.len());
         let due = due(tables, now, lane);
@@ -127,6 +132,26 @@ fn leased(tables: &Tables, limit_group: Id, lane: Option<LaneId>) -> usize {
             && lane.is_none_or(|lane| row.task.lane == lane)
     };
     tables.tasks.values().filter(counts).count()
+}
+
+/// Counts the leased deliveries of a limited lane.
+fn leased_in(tables: &Tables, limit_group: Id, (environment, lane): LaneKey) -> usize {
+    let is_leased = |row: &&TaskRow| {
+        matches!(row.place, TaskPlace::Leased(_))
+            && (row.task.key.environment, row.task.lane, row.limit_group) == (environment, lane, Some(limit_group))
+    };
+    tables.tasks.values().filter(is_leased).count()
+}
+
+/// Whether a dead delivery comes before the first pending one.
+fn is_behind_dead(tables: &Tables, (environment, lane): LaneKey) -> bool {
+    let first = tables.pending(environment, lane).into_iter().map(|task| (task.due_at, task.key.id)).min();
+    let is_before = |row: &TaskRow| {
+        row.place == TaskPlace::Dead
+            && (row.task.key.environment, row.task.lane) == (environment, lane)
+            && first.is_some_and(|first| (row.task.due_at, row.task.key.id) < first)
+    };
+    tables.tasks.values().any(is_before)
 }
 
 impl OpenFeed {

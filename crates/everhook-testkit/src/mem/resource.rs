@@ -318,7 +318,7 @@ fn replace(
 fn release_limits(tables: &mut Tables, environment: EnvironmentId, holds: &LimitHolds) {
     let is_of = |lane: LaneId, row: &LaneRow| holds.has(lane, row.application);
     let lanes = tables.lanes.iter_mut().filter(|((of, lane), row)| *of == environment && is_of(*lane, row));
-    for (_, row) in lanes.filter(|(_, row)| [HoldKind::RateLimit, HoldKind::Concurrency].contains(&row.hold_kind)) {
+    for (_, row) in lanes.filter(|(_, row)| holds.ends(row.hold_kind)) {
         (row.hold_until, row.hold_kind) = (Timestamp::default(), HoldKind::BackOff);
     }
 }

@@ -58,12 +58,15 @@ fn settle_one(tables: &mut Tables, now: Timestamp, settlement: &Settlement) -> S
     let environment = settlement.key.environment;
     match settlement.row {
         NextRow::Gone => drop(tables.tasks.remove(&settlement.key)),
-        NextRow::Dead => row.let_go(TaskPlace::Dead),
+        NextRow::Dead => row.let_go_in(TaskPlace::Dead, settlement.limits.place),
         NextRow::Pending { due_in } => {
-            row.let_go(TaskPlace::Pending);
-            row.task.due_at = now.plus(due_in);
+            row.let_go_in(TaskPlace::Pending, settlement.limits.place);
+            if row.limit_group.is_none() {
+                row.task.due_at = now.plus(due_in);
+            }
+            let due_at = row.task.due_at;
             if let Some(lane) = tables.lane(environment, settlement.lane) {
-                lane.touch(now.plus(due_in));
+                lane.touch(due_at);
             }
         }
     }
@@ -73,15 +76,18 @@ fn settle_one(tables: &mut Tables, now: Timestamp, settlement: &Settlement) -> S
         tables.attempts.insert((settlement.key, settlement.epoch), row);
     }
     if let Some(lane) = tables.lane(environment, settlement.lane)
-        && settlement.frees_lane
-        && lane.hold_kind == HoldKind::Concurrency
+        && settlement.limits.is_freed
+        && [HoldKind::Concurrency, HoldKind::Order].contains(&lane.hold_kind)
     {
         (lane.hold_until, lane.hold_kind) = (Timestamp::default(), HoldKind::BackOff);
     }
-    if let (Some(hold), Some(lane)) = (settlement.hold_lane, tables.lane(environment, settlement.lane))
-        && lane.hold_until < now.plus(hold)
-    {
-        (lane.hold_until, lane.hold_kind) = (now.plus(hold), HoldKind::BackOff);
+    let retry = Some(settlement.retry_hold()).filter(|hold| !hold.is_zero());
+    for (hold, kind) in [(settlement.hold_lane, HoldKind::BackOff), (retry, HoldKind::Retry)] {
+        if let (Some(hold), Some(lane)) = (hold, tables.lane(environment, settlement.lane))
+            && lane.hold_until < now.plus(hold)
+        {
+            (lane.hold_until, lane.hold_kind) = (now.plus(hold), kind);
+        }
     }
     job::keep_result(tables, settlement);
     Settled::Done

@@ -17,6 +17,7 @@ pub use everhook_core::lane::LaneState;
 use everhook_core::message::Message;
 use everhook_core::name::Name;
 use everhook_core::once::OnceSlot;
+use everhook_core::policy::limit::Place;
 use everhook_core::poll::PollMark;
 use everhook_core::resource::ResourceKind;
 use everhook_core::role::Role;
@@ -186,9 +187,10 @@ impl TaskRow {
         Some(Reclaimed { task: self.task, from, job: None })
     }
 
-    /// Ends the lease.
-    pub(super) fn let_go(&mut self, place: TaskPlace) {
-        *self = TaskRow::new(self.task, place);
+    /// Ends the lease. A task that keeps its place in the lane keeps its limit group.
+    pub(super) fn let_go_in(&mut self, place: TaskPlace, kept: Place) {
+        let limit_group = self.limit_group.filter(|_| kept != Place::Moves);
+        *self = TaskRow { limit_group, ..TaskRow::new(self.task, place) };
     }
 }
 

@@ -293,7 +293,7 @@ impl Side {
             crashes: task.crashes + u32::from(class == Class::Timeout),
             attempt: ending.logged.then_some(logged),
             hold_lane: ending.hold,
-            frees_lane: false,
+            limits: Default::default(),
             stop_lane: ending.disable,
             result: None,
         })

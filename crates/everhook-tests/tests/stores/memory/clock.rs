@@ -69,7 +69,7 @@ impl Scene {
             crashes: 0,
             attempt: None,
             hold_lane,
-            frees_lane: false,
+            limits: Default::default(),
             stop_lane: false,
             result: None,
         };

@@ -149,7 +149,7 @@ impl Stage {
             crashes: task.crashes,
             attempt: Some(attempt),
             hold_lane: None,
-            frees_lane: false,
+            limits: Default::default(),
             stop_lane: false,
             result: None,
         }

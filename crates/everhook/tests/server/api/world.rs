@@ -359,7 +359,7 @@ impl World {
             crashes: 0,
             attempt: Some(attempt),
             hold_lane: None,
-            frees_lane: false,
+            limits: Default::default(),
             stop_lane: false,
         }
     }

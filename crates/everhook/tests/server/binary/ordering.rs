@@ -1,0 +1,62 @@
+//! Ordered delivery.
+
+use std::sync::Arc;
+
+use everhook_testkit::receiver::{Answer, Receiver};
+use everhook_testkit::wait::until;
+use serde_json::{Value, json};
+
+use crate::binary::client::{Application, Endpoint};
+use crate::binary::server::{Backend, Server, on_both_stores};
+
+on_both_stores! {
+    an_ordered_endpoint_gets_messages_in_the_order_of_their_acceptance,
+    a_dead_delivery_blocks_an_ordered_endpoint_until_it_is_redriven,
+}
+
+/// The messages of all requests, without repetitions in a row.
+fn order(receiver: &Receiver) -> Vec<String> {
+    let mut messages: Vec<String> = receiver.everything().iter().map(|seen| seen.message().to_owned()).collect();
+    messages.dedup();
+    messages
+}
+
+fn reasons(application: &Application, endpoint: &Endpoint, kind: &str) -> Vec<Value> {
+    let path = application.path(&format!("/delivery?endpoint_id={}", endpoint.id));
+    let deliveries = application.client.list(&path);
+    deliveries.into_iter().map(|it| it["reason"].clone()).filter(|reason| reason["kind"] == kind).collect()
+}
+
+fn an_ordered_endpoint_gets_messages_in_the_order_of_their_acceptance(backend: Arc<Backend>) {
+    let (server, receiver) = (Server::start(&backend, &[]), Receiver::start());
+    let application = server.client().application("Acme");
+    let policy = json!({ "ordering": "endpoint", "retry": { "backoff": [1, 1, 1], "jitterPercent": 0 } });
+    let endpoint = application.endpoint_with(json!({ "url": receiver.url("/"), "policy": policy }));
+    let failed = || Answer::status(500);
+    receiver.answer_in_turn("/", [failed(), failed(), Answer::status(204), failed()], Answer::status(204));
+    let messages: Vec<String> = (0..20).map(|number| application.send(&json!({ "number": number }))).collect();
+    until("the others wait behind the first", || {
+        let behind = reasons(&application, &endpoint, "behind");
+        (behind.len() == 19 && behind.iter().all(|reason| reason["msgId"] == messages[0])).then_some(())
+    });
+    receiver.wait_for_messages("/", &messages);
+    assert_eq!(order(&receiver), messages);
+    assert_eq!(receiver.count(), 23);
+}
+
+fn a_dead_delivery_blocks_an_ordered_endpoint_until_it_is_redriven(backend: Arc<Backend>) {
+    let (server, receiver) = (Server::start(&backend, &[]), Receiver::start());
+    let application = server.client().application("Acme");
+    let policy = json!({ "ordering": "endpoint", "onDead": "block", "retry": { "finalStatuses": ["4xx"] } });
+    let endpoint = application.endpoint_with(json!({ "url": receiver.url("/"), "policy": policy }));
+    receiver.answer_in_turn("/", [Answer::status(400)], Answer::status(204));
+    let messages: Vec<String> = (0..5).map(|number| application.send(&json!({ "number": number }))).collect();
+    until("the others are blocked", || {
+        let blocked = reasons(&application, &endpoint, "blocked");
+        (blocked.len() == 4 && blocked.iter().all(|reason| reason["msgId"] == messages[0])).then_some(())
+    });
+    assert_eq!(receiver.count(), 1);
+    application.client.post(&application.path(&format!("/endpoint/{}/redrive", endpoint.id)), &json!({})).expect(202);
+    receiver.wait_for_messages("/", &messages);
+    assert_eq!(order(&receiver), messages);
+}
