@@ -13,7 +13,7 @@ use everhook_store::resource::Parent;
 use everhook_store::seal::{RESEAL_PAGE, ResourceAt, Rotated, answer_place, token_place};
 use everhook_store::statement;
 use everhook_store::store::Op;
-use tracing::{info, warn};
+use tracing::info;
 
 use crate::error::{Fault, PostgresOpenError};
 use crate::store::PostgresStore;
@@ -37,8 +37,7 @@ statement! {
     };
     HasSecrets = (
         "has_secrets",
-        "select 1 where exists (select 1 from everhook.resource where kind in (1, 3, 12)) \
-        or exists (select 1 from everhook.token_key)"
+        "select 1 where exists (select 1 from everhook.resource) or exists (select 1 from everhook.token_key)"
     ) {} -> Option<i32>;
     ListSealedResource = "list_sealed_resource" {
         environment: EnvironmentId, kind: ResourceKind, parent: Parent, id: Id, limit: usize,
@@ -83,19 +82,8 @@ impl PostgresStore {
 
     async fn start_sealing_once(&self) -> Result<Vec<NeededKey>, Fault> {
         let (needed, has_secrets) = self.database.read((ListSealKey {}, HasSecrets {})).await?;
-        let Some(ring) = self.database.seal.ring() else {
-            if needed.is_empty() {
-                warn!("secrets are stored as plain text: set secrets_key_file on every replica (see docs/secrets.md)");
-            }
-            return Ok(needed);
-        };
-        if !needed.is_empty() {
-            return Ok(needed);
-        }
-        if has_secrets.is_some() {
-            warn!(
-                "secrets are stored as plain text: run `everhook secrets rotate` once every replica has the key file"
-            );
+        let Some(ring) = self.database.seal.ring() else { return Ok(needed) };
+        if !needed.is_empty() || has_secrets.is_some() {
             return Ok(needed);
         }
         let tx = self.database.tx().await?;
@@ -150,7 +138,7 @@ impl PostgresStore {
             let rows = self.database.read(list).await?;
             let Some((environment, kind, parent, id, _)) = rows.last() else { return Ok(changed) };
             at = ResourceAt { environment: *environment, kind: *kind, parent: *parent, id: *id };
-            for (environment, kind, parent, id, old) in &rows {
+            for (environment, kind, parent, id, old) in rows.iter().filter(|(_, kind, ..)| kind.has_secrets()) {
                 let at = ResourceAt { environment: *environment, kind: *kind, parent: *parent, id: *id };
                 let sealed = self.database.seal.reseal(key, at.place(&at.row()), old.as_bytes());
                 if let Some(sealed) = sealed.map_err(corrupt("resource"))? {

@@ -193,13 +193,16 @@ fn reseal_resources(conn: &Connection, key: SealKeyId, at: ResourceAt) -> Result
     let (mut changed, mut last) = (0, None);
     for (environment, kind, parent, id, old) in &rows {
         let at = ResourceAt { environment: *environment, kind: *kind, parent: *parent, id: *id };
+        last = Some(Position::Resources(at));
+        if !kind.has_secrets() {
+            continue;
+        }
         let sealed = conn.seal().reseal(key, at.place(&at.row()), old.as_bytes()).map_err(corrupt("resource"))?;
         if let Some(sealed) = sealed {
             let sealed = &String::from_utf8_lossy(&sealed);
             let ResourceAt { environment, kind, parent, id } = at;
             changed += run(conn, ResealResource { environment, kind, parent, id, old, sealed })?;
         }
-        last = Some(Position::Resources(at));
     }
     let rest = Position::Requests(EnvironmentId(i32::MIN), [0; HASH_BYTES]);
     Ok((Some(last.unwrap_or(rest)), changed))

@@ -9,6 +9,7 @@ use everhook_store::ids::Ids;
 use everhook_store::outbox::Outbox;
 use everhook_store::seal::{Rotated, Seal};
 use everhook_store::store::Store;
+use tracing::warn;
 
 use crate::cli::print;
 use crate::config::{Config, StoreConfig, redact_url};
@@ -89,10 +90,24 @@ async fn open(config: &Config, open_as: OpenAs) -> anyhow::Result<Opened> {
             let postgres = PostgresConfig { url, direct_url, pool_size: *pool_size, pooler: *pooler, seal };
             let store = Arc::new(PostgresStore::connect(postgres, Arc::clone(&ids)).await?);
             if open_as == OpenAs::Server {
+                warn_if_plain(&store.needed_keys().await?, &config.secrets);
                 store.preplan().await;
             }
             Ok(Opened { store: store.clone(), ids, backend: Backend::Postgres(store) })
         }
+    }
+}
+
+/// Tells the operator that a reader of the database gets the secrets.
+fn warn_if_plain(needed: &[NeededKey], source: &SealSource) {
+    match (needed, source) {
+        ([], SealSource::Folder) => {
+            warn!("secrets are stored as plain text: set `secrets_key_file` on every replica, see docs/secrets.md");
+        }
+        ([], _) => warn!(
+            "secrets are stored as plain text: run `everhook secrets rotate` once every replica has the keys of this one"
+        ),
+        _ => {}
     }
 }
 

@@ -1,7 +1,8 @@
 //! Secrets of every kind, planted in a store and read back, for the tests of both SQL stores.
 
 use bytes::Bytes;
-use everhook_core::chat::{Chat, ChatKind, ChatSecret, Language};
+use everhook_core::chat::{Chat, ChatKind, ChatSecret};
+use everhook_core::chat_app::{ChatApp, ChatApps};
 use everhook_core::endpoint::Endpoint;
 use everhook_core::endpoint_auth::{BasicAuth, EndpointAuth, OauthClient, OauthMethod};
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, TokenKeyId};
@@ -27,6 +28,7 @@ pub(crate) struct Planted {
     pub(crate) endpoint: Endpoint,
     operational: Endpoint,
     queue: Queue,
+    chat_apps: ChatApps,
     token: NewTokenKey,
     answer: RequestAnswer,
     holder: Id,
@@ -45,6 +47,16 @@ pub(crate) async fn plant<S: Store>(
     let target = Target { url: format!("https://example.com/{CANARY}"), keys: canary_keys() };
     let queue = Queue { target: Some(target), ..Queue::new("email".parse().unwrap()) };
     let Replaced::Done(queue) = store.replace(scope, queue).await.unwrap() else { panic!("a queue exists by default") };
+    let app = ChatApp {
+        kind: ChatKind::Slack,
+        client_id: None,
+        secret: ChatSecret(CANARY.to_owned()),
+        tenant_id: None,
+        agent_id: None,
+        api_url: None,
+    };
+    let apps = ChatApps { apps: vec![app], ..ChatApps::default() };
+    let Replaced::Done(chat_apps) = store.replace(scope, apps).await.unwrap() else { panic!("they exist by default") };
     let mut secret = [0; TOKEN_SECRET_BYTES];
     secret[..CANARY.len()].copy_from_slice(CANARY.as_bytes());
     let token = NewTokenKey { id: TokenKeyId(id()), secret: TokenSecret(secret) };
@@ -53,7 +65,7 @@ pub(crate) async fn plant<S: Store>(
     let answer = RequestAnswer { status: 201, body: Some(body) };
     assert_eq!(store.claim_request(scope, request(), holder).await.unwrap(), RequestClaim::Won);
     store.finish_request(scope, request(), holder, Some(answer.clone())).await.unwrap();
-    Planted { environment, endpoint, operational, queue, token, answer, holder }
+    Planted { environment, endpoint, operational, queue, chat_apps, token, answer, holder }
 }
 
 impl Planted {
@@ -68,6 +80,8 @@ impl Planted {
         }
         let queue = store.read(query::FindQueue { scope, name: self.queue.name.clone() }).await.unwrap();
         assert_eq!(queue.as_ref(), Some(&self.queue));
+        let chat_apps = store.read(query::FindChatApps { scope }).await.unwrap();
+        assert_eq!(chat_apps.as_ref(), Some(&self.chat_apps));
         let tokens = store.read(query::TokenKeys {}).await.unwrap();
         assert!(tokens.iter().any(|token| token.id == self.token.id && token.secret == self.token.secret));
         let other = Id::from_bytes([9; 20]);
@@ -112,14 +126,7 @@ fn canary_endpoint(id: EndpointId, application: ApplicationId) -> Endpoint {
         identity: Some(text()),
         ca: Some(text()),
     };
-    let chat = Chat {
-        kind: ChatKind::Feishu,
-        secret: Some(ChatSecret(text())),
-        language: Language::En,
-        template: Default::default(),
-        event_types: Default::default(),
-        people: None,
-    };
+    let chat = Chat { secret: Some(ChatSecret(text())), ..Chat::new(ChatKind::Feishu) };
     Endpoint {
         url: format!("https://open.feishu.cn/open-apis/bot/v2/hook/{CANARY}"),
         headers: [("x-token".to_owned(), text())].into(),

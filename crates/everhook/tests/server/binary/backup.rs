@@ -120,7 +120,7 @@ fn a_backup_of_a_server_under_load_is_restored_paused_and_complete_even_after_a_
     let told = backend.run(&["backup", file.to_str().unwrap()]);
     assert!(told.starts_with("backed up ") && told.contains("backup.db"), "{told}");
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600, "it holds payloads and secrets");
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "one file, without a log");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "one file, without a log, and its keys");
     server.kill();
     drop(load.stop());
     drop(server);

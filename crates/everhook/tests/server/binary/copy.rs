@@ -18,6 +18,11 @@ fn copy(from: &Backend, to: &Backend) -> Output {
     from.try_run(&["copy", "--from", &source, "--to", url_of(to), "--json"])
 }
 
+fn key_file(backend: &Backend) -> String {
+    let Backend::Sqlite(folder) = backend else { panic!("it is on SQLite") };
+    folder.path().join("everhook.keys").to_str().unwrap().to_owned()
+}
+
 fn url_of(backend: &Backend) -> &str {
     let Backend::Postgres(database) = backend else { panic!("it is on PostgreSQL") };
     &database.url
@@ -121,7 +126,9 @@ fn a_store_is_copied_with_everything_and_goes_on_delivering_after_a_crash() {
     says_no(&copy(&from, &to), "is not empty");
 
     stage.answer_again();
-    let mut copied = Server::prepare(&to, &SETTINGS);
+    // Secrets were copied as they are, sealed with the keys of the source.
+    let keys = key_file(&from);
+    let mut copied = Server::prepare(&to, &[SETTINGS[0], SETTINGS[1], ("SECRETS_KEY_FILE", &keys)]);
     copied.start_again();
     // The copy has the key of the original.
     stage.application.client = copied.client_with(server.key());
@@ -134,7 +141,9 @@ fn a_store_is_copied_with_everything_and_goes_on_delivering_after_a_crash() {
     stage.check_objects(&application.client);
     let sent = application.send(&json!({ "after": true }));
     application.wait_for(&sent, &stage.good, "success");
-    let key = to.run(&["key", "create", "--environment", "new"]);
+    says_no(&to.try_run(&["key", "create"]), "no keys are configured");
+    let create = to.command(&["key", "create", "--environment", "new"]).env("EVERHOOK_SECRETS_KEY_FILE", keys).output();
+    let key = String::from_utf8(create.unwrap().stdout).unwrap();
     copied.client_with(key.trim()).get("/app").expect(200);
 
     // A server that is started on the old store by mistake sends nothing.
