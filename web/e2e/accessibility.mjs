@@ -12,7 +12,7 @@ async function first(path) {
 
 async function paths() {
   const app = (await first('/app'))?.id;
-  const list = ['/overview', '/messages', '/endpoints', '/messages?status=dead', '/dead', '/apps', '/event-types', '/jobs', '/queues', '/schedules', '/schedules?builtin=1', '/batches', '/alerts', '/bulk', '/nodes', '/outboxes', '/keys', '/audit', '/settings', '/settings?tab=policy', '/no-such-page'];
+  const list = ['/overview', '/messages', '/endpoints', '/messages?status=dead', '/dead', '/apps', '/event-types', '/jobs', '/queues', '/schedules', '/schedules?builtin=1', '/batches', '/alerts', '/alerts?tab=endpoints', '/bulk', '/nodes', '/outboxes', '/keys', '/audit', '/settings', '/settings?tab=policy', '/no-such-page'];
   if (!app) return list;
   const [message, endpoint] = [await first(`/app/${app}/msg`), await first(`/app/${app}/endpoint`)];
   list.push(`/messages?app=${app}`, `/endpoints?app=${app}`, `/once?app=${app}`, `/apps/${app}`, `/apps/${app}?tab=policy`);

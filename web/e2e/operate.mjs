@@ -34,11 +34,13 @@ async function the_policy_shows_the_origin_of_each_setting({ page, receiver, sig
   await page.getByText('Retries must be a whole number').waitFor();
   await page.getByLabel('Retries', { exact: true }).fill('2');
   await page.getByLabel('Messages while disabled').selectOption('hold');
+  await page.getByLabel('Concurrency limit').selectOption('own');
+  await page.getByLabel('Attempts at once').fill('4');
   await page.getByLabel('Settings by event type').fill('{"invoice.paid": {"timeoutSeconds": 5}}');
   await page.getByRole('button', { name: 'Save policy' }).click();
   await until('the policy is stored', async () => {
-    const { retryBudget, whileDisabled, eventTypes } = await stored();
-    return retryBudget === 2 && whileDisabled === 'hold' && eventTypes['invoice.paid'].timeoutSeconds === 5;
+    const { retryBudget, whileDisabled, eventTypes, concurrency } = await stored();
+    return retryBudget === 2 && concurrency === 4 && whileDisabled === 'hold' && eventTypes['invoice.paid'].timeoutSeconds === 5;
   });
   await page.getByText('2 · set here').waitFor();
   await page.getByLabel('In force for').selectOption('invoice.paid');

@@ -16,6 +16,7 @@ mod chaos;
 mod ci;
 mod count;
 mod debian;
+mod fuzz;
 mod mutants;
 mod node;
 mod openapi;
@@ -47,6 +48,7 @@ enum Task {
     Callgrind(callgrind::Arguments),
     Chaos(chaos::Arguments),
     Mutants(mutants::Arguments),
+    Fuzz(fuzz::Arguments),
     /// Check rules that the compiler cannot: boundaries, SQL files, links, words.
     Tidy,
     Openapi(openapi::Arguments),
@@ -76,6 +78,7 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::Callgrind(arguments) => callgrind::run(&arguments),
         Task::Chaos(arguments) => chaos::run(&arguments),
         Task::Mutants(arguments) => mutants::run(&arguments),
+        Task::Fuzz(arguments) => fuzz::run(&arguments),
         Task::Tidy => tidy::run(),
         Task::Openapi(arguments) => openapi::run(&arguments),
         Task::Web => web::run(),

@@ -83,6 +83,7 @@ const RIGHTS: &[(&str, &str, Right)] = &[
     ("POST", "/api/v1/app/{app_id}/chat/preview", Read),
     // A test posts to the URL of the request.
     ("POST", "/api/v1/app/{app_id}/chat/test", ChangeUrl),
+    ("POST", "/api/v1/app/{app_id}/webhook/test", ChangeUrl),
     ("POST", "/api/v1/app/{app_id}/destination", ChangeUrl),
     ("POST", "/api/v1/app/{app_id}/endpoint", ChangeUrl),
     // A changed URL needs `change-url`, too. The handlers check it.

@@ -81,7 +81,8 @@ async fn list(
 
 /// Create an alert. Its first page is sent when its condition has held for `forSeconds`.
 #[utoipa::path(
-    post, path = "/api/v1/alert", operation_id = "v1.alert.create", tag = "Alert", request_body = AlertIn,
+    post, path = "/api/v1/alert", operation_id = "v1.alert.create", tag = "Alert",
+    request_body(content = AlertIn, example = json!({"name": "dead-letters", "signal": "dead", "threshold": 100})),
     responses((status = 201, body = AlertOut))
 )]
 async fn create(
@@ -114,7 +115,7 @@ async fn get(
 /// condition does not hold.
 #[utoipa::path(
     put, path = "/api/v1/alert/{alert}", operation_id = "v1.alert.update", tag = "Alert", params(AlertPath),
-    request_body = AlertIn,
+    request_body(content = AlertIn, example = json!({"signal": "oldest-due-age", "threshold": 300, "forSeconds": 120})),
     responses((status = 200, body = AlertOut), (status = 201, body = AlertOut, description = "The alert is new."))
 )]
 async fn put(
@@ -138,7 +139,7 @@ async fn put(
 /// Change an alert. Absent members keep their values, and null resets a member to its default.
 #[utoipa::path(
     patch, path = "/api/v1/alert/{alert}", operation_id = "v1.alert.patch", tag = "Alert", params(AlertPath),
-    request_body = AlertIn, responses((status = 200, body = AlertOut))
+    request_body(content = AlertIn, example = json!({"threshold": 50})), responses((status = 200, body = AlertOut))
 )]
 async fn patch(
     State(api): State<Arc<Api>>,
@@ -147,7 +148,9 @@ async fn patch(
     input: Input,
 ) -> Result<Json<AlertOut>, ApiError> {
     let name = path.name()?;
-    check_destinations(&api, environment, &input.json()?).await?;
+    let wanted: AlertIn = input.json()?;
+    find(&api, environment, &name).await?;
+    check_destinations(&api, environment, &wanted).await?;
     let change = |old: Alert| {
         let base = Members::of::<AlertIn>(&old);
         Ok(input.merged::<AlertIn>(&base)?.named(&name)?.check(old.id, Some(old))?)

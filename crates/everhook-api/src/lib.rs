@@ -84,6 +84,7 @@ mod statistics;
 mod strict;
 mod token_end;
 mod viewer;
+mod webhook_test;
 mod worker;
 
 pub use crate::document::openapi;

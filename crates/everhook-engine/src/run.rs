@@ -5,6 +5,6 @@ pub(crate) mod direct;
 pub mod handler;
 pub(crate) mod job;
 pub(crate) mod oauth;
-mod outbound;
+pub mod outbound;
 mod push;
 pub(crate) mod source;

@@ -19,6 +19,7 @@ use crate::task;
 use crate::when;
 
 mod chat;
+mod trial;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum EndpointCommand {
@@ -53,6 +54,11 @@ pub(crate) enum EndpointCommand {
         #[arg(long)]
         disabled: bool,
     },
+    /// Send one signed test request to a URL that no endpoint has yet, and show the request and the reply.
+    #[command(after_help = "Examples:
+  everhook endpoint test acme https://acme.example.com/hooks
+  everhook endpoint test acme https://acme.example.com/hooks --event-type invoice.paid --payload '{\"amount\": 5}'")]
+    Test(trial::Trial),
     /// Show an endpoint.
     #[command(visible_alias = "get")]
     Show(At),
@@ -252,6 +258,7 @@ impl EndpointCommand {
             EndpointCommand::Secret(command) => command.ask(remote).await,
             EndpointCommand::Headers(command) => command.ask(remote).await,
             EndpointCommand::Chat(command) => command.ask(remote).await,
+            EndpointCommand::Test(trial) => trial.ask(remote).await,
         }
     }
 }

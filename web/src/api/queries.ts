@@ -2,6 +2,7 @@
 
 import { keepPreviousData, QueryClient, queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
+import type { AlertRule } from '../lib/alerts';
 import { parseLossless } from '../lib/json';
 import { preferences, usePreferences } from '../preferences';
 import { api, ApiFailure, failure, ok, raw } from './client';
@@ -31,6 +32,9 @@ type Query = Record<string, string | undefined>;
 
 export const overviewQuery = (range: string) =>
   queryOptions({ queryKey: ['overview', range], queryFn: () => raw<Overview>('GET', '/api/v1/overview', { query: { range } }) });
+
+export const alertRulesQuery = (iterator?: string) =>
+  queryOptions({ queryKey: ['alerts', 'list', iterator], queryFn: () => raw<Page<AlertRule>>('GET', '/api/v1/alert', { query: { limit: String(PAGE_ROWS), iterator } }) });
 
 export const appsQuery = (query: { iterator?: string; limit?: number } = {}) =>
   queryOptions({ queryKey: ['apps', query], queryFn: () => ok(api.GET('/api/v1/app', { params: { query } })), staleTime: 30_000 });

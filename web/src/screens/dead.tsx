@@ -23,6 +23,7 @@ import { Callout, Empty, Failure, Skeleton } from '../ui/status';
 import { BulkBar } from '../ui/table';
 import { Ago, ListTime } from '../ui/time';
 import { toast } from '../ui/toast';
+import { Views } from '../ui/views';
 import { useUrl } from '../url';
 import { FailureGroups } from './parts/failure-groups';
 import { AppName, EndpointUrl } from './parts/names';
@@ -51,6 +52,8 @@ const idOf = (row: Delivery) => `${row.msgId}/${row.endpointId}`;
 const classes = ['status', 'timeout', 'throttled', 'gone', 'connect', 'dns', 'tls', 'reset', 'blocked', 'abandoned', 'internal'];
 
 const states = [['open', 'Open'], ['acknowledged', 'Acknowledged'], ['resolved', 'Resolved']] as const;
+
+const viewNames = ['app', 'class', 'type', 'endpoint', 'group'] as const;
 
 export default function DeadLetters() {
   const [url, setUrl] = useUrl();
@@ -97,7 +100,14 @@ function Deliveries() {
   return (
     <Page title="Dead letters" heading={<AppPicker app={url.app ?? ''} all onChange={(app) => setUrl({ app })} />} tools={<>{offers.failureGroups && <Seg label="Show" value="none" options={[['groups', 'Groups'], ['none', 'Deliveries']] as const} onChange={(value) => value === 'groups' && setUrl({ group: undefined, app: undefined, endpoint: undefined, class: undefined, type: undefined })} />}<LiveButton /></>}>
       <div className="col grow">
-        <FilterBar end={<Seg small label="Group by" value={by} options={[['endpoint', 'Endpoint and class'], ['type', 'Event type']] as const} onChange={(group) => setUrl({ group: group === 'endpoint' ? (offers.failureGroups ? 'none' : undefined) : group }, { replace: true })} />}>
+        <FilterBar
+          end={
+            <>
+              <Seg small label="Group by" value={by} options={[['endpoint', 'Endpoint and class'], ['type', 'Event type']] as const} onChange={(group) => setUrl({ group: group === 'endpoint' ? (offers.failureGroups ? 'none' : undefined) : group }, { replace: true })} />
+              <Views screen="dead" names={viewNames} />
+            </>
+          }
+        >
           <Filter name="Error class" value={url.class} onChange={(value) => setUrl({ class: value })} options={classes.map((name) => [name, classLabel(name)] as const)} />
           <Filter name="Event type" value={url.type} onChange={(type) => setUrl({ type })} />
           {url.endpoint && <Filter name="Endpoint" value={url.endpoint} onChange={(endpoint) => setUrl({ endpoint })} />}

@@ -5,8 +5,8 @@ import { Link, Outlet, useNavigate, useRouterState } from '@tanstack/react-route
 import { ChevronsUpDown, LogOut, Menu as MenuIcon, Monitor, Moon, Search, Sun } from 'lucide-react';
 import { lazy, Suspense, useEffect, useRef, useState } from 'react';
 import { useLiveUpdates } from '../api/live';
-import { overviewQuery, queryClient, usePoll } from '../api/queries';
-import { screens } from '../capabilities';
+import { alertRulesQuery, overviewQuery, queryClient, usePoll } from '../api/queries';
+import { offers, screens } from '../capabilities';
 import { useKeys } from '../keys';
 import { count, initials } from '../lib/text';
 import { isDark, setPreference, usePreferences, type Theme } from '../preferences';
@@ -116,6 +116,8 @@ function SideNav({ onSearch }: { onSearch: () => void }) {
   const isShown = ({ admin, reads }: Entry) => session !== null && (!admin || session.role === 'admin') && (!reads || mayCall(session, reads));
   const poll = usePoll(15_000);
   const dead = useQuery({ ...overviewQuery('1h'), enabled: screens.overview, refetchInterval: poll, staleTime: 10_000 }).data?.totals.dead ?? 0;
+  const seesAlerts = offers.alertRules && session !== null && mayCall(session, 'GET /api/v1/alert');
+  const alerts = useQuery({ ...alertRulesQuery(), enabled: seesAlerts, refetchInterval: poll, staleTime: 10_000 }).data?.data.filter(({ state }) => state === 'triggered').length ?? 0;
   return (
     <nav className="nav" aria-label="Main">
       <Environment />
@@ -135,6 +137,7 @@ function SideNav({ onSearch }: { onSearch: () => void }) {
                     <Icon className="i" aria-hidden="true" />
                     {label}
                     {screen === 'dead' && dead > 0 && <span className="count hot">{count(dead)}</span>}
+                    {screen === 'alerts' && alerts > 0 && <span className="count warm">{count(alerts)}</span>}
                   </Link>
                 </li>
               ))}

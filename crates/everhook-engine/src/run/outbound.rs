@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use everhook_core::exchange::Exchange;
-use everhook_core::id::AttemptId;
+use everhook_core::id::{AttemptId, MessageId};
+use everhook_core::name::Name;
 use everhook_core::outcome::{Blame, Class, Reply, SendFailure};
 use everhook_core::signing::SigningKeys;
 use everhook_core::time::Timestamp;
@@ -92,7 +93,41 @@ pub(crate) async fn send(node: &Node, request: Request, session: &Session, excha
     }
 }
 
+/// A request of a delivery that does not exist.
+pub struct WebhookTrial<'a> {
+    pub url: String,
+    pub id: MessageId,
+    pub event_type: Name,
+    pub keys: &'a SigningKeys,
+    pub body: String,
+}
+
+/// The headers that a trial sent, and the answer.
+pub struct TriedWebhook {
+    pub headers: HeaderMap,
+    pub answer: Result<Reply, SendFailure>,
+}
+
 impl Node {
+    /// Sends the signed request of a delivery once, for a test by an operator. Nothing is stored.
+    pub async fn try_webhook(&self, trial: &WebhookTrial<'_>) -> TriedWebhook {
+        let mut headers = HeaderMap::new();
+        let (body, attempt) = (trial.body.as_bytes(), AttemptId(self.new_id()));
+        let signed = Signed { id: trial.id.to_string(), keys: trial.keys, body, attempt, number: 1 };
+        if let Err(failure) = self.sign_trial(&mut headers, signed, &trial.event_type) {
+            return TriedWebhook { headers, answer: Err(failure) };
+        }
+        let (url, body) = (trial.url.clone(), Bytes::copy_from_slice(body));
+        let request = Request { method: Method::POST, url, headers: headers.clone(), body, patience: None, auth: None };
+        TriedWebhook { answer: self.try_send(request).await, headers }
+    }
+
+    fn sign_trial(&self, headers: &mut HeaderMap, signed: Signed<'_>, event_type: &Name) -> Result<(), SendFailure> {
+        sign(self, headers, signed)?;
+        headers.insert(&EVERHOOK_EVENT_TYPE, header(event_type.to_string())?);
+        Ok(())
+    }
+
     /// Sends JSON once, for a test by an operator. Nothing is stored.
     pub async fn try_post(&self, url: String, body: Bytes) -> Result<Reply, SendFailure> {
         let mut headers = HeaderMap::new();

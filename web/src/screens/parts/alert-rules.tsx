@@ -4,8 +4,7 @@ import { queryOptions, useQuery } from '@tanstack/react-query';
 import { Bell, BellRing, Pencil, Power, Trash2 } from 'lucide-react';
 import { lazy, Suspense, useState } from 'react';
 import { messageOf, raw } from '../../api/client';
-import { useChange, usePoll } from '../../api/queries';
-import type { Page as ApiPage } from '../../api/types';
+import { alertRulesQuery, useChange, usePoll } from '../../api/queries';
 import { alertState, pageState, ruleText, valueText, type AlertPage, type AlertRule } from '../../lib/alerts';
 import { delayLabel } from '../../lib/retry';
 import { curl, plural } from '../../lib/text';
@@ -24,8 +23,6 @@ import { alertEndpointsQuery } from './alert-endpoints';
 
 const AlertDialog = lazy(() => import('./alert-form'));
 
-const rulesQuery = (iterator?: string) => queryOptions({ queryKey: ['alerts', 'list', iterator], queryFn: () => raw<ApiPage<AlertRule>>('GET', '/api/v1/alert', { query: { limit: '50', iterator } }) });
-
 const ruleQuery = (name: string) => queryOptions({ queryKey: ['alerts', 'one', name], queryFn: () => raw<AlertRule>('GET', path(name)), placeholderData: undefined });
 
 const pagesQuery = (name: string) => queryOptions({ queryKey: ['alerts', 'pages', name], queryFn: () => raw<{ data: AlertPage[] }>('GET', `${path(name)}/page`), placeholderData: undefined });
@@ -34,7 +31,7 @@ const path = (name: string) => `/api/v1/alert/${encodeURIComponent(name)}`;
 const nameOf = (row: AlertRule) => row.name;
 
 const columns: Column<AlertRule>[] = [
-  { id: 'name', header: 'Alert', width: 240, className: 'two', narrow: 'a', cell: (row) => (<><b>{row.name}</b><small>{row.description || 'No description'}</small></>) },
+  { id: 'name', header: 'Alert', width: 300, className: 'two', narrow: 'a', cell: (row) => (<><b>{row.name}</b><small>{row.description || 'No description'}</small></>) },
   { id: 'state', header: 'State', width: 130, narrow: 'b', cell: (row) => <StateText {...alertState(row)} /> },
   { id: 'rule', header: 'Condition', narrow: 'c', cell: (row) => <span className="cut">{ruleText(row)}</span> },
   { id: 'since', header: 'Since', width: 120, wide: true, narrow: 'drop', cell: (row) => (row.since ? <ListTime at={row.since} /> : <span className="t3">–</span>) },
@@ -43,7 +40,7 @@ const columns: Column<AlertRule>[] = [
 
 export function AlertRules({ onAdd }: { onAdd?: () => void }) {
   const [url, setUrl] = useUrl();
-  const query = useQuery({ ...rulesQuery(url.cursor), refetchInterval: usePoll(5000) });
+  const query = useQuery({ ...alertRulesQuery(url.cursor), refetchInterval: usePoll(5000) });
   const rows = query.data?.data;
   const open = (row: AlertRule) => setUrl({ open: row.name }, { replace: url.open !== undefined });
   const list = (
@@ -132,7 +129,7 @@ function RulePanel({ name, onClose, onStep }: { name: string; onClose: () => voi
                 ['State', rule.since ? <>{alertState(rule).word}, since <FullTime at={rule.since} age={false} /></> : alertState(rule).word],
                 ['Pages', `again every ${delayLabel(rule.cooldownSeconds)} while it lasts`],
                 ['Resolved', rule.resolveAfterSeconds === 0 ? 'as soon as the condition is gone' : `${delayLabel(rule.resolveAfterSeconds)} after the condition is gone`],
-                ['To', rule.destinations ? <Destinations key="d" names={rule.destinations} /> : 'every alert endpoint that wants the event'],
+                ['To', rule.destinations ? <Destinations key="d" names={rule.destinations} /> : 'all that want the event'],
                 ['Escalation', rule.escalation ? <>{rule.escalation.afterSeconds ? `after ${delayLabel(rule.escalation.afterSeconds)}` : `with page ${String((rule.escalation.afterOngoing ?? 0) + 1)}`}, also to <Destinations names={rule.escalation.destinations} />{rule.escalated && ' (now)'}</> : 'none'],
               ]}
             />

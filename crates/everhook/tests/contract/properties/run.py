@@ -60,6 +60,7 @@ def create(api):
         "job_id": [job["id"]],
         "batch_id": [api.post("/batch", {"name": "b", "application": application["id"], "prefix": "b"})["id"]],
         "schedule": [api.post("/schedule", {"name": schedule, "everySeconds": 3600, "job": job_of(queue)})["name"]],
+        "alert": [api.post("/alert", {"name": unique(), "signal": "dead", "threshold": 100})["name"]],
         "worker_id": [api.post("/worker", {"name": unique(), "queues": [queue]})["id"]],
     }
 

@@ -66,21 +66,21 @@ async fn a_bad_rule_is_refused_by_field() {
     }
     answers.push(world.patch("/alert/dead", r#"{"name": "other"}"#).await.to_string());
     insta::assert_snapshot!(answers.join("\n"), @r#"
-422 {"detail":[{"loc":["body","name"],"msg":"is required","type":"value_error"}]}
-422 {"detail":[{"loc":["body","name"],"msg":"must not begin with \"everhook.\", which is reserved for Everhook","type":"value_error"}]}
-422 {"detail":[{"loc":["body","signal"],"msg":"is required","type":"value_error"}]}
-422 {"detail":[{"loc":["body","signal"],"msg":"unknown variant `noise`, expected one of `dead`, `due`, `oldest-due-age`, `failure-rate`, `queue-depth` at line 1 column 31","type":"value_error.jsondecode"}]}
-422 {"detail":[{"loc":["body","threshold"],"msg":"is required","type":"value_error"}]}
-422 {"detail":[{"loc":["body","threshold"],"msg":"must be from 0 to 9000000000 at line 1 column 48","type":"value_error.jsondecode"}]}
-422 {"detail":[{"loc":["body","window"],"msg":"is not a known field: did you mean `windowSeconds`?","type":"value_error"}]}
-422 {"detail":[{"loc":["body","windowSeconds"],"msg":"is required for failure-rate, and for the condition change","type":"value_error"}]}
-422 {"detail":[{"loc":["body","destinations","[0]"],"msg":"must be the id or uid of an operational endpoint","type":"value_error"}]}
-422 {"detail":[{"loc":["body","destinations","[0]"],"msg":"must be the id or uid of an operational endpoint","type":"value_error"}]}
-422 {"detail":[{"loc":["body","destinations","[0]"],"msg":"must be the id or uid of an operational endpoint","type":"value_error"}]}
-422 {"detail":[{"loc":["body","escalation","destinations","[0]"],"msg":"must be the id or uid of an operational endpoint","type":"value_error"}]}
-422 {"detail":[{"loc":["body","escalation","destinations"],"msg":"must have 1 to 20 entries, or be null","type":"value_error"}]}
-422 {"detail":[{"loc":["body","name"],"msg":"cannot be changed","type":"value_error"}]}
-"#);
+    422 {"detail":[{"loc":["body","name"],"msg":"is required","type":"value_error"}]}
+    422 {"detail":[{"loc":["body","name"],"msg":"must not begin with \"everhook.\", which is reserved for Everhook","type":"value_error"}]}
+    422 {"detail":[{"loc":["body","signal"],"msg":"is required","type":"value_error"}]}
+    422 {"detail":[{"loc":["body","signal"],"msg":"unknown variant `noise`, expected one of `dead`, `due`, `oldest-due-age`, `failure-rate`, `queue-depth` at line 1 column 31","type":"value_error.jsondecode"}]}
+    422 {"detail":[{"loc":["body","threshold"],"msg":"is required","type":"value_error"}]}
+    422 {"detail":[{"loc":["body","threshold"],"msg":"must be from 0 to 9000000000 at line 1 column 48","type":"value_error.jsondecode"}]}
+    422 {"detail":[{"loc":["body","window"],"msg":"is not a known field: did you mean `windowSeconds`?","type":"value_error"}]}
+    422 {"detail":[{"loc":["body","windowSeconds"],"msg":"is required for failure-rate, and for the condition change","type":"value_error"}]}
+    422 {"detail":[{"loc":["body","destinations","[0]"],"msg":"must be the id or uid of an operational endpoint","type":"value_error"}]}
+    422 {"detail":[{"loc":["body","destinations","[0]"],"msg":"must be the id or uid of an operational endpoint","type":"value_error"}]}
+    422 {"detail":[{"loc":["body","destinations","[0]"],"msg":"must be the id or uid of an operational endpoint","type":"value_error"}]}
+    422 {"detail":[{"loc":["body","escalation","destinations","[0]"],"msg":"must be the id or uid of an operational endpoint","type":"value_error"}]}
+    422 {"detail":[{"loc":["body","escalation","destinations"],"msg":"must have 1 to 20 entries, or be null","type":"value_error"}]}
+    422 {"detail":[{"loc":["body","name"],"msg":"cannot be changed","type":"value_error"}]}
+    "#);
 }
 
 #[tokio::test]

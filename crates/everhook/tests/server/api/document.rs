@@ -90,6 +90,7 @@ fn the_document_lists_every_route() {
 /api/v1/app/{app_id}/poller/{sink_id} get
 /api/v1/app/{app_id}/poller/{sink_id}/consumer/{consumer_id} get
 /api/v1/app/{app_id}/poller/{sink_id}/consumer/{consumer_id}/seek post
+/api/v1/app/{app_id}/webhook/test post
 /api/v1/audit get
 /api/v1/audit/verify get
 /api/v1/auth/app-portal-access/{app_id} post

@@ -17,11 +17,12 @@ const OF_ADMINS: [&str; 2] = ["outbox", "row_id"];
 /// Parameters that name a part of an application.
 const OF_APPLICATIONS: [&str; 6] = ["endpoint_id", "msg_id", "attempt_id", "key", "integ_id", "sink_id"];
 
-/// Parameters that are names of the caller's own, which come to be by their use.
-const OF_CALLERS: [&str; 1] = ["consumer_id"];
+/// Parameters that are names of the caller's own, which come to be by their use, and names of chat platforms.
+const OF_CALLERS: [&str; 2] = ["consumer_id", "kind"];
 
 /// Routes that create an object under an unknown name: the caller's own, whoever else has one of this name.
-const CREATE: [(&str, &str); 2] = [("PUT", "/event-type/{event_type_name}"), ("PATCH", "/queue/{queue}")];
+const CREATE: [(&str, &str); 3] =
+    [("PUT", "/event-type/{event_type_name}"), ("PATCH", "/queue/{queue}"), ("PUT", "/alert/{alert}")];
 
 /// Operational endpoints are no endpoints of an application, though the parameter has the same name.
 const OPERATIONAL_PATH: &str = "/operational-webhook/endpoint";
@@ -111,12 +112,14 @@ impl Tenant {
         // Disabled, so that it gets no messages about the other objects.
         let operational = json!({ "url": "http://127.0.0.1:9/", "disabled": true });
         let operational = post("/operational-webhook/endpoint".to_owned(), operational).await.created();
+        let alert = json!({ "name": format!("{name}-alert"), "signal": "dead", "threshold": 100 });
         let worker = json!({ "name": name, "queues": [format!("{name}-idle")] });
         let ids = BTreeMap::from([
             ("app_id", app),
             ("endpoint_id", endpoint.clone()),
             ("msg_id", message.clone()),
             ("attempt_id", attempt),
+            ("alert", post("/alert".to_owned(), alert).await.text("/name")),
             ("key", slot),
             ("event_type_name", event_type),
             ("batch_id", post("/batch".to_owned(), batch).await.created()),
@@ -129,6 +132,7 @@ impl Tenant {
             ("task_id", task),
             ("sink_id", polled),
             ("consumer_id", format!("{name}-consumer")),
+            ("kind", "slack".to_owned()),
             (OPERATIONAL, operational),
             ("group_id", format!("{endpoint}.5xx")),
             ("id", message.clone()),

@@ -1,5 +1,6 @@
 //! Alerts with the real binary: pages by webhook and in a chat room, replicas, crashes, and the commands.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use everhook_core::chat::ChatKind;
@@ -51,7 +52,13 @@ fn die(application: &Application, receiver: &Receiver) -> (String, Endpoint) {
 }
 
 fn pages(receiver: &Receiver, count: usize) -> Vec<Value> {
-    let seen = receiver.wait_for("/plain", count);
+    // A node that was killed after a request leaves its delivery open, so that the same message arrives again.
+    let seen = until("enough pages arrived", || {
+        let mut seen = receiver.seen("/plain");
+        let mut known = HashSet::new();
+        seen.retain(|request| known.insert(request.header("webhook-id").to_owned()));
+        (seen.len() >= count).then_some(seen)
+    });
     seen.iter().map(|request| serde_json::from_slice(&request.body).unwrap()).collect()
 }
 
@@ -99,12 +106,12 @@ fn a_failing_page_is_retried_and_the_alert_goes_on(backend: Arc<Backend>) {
     receiver.answer_in_turn("/plain", [Answer::status(503)], Answer::status(200));
     let application = client.application("Acme");
     let (message, endpoint) = die(&application, &receiver);
-    let seen = pages(&receiver, 2);
-    assert_eq!(seen[0], seen[1], "the same page again");
+    let seen = receiver.wait_for("/plain", 2);
+    assert_eq!(seen[0].body, seen[1].body, "the same page again");
     receiver.answer("/", Answer::status(200));
     redrive(&application, &endpoint);
     application.wait_for(&message, &endpoint, "success");
-    assert_eq!(pages(&receiver, 3)[2]["type"], "alert.resolved");
+    assert_eq!(pages(&receiver, 2)[1]["type"], "alert.resolved");
     assert_eq!(kinds(&client), ["resolved", "triggered"]);
 }
 
@@ -157,24 +164,24 @@ fn alerts_are_kept_by_commands(backend: Arc<Backend>) {
     let escalation = ["--escalate-to", "ops", "--escalate-after", "30m", "--description", "Call the customer."];
     let shown = operator.prints(&[&["alert", "create", "failures"][..], &rate, &escalation].concat());
     insta::allow_duplicates! {
-                                insta::assert_snapshot!(masked(&shown), @r"
-name         failures
-state        quiet
-when         failure-rate above 0.2 in 600 s
-times        for 120 s, resolved after 300 s, cooldown 21600 s
-pages go to  all
-escalation   after 1800 s to ops
-description  Call the customer.
-changed      2026-01-01T00:00:00Z
-");
-                            }
+        insta::assert_snapshot!(masked(&shown), @"
+        name         failures
+        state        quiet
+        when         failure-rate above 0.2 in 600 s
+        times        for 120 s, resolved after 300 s, cooldown 21600 s
+        pages go to  all
+        escalation   after 1800 s to ops
+        description  Call the customer.
+        changed      2026-01-01T00:00:00Z
+        ");
+    }
     insta::allow_duplicates! {
-                                insta::assert_snapshot!(masked(&operator.prints(&["alert", "list"])), @r"
-NAME      STATE  WHEN                             SINCE  LAST PAGE
-dead      quiet  dead above 100                   -      -
-failures  quiet  failure-rate above 0.2 in 600 s  -      -
-");
-                            }
+        insta::assert_snapshot!(masked(&operator.prints(&["alert", "list"])), @"
+        NAME      STATE  WHEN                             SINCE  LAST PAGE
+        dead      quiet  dead above 100                   -      -
+        failures  quiet  failure-rate above 0.2 in 600 s  -      -
+        ");
+    }
     assert_eq!(operator.prints(&["alert", "test", "dead"]).lines().count(), 1);
     let page: Value = serde_json::from_slice(&receiver.wait_for("/ops", 1)[0].body).unwrap();
     assert_eq!((&page["type"], &page["data"]["test"]), (&json!("alert.triggered"), &json!(true)));

@@ -122,9 +122,11 @@ impl Stage {
         client.post("/schedule", &every).expect(201);
         let worker = client.post("/worker", &json!({ "name": "w", "queues": ["q"] })).expect(201);
         let key = admin.post("/key", &json!({ "name": "k", "scope": "read" })).expect(201);
+        client.post("/alert", &json!({ "name": "d", "signal": "dead", "threshold": 100 })).expect(201);
         let slots = json!({
             "app_id": application.id, "endpoint_id": endpoint, "msg_id": message, "attempt_id": "atmpt_1",
             "event_type_name": "a", "job_id": job["id"], "batch_id": batch["id"], "queue": "q", "schedule": "s",
+            "alert": "d", "kind": "slack",
             "worker_id": worker["id"], "outbox": "main", "row_id": "1", "key": "k", "operational": operational["id"],
             "task_id": "qtask_1", "integ_id": integration["id"], "sink_id": polled, "consumer_id": "c",
             "key_id": key["id"], "group_id": format!("{endpoint}.5xx"), "id": message,

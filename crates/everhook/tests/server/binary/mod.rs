@@ -58,3 +58,4 @@ mod stop;
 mod tls;
 mod tracing;
 mod upgrade;
+mod webhook_test;
