@@ -60,7 +60,11 @@ fn a_lease_walks_ready_lanes_and_due_rows_only() {
     check(&conn, query!("lease_task"), &[TASK_KEY]);
     check(&conn, query!("recompute_lane_due"), &["task_ready (environment=? AND lane=? AND priority=?)"]);
     check(&conn, query!("count_leased"), &["COVERING INDEX task_limit_group (limit_group=?)"]);
-    check(&conn, query!("count_leased_lane"), &["COVERING INDEX task_limit_group (limit_group=? AND lane=?)"]);
+    check(
+        &conn,
+        query!("count_leased_lane"),
+        &["COVERING INDEX task_limit_group (limit_group=? AND lane=? AND environment=?)"],
+    );
     check(&conn, query!("find_job_record"), &["(environment=? AND id=?)"]);
     for sorted in [query!("next_lane"), query!("next_task"), query!("recompute_lane_due")] {
         assert!(!plan(&conn, sorted).contains("TEMP B-TREE"), "what is found in order needs no sorting: {sorted}");

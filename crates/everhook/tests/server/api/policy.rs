@@ -79,7 +79,7 @@ async fn bad_policies_are_refused_by_field() {
     insta::assert_snapshot!(refused(r#"{"eventTypes": {"a": {"rate": 1}}}"#).await, @r#"422 {"detail":[{"loc":["body","policy","eventTypes","a","rate"],"msg":"is not a setting","type":"value_error"}]}"#);
     insta::assert_snapshot!(refused(r#"{"legacySignature": {"header": "webhook-id"}}"#).await, @r#"422 {"detail":[{"loc":["body","policy","legacySignature","header"],"msg":"must not be a header that every delivery has","type":"value_error"}]}"#);
     insta::assert_snapshot!(refused(r#"{"concurrency": 0}"#).await, @r#"422 {"detail":[{"loc":["body","policy","concurrency"],"msg":"must be 1 to 10000, or \"none\"","type":"value_error"}]}"#);
-    insta::assert_snapshot!(refused(r#"{"ordering": {"key": "/customer"}}"#).await, @r#"422 {"detail":[{"loc":["body","policy","ordering","key"],"msg":"is not supported by this version: use \\"endpoint\\"","type":"value_error"}]}"#);
+    insta::assert_snapshot!(refused(r#"{"ordering": {"key": "/customer"}}"#).await, @r#"422 {"detail":[{"loc":["body","policy","ordering","key"],"msg":"is not supported by this version: use \"endpoint\"","type":"value_error"}]}"#);
     insta::assert_snapshot!(refused(r#"{"breaker": {}}"#).await, @r#"422 {"detail":[{"loc":["body","policy","breaker"],"msg":"is not supported by this version","type":"value_error"}]}"#);
     assert_eq!(refused(r#"{"ordering": "sometimes"}"#).await.status, 422);
     assert_eq!(refused(r#"{"onDead": "explode"}"#).await.status, 422);
