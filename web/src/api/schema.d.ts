@@ -4120,6 +4120,7 @@ export interface components {
              * @example {
              *       "detail": "application \"acme\" not found",
              *       "kind": "retry",
+             *       "msgId": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
              *       "since": "2026-01-31T12:00:00.000000Z",
              *       "until": "2026-01-31T12:00:00.000000Z"
              *     }
@@ -4191,6 +4192,18 @@ export interface components {
              * @example {}
              */
             legacySignature?: unknown;
+            /**
+             * @description Only with `ordering`: `skip` (default) sends the next delivery after a dead one; `block` sends none while an earlier
+             *     one is dead, until it is redriven or dismissed.
+             * @example skip
+             */
+            onDead?: string | null;
+            /**
+             * @description `"endpoint"` sends the deliveries of each endpoint one after the other, in the order in which the messages were
+             *     accepted: the next starts when the one before is delivered, dead or cancelled. `"none"` switches it off.
+             * @example endpoint
+             */
+            ordering?: string | null;
             /**
              * @description Whether new messages are accepted and their deliveries wait, until this is false or absent. A pause of endpoint,
              *     application or environment applies.
@@ -4484,6 +4497,26 @@ export interface components {
              *     }
              */
             maxAttempts: components["schemas"]["EffectiveSetting"];
+            /**
+             * @description Only with `ordering`: `skip` (default) sends the next delivery after a dead one; `block` sends none while an earlier
+             *     one is dead, until it is redriven or dismissed.
+             * @example {
+             *       "forEventType": true,
+             *       "from": "application",
+             *       "value": {}
+             *     }
+             */
+            onDead: components["schemas"]["EffectiveSetting"];
+            /**
+             * @description `"endpoint"` sends the deliveries of each endpoint one after the other, in the order in which the messages were
+             *     accepted: the next starts when the one before is delivered, dead or cancelled. `"none"` switches it off.
+             * @example {
+             *       "forEventType": true,
+             *       "from": "application",
+             *       "value": {}
+             *     }
+             */
+            ordering: components["schemas"]["EffectiveSetting"];
             /**
              * @description Whether new messages are accepted and their deliveries wait, until this is false or absent. A pause of endpoint,
              *     application or environment applies.
@@ -8306,6 +8339,7 @@ export interface components {
              *         "reason": {
              *           "detail": "application \"acme\" not found",
              *           "kind": "retry",
+             *           "msgId": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
              *           "since": "2026-01-31T12:00:00.000000Z",
              *           "until": "2026-01-31T12:00:00.000000Z"
              *         },
@@ -9698,13 +9732,20 @@ export interface components {
             /**
              * @description The reason. While pending: `scheduled` (waits for `deliverAt`), `retry`, `backOff` (the endpoint asked for a pause
              *     or timed out), `rateLimit` (the rate limit of the endpoint is used up), `concurrencyLimit` (as many deliveries of
-             *     the endpoint run as may run at the same time), `queued` (due, waits for its turn) or `cancelRequested`. While held: `endpointDisabled`, `endpointPaused`, `applicationPaused` or `environmentPaused`.
+             *     the endpoint run as may run at the same time), `behind` (waits for an earlier delivery of an ordered
+             *     endpoint), `blocked` (an earlier delivery of an ordered endpoint is dead), `queued` (due, waits for its turn) or
+             *     `cancelRequested`. While held: `endpointDisabled`, `endpointPaused`, `applicationPaused` or `environmentPaused`.
              *     While sending: `sending` or `cancelRequested`. Once dead: `exhausted` (no attempts left), `gone` (the receiver
              *     answered 410) or `crashed`. At the end: `delivered`, `cancelled` or `endpointDeleted`. Later versions may add
              *     reasons.
              * @example retry
              */
             kind: string;
+            /**
+             * @description The message of the earlier delivery, for `behind` and `blocked`.
+             * @example msg_1srOrx2ZWZBpBUvZwXKQmoEYga2
+             */
+            msgId?: string | null;
             /**
              * Format: date-time
              * @description The time at which the current attempt was leased, while sending.
@@ -10544,6 +10585,7 @@ export interface components {
              */
             explanation: string;
             /**
+             * @description The request that was sent.
              * @example {
              *       "body": "text",
              *       "headers": {
@@ -10593,7 +10635,10 @@ export interface components {
             headers: {
                 [key: string]: string;
             };
-            /** @example POST */
+            /**
+             * @description `POST`.
+             * @example POST
+             */
             method: string;
             /**
              * @description The address of the application's portal. The token is in the fragment, which browsers do not send to servers.
@@ -12633,6 +12678,7 @@ export interface operations {
                      *           "reason": {
                      *             "detail": "application \"acme\" not found",
                      *             "kind": "retry",
+                     *             "msgId": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
                      *             "since": "2026-01-31T12:00:00.000000Z",
                      *             "until": "2026-01-31T12:00:00.000000Z"
                      *           },
@@ -14708,6 +14754,16 @@ export interface operations {
                      *         "from": "application",
                      *         "value": {}
                      *       },
+                     *       "onDead": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
+                     *       "ordering": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
                      *       "paused": {
                      *         "forEventType": true,
                      *         "from": "application",
@@ -16779,6 +16835,7 @@ export interface operations {
                      *       "reason": {
                      *         "detail": "application \"acme\" not found",
                      *         "kind": "retry",
+                     *         "msgId": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
                      *         "since": "2026-01-31T12:00:00.000000Z",
                      *         "until": "2026-01-31T12:00:00.000000Z"
                      *       },
@@ -17037,6 +17094,7 @@ export interface operations {
                      *       "reason": {
                      *         "detail": "application \"acme\" not found",
                      *         "kind": "retry",
+                     *         "msgId": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
                      *         "since": "2026-01-31T12:00:00.000000Z",
                      *         "until": "2026-01-31T12:00:00.000000Z"
                      *       },
@@ -17119,6 +17177,7 @@ export interface operations {
                      *       "reason": {
                      *         "detail": "application \"acme\" not found",
                      *         "kind": "retry",
+                     *         "msgId": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
                      *         "since": "2026-01-31T12:00:00.000000Z",
                      *         "until": "2026-01-31T12:00:00.000000Z"
                      *       },
@@ -17354,6 +17413,7 @@ export interface operations {
                      *       "reason": {
                      *         "detail": "application \"acme\" not found",
                      *         "kind": "retry",
+                     *         "msgId": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
                      *         "since": "2026-01-31T12:00:00.000000Z",
                      *         "until": "2026-01-31T12:00:00.000000Z"
                      *       },
@@ -17618,6 +17678,16 @@ export interface operations {
                      *         "value": {}
                      *       },
                      *       "maxAttempts": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
+                     *       "onDead": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
+                     *       "ordering": {
                      *         "forEventType": true,
                      *         "from": "application",
                      *         "value": {}
@@ -19521,6 +19591,7 @@ export interface operations {
                      *           "reason": {
                      *             "detail": "application \"acme\" not found",
                      *             "kind": "retry",
+                     *             "msgId": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
                      *             "since": "2026-01-31T12:00:00.000000Z",
                      *             "until": "2026-01-31T12:00:00.000000Z"
                      *           },
@@ -19726,6 +19797,16 @@ export interface operations {
                      *         "value": {}
                      *       },
                      *       "maxAttempts": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
+                     *       "onDead": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
+                     *       "ordering": {
                      *         "forEventType": true,
                      *         "from": "application",
                      *         "value": {}
