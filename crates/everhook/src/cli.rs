@@ -30,11 +30,13 @@ use crate::listen::ListenArgs;
 use crate::message::MessageCommand;
 use crate::nodes::NodeCommand;
 use crate::once::OnceCommand;
+use crate::operational::OperationalCommand;
 use crate::outbox::OutboxCommand;
 use crate::output::{Answer, FormatArgs, write_out};
 use crate::plain::plain;
 use crate::queue::QueueCommand;
 use crate::remote::{ClientArgs, Remote};
+use crate::replay::ReplayArgs;
 use crate::schedule::ScheduleCommand;
 use crate::secrets::SecretsCommand;
 use crate::serve::Announce;
@@ -200,6 +202,18 @@ The exit code is 0 for a genuine request and 1 for any other.")]
     Endpoint(Asked<EndpointCommand>),
     /// Set the apps that bring chat messages to single people.
     ChatApp(Asked<ChatAppCommand>),
+    /// Send messages of a window again to an endpoint, in a background task.
+    #[command(after_help = "Examples:
+  everhook replay acme ep_2d… --since 2d --status failed
+  everhook replay acme ep_2d… --since 2026-05-01T00:00:00Z --until 2026-05-02T00:00:00Z --event-type invoice.paid")]
+    Replay {
+        #[command(flatten)]
+        client: ClientArgs,
+        #[command(flatten)]
+        replay: ReplayArgs,
+    },
+    /// Create and list endpoints for the events of Everhook itself, such as alerts.
+    Operational(Asked<OperationalCommand>),
     /// Describe the event types that endpoints can subscribe to.
     EventType(Asked<EventTypeCommand>),
     /// Send, show, list, resend and expunge messages.
@@ -382,6 +396,8 @@ impl Cli {
             Command::Schedule(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
             Command::Worker(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
             Command::Task(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            Command::Replay { client, replay } => ask(&client, async |remote| replay.ask(remote).await),
+            Command::Operational(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
             Command::ChatApp(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
             Command::Alert(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
             Command::Audit(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),

@@ -18,7 +18,7 @@ use crate::table::{cell, cells, pairs, time};
 use crate::task;
 use crate::when;
 
-mod chat;
+pub(crate) mod chat;
 mod trial;
 
 #[derive(Debug, Subcommand)]
@@ -174,9 +174,15 @@ pub(crate) struct Window {
 }
 
 impl Window {
+    pub(crate) fn add_to(self, body: &mut Map<String, Value>) {
+        body.insert("since".to_owned(), json!(self.since));
+        body.insert("until".to_owned(), json!(self.until));
+    }
+
     /// Starts a background task of an endpoint for this window.
     async fn start(self, remote: &Remote, at: &At, action: &str) -> anyhow::Result<Answer> {
-        let body = json!({ "since": self.since, "until": self.until });
+        let mut body = Map::new();
+        self.add_to(&mut body);
         Ok(task::started(remote.post_body(&format!("{}/{action}", at.path()?), &body).await?))
     }
 }
@@ -357,7 +363,7 @@ fn facts(endpoint: &Value) -> Vec<(&'static str, String)> {
     ]
 }
 
-fn state(endpoint: &Value) -> String {
+pub(crate) fn state(endpoint: &Value) -> String {
     if endpoint["disabled"] == true { "disabled".to_owned() } else { "enabled".to_owned() }
 }
 

@@ -4,10 +4,11 @@ use clap::{Args, Subcommand, ValueEnum};
 use everhook_core::limits::PAGE_MAX;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::confirm::Consent;
 use crate::exit::usage;
+use crate::fields::Fields;
 use crate::job::{JobBody, JobOptions, raw_json};
 use crate::output::{Answer, Part, Table};
 use crate::remote::{Remote, named};
@@ -32,6 +33,17 @@ pub(crate) enum ScheduleCommand {
         name: String,
         #[command(flatten)]
         schedule: Box<NewSchedule>,
+    },
+    /// Change the times and policies of a schedule. Omitted options stay unchanged, and its history stays.
+    #[command(after_help = "Examples:
+  everhook schedule edit nightly --cron '0 4 * * *'
+  everhook schedule edit sync --every 10m --overlap skip
+  everhook schedule edit sync --set '{\"job\": {\"queue\": \"sync\", \"kind\": \"sync.run\", \"payload\": {\"full\": true}}}'")]
+    Edit {
+        /// Name of the schedule, such as nightly.
+        name: String,
+        #[command(flatten)]
+        change: Box<ScheduleChange>,
     },
     /// Show a schedule with its next five times and its latest runs.
     Show {
@@ -114,6 +126,79 @@ pub(crate) struct NewSchedule {
     paused: bool,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct ScheduleChange {
+    /// New cron expression. It replaces an interval.
+    #[arg(long, value_name = "EXPRESSION", conflicts_with = "every")]
+    cron: Option<String>,
+    /// New interval such as 5m. It replaces a cron expression.
+    #[arg(long, value_name = "DURATION", value_parser = crate::when::seconds)]
+    every: Option<u64>,
+    /// New time zone of the expression, such as Europe/Berlin.
+    #[arg(long, value_name = "ZONE", conflicts_with = "every")]
+    timezone: Option<String>,
+    /// New time of the first possible run, or none.
+    #[arg(long, value_name = "TIME")]
+    starts_at: Option<String>,
+    /// New time from which on no run starts, or none.
+    #[arg(long, value_name = "TIME")]
+    ends_at: Option<String>,
+    /// Delay each run by up to this time, such as 30s.
+    #[arg(long, value_name = "DURATION", value_parser = crate::when::seconds)]
+    jitter: Option<u64>,
+    /// While the previous run is open: allow, skip or queue-one.
+    #[arg(long, value_name = "POLICY")]
+    overlap: Option<Overlap>,
+    /// Missed runs: skip, run-once or catch-up.
+    #[arg(long, value_name = "POLICY")]
+    missed: Option<Missed>,
+    /// Number of missed runs to catch up.
+    #[arg(long, value_name = "COUNT")]
+    catch_up: Option<u32>,
+    /// Other members as the API has them, such as a whole job or message.
+    #[arg(long, value_name = "JSON")]
+    set: Option<String>,
+}
+
+impl ScheduleChange {
+    fn body(self) -> anyhow::Result<Value> {
+        let mut body = match self.set.as_deref().map(serde_json::from_str::<Map<String, Value>>) {
+            None => Map::new(),
+            Some(Ok(members)) => members,
+            Some(Err(error)) => return Err(usage(format!("invalid JSON object in --set: {error}"))),
+        };
+        // One of the two must go.
+        if self.cron.is_some() {
+            body.insert("everySeconds".to_owned(), Value::Null);
+        }
+        if self.every.is_some() {
+            body.insert("cron".to_owned(), Value::Null);
+            body.insert("timezone".to_owned(), Value::Null);
+        }
+        body.add_text("cron", self.cron);
+        body.add_text("timezone", self.timezone);
+        body.add_text_or_none("startsAt", self.starts_at);
+        body.add_text_or_none("endsAt", self.ends_at);
+        let numbers =
+            [("everySeconds", self.every), ("jitterSeconds", self.jitter), ("catchUp", self.catch_up.map(u64::from))];
+        for (name, number) in numbers {
+            if let Some(number) = number {
+                body.insert(name.to_owned(), number.into());
+            }
+        }
+        if let Some(overlap) = self.overlap {
+            body.insert("overlap".to_owned(), json!(overlap));
+        }
+        if let Some(missed) = self.missed {
+            body.insert("missed".to_owned(), json!(missed));
+        }
+        if body.is_empty() {
+            return Err(usage("an option with a new value is required, such as --cron"));
+        }
+        Ok(Value::from(body))
+    }
+}
+
 #[derive(Clone, Copy, Debug, ValueEnum, Serialize)]
 #[serde(rename_all = "camelCase")]
 enum Overlap {
@@ -163,6 +248,10 @@ impl ScheduleCommand {
             ScheduleCommand::List { builtin } => list(remote, builtin).await,
             ScheduleCommand::Create { name, schedule } => {
                 Ok(shown(remote.post_body("/schedule", &schedule.body(name)?).await?))
+            }
+            ScheduleCommand::Edit { name, change } => {
+                let path = path(&name)?;
+                Ok(shown(remote.patch(&path, &change.body()?).await?))
             }
             ScheduleCommand::Show { name } => Ok(shown(remote.get(&path(&name)?).await?)),
             ScheduleCommand::Pause { name } => {

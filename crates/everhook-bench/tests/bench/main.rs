@@ -34,6 +34,8 @@ const ROWS: &[&str] = &[
     "lists and scrapes",
     "page 1000 of attempts",
     "page 1000 of deliveries",
+    "page 1000 of messages",
+    "page 1000 of messages of all applications",
     "retention",
     "cold start",
     "idle",

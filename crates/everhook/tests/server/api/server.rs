@@ -67,18 +67,15 @@ async fn get(stream: &mut TcpStream, path: &str) -> String {
 
 /// Reads the head of an answer, and its body if it has one.
 async fn read_answer(stream: &mut TcpStream) -> String {
-    let mut text = String::new();
-    loop {
-        let mut byte = [0; 1];
-        stream.read_exact(&mut byte).await.unwrap();
-        text.push(byte[0].into());
-        if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap_or("0");
-            if body.len() == length.parse::<usize>().unwrap() {
-                return text;
-            }
-        }
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"\r\n\r\n") {
+        answer.push(stream.read_u8().await.unwrap());
     }
+    let head = String::from_utf8_lossy(&answer).into_owned();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap_or("0");
+    let mut body = vec![0; length.parse().unwrap()];
+    stream.read_exact(&mut body).await.unwrap();
+    head + &String::from_utf8_lossy(&body)
 }
 
 #[tokio::test]

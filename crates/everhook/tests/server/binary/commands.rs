@@ -16,6 +16,9 @@ on_both_stores! {
     event_types_are_kept_by_commands,
     messages_are_sent_and_shown_by_commands,
     dead_deliveries_are_found_and_redriven_by_commands,
+    schedules_are_changed_by_commands,
+    operational_endpoints_are_kept_by_commands,
+    messages_are_replayed_by_a_command,
 }
 
 fn applications_are_kept_by_commands(backend: Arc<Backend>) {
@@ -206,4 +209,62 @@ fn dead_deliveries_are_found_and_redriven_by_commands(backend: Arc<Backend>) {
         });
     }
     assert_eq!(operator.json(&list), json!([]));
+}
+
+fn schedules_are_changed_by_commands(backend: Arc<Backend>) {
+    let server = Server::start(&backend, &[]);
+    let operator = Operator::new(&server);
+    operator.prints(&["schedule", "create", "sync", "--every", "5m", "--queue", "sync", "--kind", "run"]);
+    let changed = operator.json(&["schedule", "edit", "sync", "--cron", "0 4 * * *", "--timezone", "Europe/Berlin"]);
+    assert_eq!((&changed["cron"], &changed["timezone"]), (&json!("0 4 * * *"), &json!("Europe/Berlin")), "{changed}");
+    assert!(changed["everySeconds"].is_null(), "{changed}");
+    let job = r#"{"job": {"queue": "sync", "kind": "run", "payload": {"full": true}}}"#;
+    let changed = operator.json(&["schedule", "edit", "sync", "--every", "10m", "--overlap", "skip", "--set", job]);
+    assert_eq!((&changed["everySeconds"], &changed["overlap"]), (&json!(600), &json!("skip")), "{changed}");
+    assert_eq!((&changed["cron"], &changed["job"]["payload"]), (&json!(null), &json!({ "full": true })), "{changed}");
+    operator.is_refused(&["schedule", "edit", "sync"], "an option with a new value is required");
+    operator.is_refused(&["schedule", "edit", "sync", "--set", "[]"], "invalid JSON object in --set");
+    operator.is_refused(&["schedule", "edit", "sync", "--cron", "nonsense"], "cron");
+    operator.is_refused(&["schedule", "edit", "nobody", "--cron", "@daily"], "not found");
+}
+
+fn operational_endpoints_are_kept_by_commands(backend: Arc<Backend>) {
+    let server = Server::start(&backend, &[]);
+    let operator = Operator::new(&server);
+    let url = "http://127.0.0.1:9/ops";
+    let create = ["operational", "create", url, "--uid", "ops", "--event-type", "alert.triggered"];
+    let created = operator.prints(&create);
+    assert!(created.contains("\nsecret  whsec_") && created.contains("alert.triggered"), "{created}");
+    insta::allow_duplicates! {
+        insta::assert_snapshot!(masked(&operator.prints(&["operational", "list"])), @"
+        ID                              UID  URL                     STATE    EVENT TYPES      CREATED
+        ep_000000000000000000000000000  ops  http://127.0.0.1:9/ops  enabled  alert.triggered  2026-01-01T00:00:00Z
+        ");
+    }
+    assert_eq!(operator.json(&["operational", "show", "ops"])["uid"], "ops");
+    assert!(operator.prints(&["operational", "secret", "ops"]).starts_with("whsec_"));
+    operator.is_refused(&["operational", "delete", "ops"], "add --yes");
+    assert_eq!(operator.prints(&["operational", "delete", "ops", "--yes"]), "deleted ops\n");
+    operator.is_refused(&["operational", "show", "ops"], "not found");
+}
+
+fn messages_are_replayed_by_a_command(backend: Arc<Backend>) {
+    let (server, receiver) = (Server::start(&backend, &[]), Receiver::start());
+    let operator = Operator::new(&server);
+    operator.prints(&["app", "create", "Acme", "--uid", "acme"]);
+    operator.prints(&["endpoint", "create", "acme", &receiver.url("/hook"), "--uid", "main"]);
+    for event_type in ["a.b", "c"] {
+        operator.prints(&["msg", "send", "acme", event_type, "{}"]);
+    }
+    receiver.wait_for("/hook", 2);
+    until("the deliveries are settled", || {
+        let attempts = operator.json(&["attempt", "list", "acme", "--endpoint", "main"]);
+        (attempts.as_array()?.len() == 2).then_some(())
+    });
+    let replay = ["replay", "acme", "main", "--since", "1h", "--status", "succeeded", "--event-type", "a.b"];
+    operator.is_refused(&replay, "add --yes");
+    operator.prints(&[&replay[..], &["--yes"]].concat());
+    let seen = receiver.wait_for("/hook", 3);
+    assert_eq!(seen[2].header("everhook-event-type"), "a.b");
+    operator.is_refused(&["replay", "acme", "main", "--yes"], "--since");
 }

@@ -1,0 +1,71 @@
+//! `everhook replay`: sends messages of a window again to one endpoint.
+
+use clap::{Args, ValueEnum};
+use serde_json::{Map, Value, json};
+
+use crate::confirm::Consent;
+use crate::endpoint::{At, Window};
+use crate::fields::Fields;
+use crate::output::Answer;
+use crate::remote::Remote;
+use crate::task;
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArgs {
+    #[command(flatten)]
+    at: At,
+    #[command(flatten)]
+    window: Window,
+    /// Replay only messages whose last attempt ended so.
+    #[arg(long, value_name = "STATUS")]
+    status: Option<Status>,
+    /// Replay only messages whose last attempt got a status of this class: 0 (no reply), 100, 200, 300, 400 or 500.
+    #[arg(long, value_name = "CLASS")]
+    status_class: Option<u16>,
+    /// Replay only messages of this event type; repeatable.
+    #[arg(long = "event-type", value_name = "NAME")]
+    event_types: Vec<String>,
+    /// Replay only messages on this channel.
+    #[arg(long, value_name = "NAME")]
+    channel: Option<String>,
+    /// Replay only messages with this tag.
+    #[arg(long, value_name = "TAG")]
+    tag: Option<String>,
+    #[command(flatten)]
+    consent: Consent,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Status {
+    Succeeded,
+    Failed,
+    Cancelled,
+}
+
+impl ReplayArgs {
+    pub(crate) async fn ask(self, remote: &Remote) -> anyhow::Result<Answer> {
+        let path = format!("{}/bulk-replay", self.at.path()?);
+        let what =
+            format!("send the matching messages again to endpoint {} of {}", self.at.endpoint, self.at.application);
+        remote.confirm(self.consent, &what)?;
+        let mut body = Map::new();
+        self.window.add_to(&mut body);
+        body.add_text("channel", self.channel);
+        body.add_text("tag", self.tag);
+        if !self.event_types.is_empty() {
+            body.insert("eventTypes".to_owned(), json!(self.event_types));
+        }
+        if let Some(status) = self.status {
+            let number = match status {
+                Status::Succeeded => 0,
+                Status::Failed => 2,
+                Status::Cancelled => 4,
+            };
+            body.insert("status".to_owned(), number.into());
+        }
+        if let Some(class) = self.status_class {
+            body.insert("statusCodeClass".to_owned(), class.into());
+        }
+        Ok(task::started(remote.post_body(&path, &Value::from(body)).await?))
+    }
+}
