@@ -9,7 +9,7 @@ use everhook_core::time::Timestamp;
 use serde_json::Value;
 
 use super::Trouble;
-use super::calls::{Ask, Audience, DirectCall, audience, call, needs_no_look_up};
+use super::calls::{Ask, Audience, DirectCall, Parts, audience, needs_no_look_up};
 use crate::notice::ChatText;
 use crate::reply::{asked, brief};
 
@@ -73,7 +73,8 @@ impl<'a> Dialogue<'a> {
                 let ask = self.ask();
                 let token = audience(self.app.kind, ask).and_then(|wanted| self.token(wanted)).unwrap_or_default();
                 let to = self.to.as_deref().or(self.found.as_deref()).unwrap_or_default();
-                Next::Call(call(self.app, ask, token, (self.address, to), self.text))
+                let Dialogue { app, address, text, .. } = *self;
+                Next::Call(Parts { app, token, address, to, text }.call(ask))
             }
         }
     }
