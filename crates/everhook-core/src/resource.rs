@@ -1,5 +1,7 @@
 //! Resources: configured objects that are created, replaced and deleted as a whole, each under a revision.
 
+use std::sync::LazyLock;
+
 use crate::id::Id;
 use crate::name::Name;
 use crate::task::stored_as;
@@ -66,7 +68,9 @@ pub fn event_type_id(name: &Name) -> Id {
 
 /// The id of the delivery policy of an environment, the same in every environment.
 pub fn environment_policy_id() -> Id {
-    Id::derived(&[b"environment policy"])
+    // Hot paths ask for it.
+    static ID: LazyLock<Id> = LazyLock::new(|| Id::derived(&[b"environment policy"]));
+    *ID
 }
 
 /// The id of the chat apps of an environment, the same in every environment.

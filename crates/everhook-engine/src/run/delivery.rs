@@ -153,7 +153,8 @@ impl Run for Deliverer {
 
     fn start(&self, ticket: Ticket<Delivery>) {
         let (deliverer, slot) = (self.clone(), self.capacity().slot(ticket.lane));
-        self.node.running.spawn(async move { deliverer.run(ticket, slot).await });
+        // Tokio moves a spawned task several times, and this one has some kilobytes: moving a pointer is cheaper.
+        self.node.running.spawn(Box::pin(async move { deliverer.run(ticket, slot).await }));
     }
 
     fn hand_back(&self, tickets: Vec<Ticket<Delivery>>) {
