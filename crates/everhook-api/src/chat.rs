@@ -54,9 +54,10 @@ pub(crate) struct ChatIn {
     event_types: Option<BTreeMap<Name, Template>>,
     /// A JSON pointer to the e-mail addresses (phone numbers for `dingtalk`) of people in the payload: a text or a list of
     /// up to 10 texts. They get the message through the chat app of the environment, and the room gets it if somebody
-    /// cannot be reached.
-    #[schema(max_length = 256, example = "/owner/email")]
-    people: Option<String>,
+    /// cannot be reached. Absent: an existing endpoint keeps it. Null: removes it.
+    #[serde(default, deserialize_with = "input::present")]
+    #[schema(value_type = Option<String>, max_length = 256, example = "/owner/email")]
+    people: Option<Option<String>>,
 }
 
 /// The text of a chat endpoint, without its secret.
@@ -343,7 +344,10 @@ pub(crate) fn changed(
             language: wanted.language.unwrap_or_default(),
             template: wanted.template.unwrap_or_default(),
             event_types: wanted.event_types.unwrap_or_default(),
-            people: wanted.people,
+            people: match wanted.people {
+                None => kept.and_then(|old| old.people.clone()),
+                Some(people) => people,
+            },
         }),
     }))
 }

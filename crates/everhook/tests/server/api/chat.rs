@@ -39,6 +39,15 @@ async fn the_url_of_a_room_is_accepted_and_never_shown() {
     );
     let patched = world.patch("/app/acme/endpoint/room", r#"{"description": "ops", "chat": null}"#).await;
     assert_eq!((patched.status.as_u16(), patched.json()["chat"]["template"].clone()), (200, json!({})));
+    // A form that does not know the people keeps them.
+    let named = world.patch("/app/acme/endpoint/room", r#"{"chat": {"people": "/owner"}}"#).await;
+    assert_eq!((named.status.as_u16(), named.text("/chat/people")), (200, "/owner".to_owned()), "{named}");
+    let kept = world.patch("/app/acme/endpoint/room", r#"{"chat": {"language": "zh"}}"#).await;
+    assert_eq!(kept.text("/chat/people"), "/owner", "{kept}");
+    let removed = world.patch("/app/acme/endpoint/room", r#"{"chat": {"people": null}}"#).await;
+    assert_eq!(removed.json()["chat"].get("people"), None, "{removed}");
+    let refused = world.patch("/app/acme/endpoint/room", r#"{"chat": {"people": "owner"}}"#).await;
+    assert_eq!(refused.status, 422, "{refused}");
     for path in ["/app/acme/endpoint", "/app/acme/endpoint/room", "/endpoint"] {
         let shown = world.get(path).await;
         assert_eq!(shown.status, 200);
