@@ -3742,7 +3742,7 @@ export interface components {
             /**
              * @description A JSON pointer to the e-mail addresses (phone numbers for `dingtalk`) of people in the payload: a text or a list of
              *     up to 10 texts. They get the message through the chat app of the environment, and the room gets it if somebody
-             *     cannot be reached.
+             *     cannot be reached. Absent: an existing endpoint keeps it. Null: removes it.
              * @example /owner/email
              */
             people?: string | null;

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { chatBody, chatForm, emptyChat, hasSecret, isChat, parseFields } from './chat';
+import { chatBody, chatForm, emptyChat, hasPeople, hasSecret, isChat, parseFields } from './chat';
 
 it('knows chat platforms', () => {
   expect([isChat('slack'), isChat('http'), isChat(null), hasSecret('lark'), hasSecret('slack')]).toEqual([true, false, false, true, false]);
@@ -10,6 +10,10 @@ it('keeps a text through its form', () => {
   expect(chatBody(chatForm(chat), chat)).toEqual(chat);
   expect(chatBody(emptyChat)).toEqual({ language: 'en', template: {} });
   expect(chatBody({ ...emptyChat, secret: ' s ' }).secret).toBe('s');
+  const direct = { language: 'en', template: {}, people: '/owner/email' };
+  expect(chatBody(chatForm(direct), direct)).toEqual(direct);
+  expect(chatBody(emptyChat, direct).people).toBeNull();
+  expect([hasPeople('slack'), hasPeople('discord')]).toEqual([true, false]);
 });
 
 it('reads fields', () => {
