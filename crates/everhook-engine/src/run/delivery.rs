@@ -298,7 +298,13 @@ impl Deliverer {
                 Some(AttemptEnd::HandedBack)
             }
             Sent::Interrupted => Some(AttemptEnd::Attempted(interrupted(request))),
-            Sent::Answered(answer) => Some(AttemptEnd::Attempted(self.record(leased, answer, request))),
+            Sent::Answered(answer) => {
+                let record = self.record(leased, answer, request);
+                if record.outcome == Outcome::Success && has_people(endpoint) {
+                    self.node.direct.ended(&leased.task);
+                }
+                Some(AttemptEnd::Attempted(record))
+            }
         };
         if let Some(end) = &end {
             self.node.end_span(&span, message, endpoint.id, number, end);
@@ -314,7 +320,7 @@ impl Deliverer {
         attempt: (&Task, u32),
         session: &Session,
     ) -> DirectTalk {
-        let Some(chat) = endpoint.chat.as_ref().filter(|chat| chat.people.is_some()) else {
+        let Some(chat) = endpoint.chat.as_ref().filter(|_| has_people(endpoint)) else {
             return DirectTalk::Room(None);
         };
         let facts = ChatFacts { message, payload, public_url: self.node.config.public_url.as_deref() };
@@ -438,6 +444,10 @@ fn own_headers(endpoint: &Endpoint) -> Result<HeaderMap, SendFailure> {
         headers.insert(name, HeaderValue::from_str(value).map_err(|_| bad())?);
     }
     Ok(headers)
+}
+
+fn has_people(endpoint: &Endpoint) -> bool {
+    endpoint.chat.as_ref().is_some_and(|chat| chat.people.is_some())
 }
 
 /// Joins two remarks about one attempt.

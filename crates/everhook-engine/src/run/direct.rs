@@ -64,7 +64,7 @@ impl DirectMessages {
             Ok(None) => {
                 let kind = chat.kind;
                 let remark =
-                    format!("direct messages: the environment has no app of {kind}, so the room got the message");
+                    format!("direct messages: the environment has no app of {kind}, so the message goes to the room");
                 return DirectTalk::Room(Some(remark));
             }
             Err(judgement) => return DirectTalk::Ended(judgement),
@@ -88,14 +88,19 @@ impl DirectMessages {
         self.concluded(chat, (task, number), &results)
     }
 
+    /// Forgets whom a delivery has reached, because it has ended. Sent again, it writes to everybody.
+    pub(crate) fn ended(&self, task: &Task) {
+        self.lock().ended(task.key.id);
+    }
+
     fn concluded(&self, chat: &Chat, (task, number): (&Task, u32), results: &[PersonResult]) -> DirectTalk {
         match conclude(chat.kind, results, number) {
             DirectEnd::Reached => {
-                self.lock().ended(task.key.id);
+                self.ended(task);
                 let explanation = report(results);
                 DirectTalk::Ended(Judgement { class: Class::Success, outcome: Outcome::Success, explanation })
             }
-            DirectEnd::Room => DirectTalk::Room(Some(format!("{}; the room got the message", report(results)))),
+            DirectEnd::Room => DirectTalk::Room(Some(format!("{}; the message goes to the room", report(results)))),
             DirectEnd::Later(judgement) => DirectTalk::Ended(judgement),
         }
     }

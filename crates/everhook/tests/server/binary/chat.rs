@@ -5,6 +5,7 @@ use std::sync::Arc;
 use everhook_core::chat::ChatKind;
 use everhook_testkit::chat_room::{self, People};
 use everhook_testkit::receiver::{Answer, Receiver};
+use everhook_testkit::wait::until;
 use serde_json::{Value, json};
 
 use crate::binary::client::{Application, Endpoint};
@@ -255,4 +256,15 @@ fn a_person_is_not_written_to_twice_by_a_retry(backend: Arc<Backend>) {
     assert_eq!(receiver.seen("/room").len(), 1);
     let attempts = application.attempts(&message);
     assert_eq!(attempts.len(), 3, "{attempts:?}");
+    assert!(
+        attempts.iter().any(|attempt| attempt.to_string().contains("the message goes to the room")),
+        "{attempts:?}"
+    );
+
+    // Sent again on purpose, the message reaches everybody again.
+    people.answer_message(Answer::status(200).body(r#"{"ok": true}"#));
+    let resend = application.path(&format!("/msg/{message}/endpoint/{}/resend", endpoint.id));
+    application.client.post(&resend, &json!({})).expect(202);
+    until("both got it again", || (people.messages().len() == 4 + 2).then_some(()));
+    assert_eq!(receiver.seen("/room").len(), 1);
 }
