@@ -9,7 +9,7 @@ use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::id::{EndpointId, Id, JobId};
 use everhook_core::outcome::Class;
 use everhook_core::policy::limit::LaneLimits;
-use everhook_core::policy::{OnDead, RateLimit, Settings, Switch};
+use everhook_core::policy::{BreakerSettings, OnDead, RateLimit, Settings, Switch};
 use everhook_core::scope::Scope;
 use everhook_core::signing::SigningKeys;
 use everhook_core::time::{Timestamp, micros};
@@ -43,6 +43,10 @@ pub(crate) const BUSY: Duration = Duration::from_secs(40);
 /// Rate limits that the messages of a world exceed.
 const RATES: [RateLimit; 3] =
     [RateLimit { count: 1, seconds: 1 }, RateLimit { count: 3, seconds: 2 }, RateLimit { count: 5, seconds: 1 }];
+
+/// A circuit breaker that opens after a few failures, and stays open for seconds.
+const BREAKER: BreakerSettings =
+    BreakerSettings { failure_percent: 50, min_attempts: 3, window_seconds: 10, open_seconds: 2, max_open_seconds: 8 };
 
 /// The parameters of a simulation.
 #[derive(Clone, Copy, Debug)]
@@ -328,12 +332,14 @@ fn build(plan: Plan) -> Shared {
     let endpoints = 1 + rng.below(3);
     let rate = |_| rng.once_in(3).then(|| *rng.pick(&RATES));
     let rates: Vec<Option<RateLimit>> = (0..endpoints).map(rate).collect();
-    // A source of its own, so that worlds of known seeds stay as they were apart from these limits.
-    let more = Rng::new(!plan.seed);
+    // Sources of their own, so that worlds of known seeds stay as they were apart from these limits.
+    let (more, third) = (Rng::new(!plan.seed), Rng::new(plan.seed.rotate_left(32)));
     let limit = |rate: Option<RateLimit>| LaneLimits {
         rate,
         concurrency: more.once_in(4).then(|| *more.pick(&[1, 2, 5])),
         order: more.once_in(3).then_some(OnDead::Skip),
+        breaker: third.once_in(3).then_some(BREAKER),
+        recovering: None,
     };
     let limits: Vec<LaneLimits> = rates.into_iter().map(limit).collect();
     for (number, limits) in limits.iter().enumerate() {
@@ -377,7 +383,8 @@ fn endpoint(number: usize, limits: LaneLimits) -> Endpoint {
     let policy = limits.is_any().then(|| {
         let (rate, concurrency) = (limits.rate.map(Switch::On), limits.concurrency.map(Switch::On));
         let ordering = limits.order.map(|_| Switch::On(everhook_core::policy::Ordering::Endpoint));
-        Arc::new(Settings { rate, concurrency, ordering, on_dead: limits.order, ..Settings::default() })
+        let breaker = limits.breaker.map(Switch::On);
+        Arc::new(Settings { rate, concurrency, ordering, on_dead: limits.order, breaker, ..Settings::default() })
     });
     Endpoint {
         id: endpoint_id(number),
