@@ -63,6 +63,7 @@ pub(super) fn enqueue(tables: &mut Tables, ids: &Ids, now: Timestamp, new: &NewJ
         hold_kind: HoldKind::default(),
         breaker: Breaker::default(),
         waiting: false,
+        last_position: Timestamp::default(),
     };
     tables.lanes.entry(lane).or_insert(fresh).touch(due_at);
     Enqueued::Accepted { created_at: now, due_at }

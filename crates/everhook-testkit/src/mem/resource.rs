@@ -534,6 +534,7 @@ fn put_lane(tables: &mut Tables, environment: EnvironmentId, endpoint: &Endpoint
         hold_kind: HoldKind::default(),
         breaker: Breaker::default(),
         waiting: false,
+        last_position: Timestamp::default(),
     };
     let lane = tables.lanes.entry((environment, endpoint.id.lane())).or_insert(new);
     if lane.state != LaneState::Closing {

@@ -76,7 +76,8 @@ fn a_breaker_probes_an_endpoint_that_works_again_and_closes(backend: Arc<Backend
         endpoint(&application, &guarded)["breaker"].is_null().then_some(())
     });
     receiver.wait_for_messages("/failing", &messages);
-    let metrics = server.ops().get("/metrics").text();
+    let metrics = server.ops().send_to("GET", "/metrics", &[], b"").unwrap();
+    let metrics = String::from_utf8_lossy(&metrics.body);
     assert!(metrics.contains("everhook_breaker_changes_total{change=\"closed\"} 1"), "{metrics}");
 }
 
