@@ -7,5 +7,5 @@ set breaker = 0,
 where environment = :environment
     and id >= :low
     and id <= :high
-    and breaker <> 0
+    and breaker > 0
     and (:application::bytea is null or application = :application);

@@ -29,4 +29,4 @@ select
         ),
         0
     ) as due_for,
-    (select count(*) from (select 1 from everhook.lane where lane.breaker <> 0 limit :counted_max) as breakers);
+    (select count(*) from (select 1 from everhook.lane where lane.breaker > 0 limit :counted_max) as breakers);

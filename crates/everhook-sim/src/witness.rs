@@ -10,6 +10,7 @@ use everhook_core::task::{Task, TaskKey, TaskKind};
 use everhook_store::lease::{Appended, Leased, Reclaimed};
 use everhook_testkit::mem::{Tables, TaskPlace, TaskRow};
 
+use crate::client::APPLICATION;
 use crate::job::{NARROW_LIMITS, narrow};
 
 #[derive(Debug, Default)]
@@ -31,7 +32,9 @@ impl Witness {
     pub(crate) fn appended(&mut self, session: Option<SessionId>, appended: &[Appended], enabled: &[usize]) {
         for appended in appended {
             let Appended::Accepted { message, leased, .. } = appended else { continue };
-            self.promised.insert(message.id, enabled.to_vec());
+            if message.application == APPLICATION {
+                self.promised.insert(message.id, enabled.to_vec());
+            }
             for (leased, _) in leased {
                 self.holders.extend(session.map(|session| ((leased.task.key, leased.task.epoch), session)));
             }

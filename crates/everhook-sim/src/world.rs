@@ -30,7 +30,7 @@ use crate::network::Receipt;
 use crate::node::Node;
 use crate::trace::Trace;
 use crate::witness::Witness;
-use crate::{nemesis, operator, producer, remote};
+use crate::{crowd, nemesis, operator, producer, remote};
 
 const EPOCH: Timestamp = Timestamp::from_millis(1_750_000_000_000);
 /// The virtual time within which all tasks must end after healing. Retry schedules, holds and leases are far shorter.
@@ -57,6 +57,8 @@ pub struct Plan {
     pub faults: bool,
     pub messages: usize,
     pub jobs: usize,
+    /// Hanging endpoints of another application, at most 100. A world with any has no faults.
+    pub crowd: usize,
     /// Whether to print every event.
     pub print: bool,
 }
@@ -91,6 +93,9 @@ pub(crate) struct Shared {
     limits: Vec<LaneLimits>,
     /// Whether faults are injected.
     pub(crate) faults: bool,
+    /// The number of hanging endpoints of another application.
+    pub(crate) crowd: usize,
+    crowd_hangs: AtomicBool,
     /// The planned behaviour of each job, by number.
     pub(crate) fates: Vec<Fate>,
     /// Whether one message and one job crash every node that takes them.
@@ -167,6 +172,10 @@ impl Shared {
             true => self.store.enable_endpoint(ENVIRONMENT, endpoint_id(number)),
             false => self.store.disable_endpoint(ENVIRONMENT, endpoint_id(number)),
         }
+    }
+
+    pub(crate) fn crowd_hangs(&self) -> bool {
+        self.crowd_hangs.load(Ordering::Relaxed)
     }
 
     pub(crate) fn is_throttling(&self) -> bool {
@@ -260,6 +269,9 @@ async fn live(plan: Plan) -> Outcome {
     for number in 0..REMOTE_WORKERS {
         workers.spawn(remote::work(Arc::clone(&shared), nodes.clone(), number));
     }
+    if plan.crowd > 0 {
+        crowd::send(&shared, &nodes).await;
+    }
     let (sent, asked) = {
         let clients =
             async { tokio::join!(send_all(&shared, &nodes, plan.messages), producer::enqueue_all(&shared, &nodes)) };
@@ -302,6 +314,7 @@ async fn live(plan: Plan) -> Outcome {
         limits: &shared.limits,
         jumps: &shared.jumps.lock().expect("one thread").clone(),
         faults: plan.faults,
+        crowd: plan.crowd,
     };
     let mut outcome = check::check(&evidence);
     outcome.violations.append(&mut shared.witness().violations);
@@ -336,9 +349,18 @@ fn build(plan: Plan) -> Shared {
         breaker: third.once_in(3).then_some(BREAKER),
         recovering: None,
     };
-    let limits: Vec<LaneLimits> = rates.into_iter().map(limit).collect();
+    let mut limits: Vec<LaneLimits> = rates.into_iter().map(limit).collect();
+    if plan.crowd > 0 {
+        // Only the crowd can delay a delivery.
+        limits.fill(LaneLimits::default());
+        store.put_application(ENVIRONMENT, crowd::NEIGHBOUR);
+    }
     for (number, limits) in limits.iter().enumerate() {
         store.put_endpoint(ENVIRONMENT, endpoint(number, *limits));
+    }
+    for number in crowd::FIRST..crowd::FIRST + plan.crowd {
+        let hanging = endpoint(number, LaneLimits::default());
+        store.put_endpoint(ENVIRONMENT, Endpoint { application: crowd::NEIGHBOUR, ..hanging });
     }
     let odds = if plan.faults { (*rng.pick(&[0, 20, 100]), *rng.pick(&[0, 3, 10])) } else { (0, 0) };
     let poisoned = plan.faults && rng.once_in(4);
@@ -350,6 +372,8 @@ fn build(plan: Plan) -> Shared {
         endpoints,
         limits,
         faults: plan.faults,
+        crowd: plan.crowd,
+        crowd_hangs: AtomicBool::new(true),
         fates,
         poisoned,
         witness: Mutex::default(),
@@ -424,6 +448,7 @@ async fn heal(shared: &Arc<Shared>, nodes: &Nodes) {
     shared.set_odds(0, 0);
     shared.set_stalled(false);
     shared.set_throttling(false);
+    shared.crowd_hangs.store(false, Ordering::Relaxed);
     (0..shared.endpoints).for_each(|endpoint| shared.set_enabled(endpoint, true));
     for at in 0..nodes.len() {
         nodes.get(at).gate.set(Health::Alive);

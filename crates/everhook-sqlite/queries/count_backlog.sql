@@ -28,4 +28,4 @@ select
         ),
         0
     ),
-    (select count(*) from (select 1 from lane indexed by lane_breaker where breaker <> 0 limit ?1));
+    (select count(*) from (select 1 from lane indexed by lane_breaker where breaker > 0 limit ?1));

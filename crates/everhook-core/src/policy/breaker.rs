@@ -111,16 +111,23 @@ impl Breaker {
         (!self.is_closed()).then(|| self.at_once.into())
     }
 
+    /// Returns the stored number, which is positive unless the breaker is closed.
     pub fn to_db(self) -> i64 {
+        if self.is_closed() {
+            return -i64::from(self.openings);
+        }
         i64::from(self.openings) << 16 | i64::from(self.trips) << 8 | i64::from(self.at_once)
     }
 
     /// Reads a stored state; none if the number is none.
     pub fn from_db(number: i64) -> Option<Breaker> {
-        let [low, trips, openings @ ..] = number.to_le_bytes();
-        let [first, second, rest @ ..] = openings;
-        let is_known = rest.iter().all(|byte| *byte == 0);
-        is_known.then_some(Breaker { openings: u16::from_le_bytes([first, second]), trips, at_once: low })
+        if number <= 0 {
+            let openings = u16::try_from(number.checked_neg()?).ok()?;
+            return Some(Breaker { openings, ..Breaker::default() });
+        }
+        let [at_once, trips, first, second, rest @ ..] = number.to_le_bytes();
+        let is_known = at_once > 0 && rest.iter().all(|byte| *byte == 0);
+        is_known.then_some(Breaker { openings: u16::from_le_bytes([first, second]), trips, at_once })
     }
 
     /// Decides the change after an attempt that was leased in this state, which is not closed. A success doubles the
