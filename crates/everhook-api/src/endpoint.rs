@@ -345,30 +345,8 @@ impl Checks<'_> {
     /// Returns a new endpoint with an identity and a signing key. The caller replaces all other fields.
     pub(crate) fn blank(&self, application: ApplicationId, secret: Option<SigningKey>) -> Endpoint {
         let now = self.api.now();
-        Endpoint {
-            id: EndpointId(self.api.new_id()),
-            application,
-            uid: None,
-            url: String::new(),
-            description: String::new(),
-            state: EndpointState::Enabled,
-            event_types: None,
-            channels: None,
-            headers: BTreeMap::new(),
-            throttle_rate: None,
-            policy: None,
-            inherited: None,
-            auth: None,
-            failing: None,
-            chat: None,
-            filter: None,
-            metadata: Metadata::new(),
-            version: 1,
-            keys: SigningKeys::new(secret.unwrap_or_else(|| endpoint_secret::random(self.api.default_signature))),
-            created_at: now,
-            updated_at: now,
-            revision: 0,
-        }
+        let keys = SigningKeys::new(secret.unwrap_or_else(|| endpoint_secret::random(self.api.default_signature)));
+        Endpoint { keys, ..Endpoint::new(EndpointId(self.api.new_id()), application, String::new(), now) }
     }
 
     /// Checks a new URL. An unchanged URL is kept, even if the current configuration does not allow it.
