@@ -48,6 +48,7 @@ mod operations;
 mod outbox;
 mod poll;
 mod queue;
+mod quota;
 mod readers;
 mod reads;
 mod request;

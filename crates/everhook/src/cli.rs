@@ -35,6 +35,7 @@ use crate::outbox::OutboxCommand;
 use crate::output::{Answer, FormatArgs, write_out};
 use crate::plain::plain;
 use crate::queue::QueueCommand;
+use crate::quota::QuotaCommand;
 use crate::remote::{ClientArgs, Remote};
 use crate::replay::ReplayArgs;
 use crate::schedule::ScheduleCommand;
@@ -258,6 +259,8 @@ The exit code is 0 for a genuine request and 1 for any other.")]
     Job(Asked<JobCommand>),
     /// Show, pause, limit and delete queues, and set their push URLs.
     Queue(Asked<QueueCommand>),
+    /// Show and change quotas: how many endpoints, new messages and stored messages there may be.
+    Quota(Asked<QuotaCommand>),
     /// Create, show and repair batches of jobs.
     Batch(Asked<BatchCommand>),
     /// Start jobs or messages on a schedule.
@@ -392,6 +395,7 @@ impl Cli {
             }
             Command::Job(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
             Command::Queue(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            Command::Quota(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
             Command::Batch(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
             Command::Schedule(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
             Command::Worker(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),

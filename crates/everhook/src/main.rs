@@ -47,6 +47,7 @@ mod private;
 mod process;
 mod progress;
 mod queue;
+mod quota;
 mod remote;
 mod replay;
 mod schedule;
