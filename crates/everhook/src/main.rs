@@ -38,6 +38,7 @@ mod metrics_reference;
 mod nodes;
 mod once;
 mod operational;
+mod operator;
 mod otlp;
 mod outbox;
 mod outboxes;
