@@ -353,6 +353,7 @@ pub fn example_page(register: impl FnOnce(&mut Registry)) -> String {
     metrics.attempted(TaskKind::Delivery, Class::Success, Duration::ZERO);
     metrics.attempted(TaskKind::Job, Class::Success, Duration::ZERO);
     metrics.delivered(EndState::Succeeded, Some(Duration::ZERO));
+    metrics.over_quota(QuotaKind::MessageRate);
     metrics.outbox_relayed("default", std::iter::empty(), 0);
     metrics.outbox("default", OutboxStatus::default());
     metrics.render(Now { running: 0, jobs: 0, unsettled: 0, pool: None })

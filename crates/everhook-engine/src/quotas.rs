@@ -16,6 +16,7 @@ use everhook_core::quota::{Quota, QuotaBounds, QuotaKind, QuotaLimits, RateMeter
 use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
 use everhook_store::error::StoreError;
+use everhook_store::lease::SessionRecord;
 use everhook_store::query;
 use everhook_store::store::Reads;
 use tracing::{debug, warn};
@@ -235,7 +236,11 @@ impl Node {
         }
         if self.quotas.any.load(Ordering::Relaxed) {
             let sessions = self.store.read(query::Sessions { closed_within: Duration::ZERO }).await?;
-            let accepting = sessions.iter().filter(|session| session.closed_at.is_none() && session.role.accepts());
+            let now = self.clock.now();
+            let is_live = |session: &&SessionRecord| {
+                session.closed_at.is_none() && session.renewed_at.plus(session.lease) > now && session.role.accepts()
+            };
+            let accepting = sessions.iter().filter(is_live);
             self.quotas.lock().nodes = u32::try_from(accepting.count()).unwrap_or(u32::MAX);
         }
         Ok(())
