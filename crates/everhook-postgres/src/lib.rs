@@ -31,6 +31,7 @@ mod once;
 mod operational;
 mod operations;
 mod optimistic_append;
+mod order;
 mod outbox;
 mod partition;
 mod poll;

@@ -98,8 +98,6 @@ pub(crate) struct Shared {
     skew_us: Arc<AtomicI64>,
     /// The times at which the clock was set forward.
     jumps: Mutex<Vec<Duration>>,
-    /// The times at which the database's clock was set back.
-    set_back: Mutex<Vec<Duration>>,
     receipts: Mutex<Vec<Receipt>>,
     runs: Mutex<Vec<Run>>,
     /// Jobs that an operator tried to change.
@@ -179,8 +177,6 @@ impl Shared {
     pub(crate) fn jump(&self, span: Duration, forward: bool) {
         if forward {
             self.jumps.lock().expect("one thread").push(self.trace.elapsed());
-        } else {
-            self.set_back.lock().expect("one thread").push(self.trace.elapsed());
         }
         self.skew_us.fetch_add(if forward { micros(span) } else { -micros(span) }, Ordering::Relaxed);
     }
@@ -301,7 +297,6 @@ async fn live(plan: Plan) -> Outcome {
         endpoints: shared.endpoints,
         limits: &shared.limits,
         jumps: &shared.jumps.lock().expect("one thread").clone(),
-        set_back: &shared.set_back.lock().expect("one thread").clone(),
         faults: plan.faults,
     };
     let mut outcome = check::check(&evidence);
@@ -356,7 +351,6 @@ fn build(plan: Plan) -> Shared {
         throttling: AtomicBool::new(false),
         skew_us,
         jumps: Mutex::default(),
-        set_back: Mutex::default(),
         receipts: Mutex::default(),
         runs: Mutex::default(),
         steered: Mutex::default(),

@@ -45,6 +45,7 @@ mod once;
 mod open;
 mod operational;
 mod operations;
+mod order;
 mod outbox;
 mod poll;
 mod queue;

@@ -63,7 +63,7 @@ mod maintenance;
 pub mod model;
 mod once;
 mod operational;
-mod order;
+pub mod order;
 pub mod outbox;
 mod policy;
 mod poll;

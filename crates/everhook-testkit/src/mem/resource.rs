@@ -530,6 +530,7 @@ fn put_lane(tables: &mut Tables, environment: EnvironmentId, endpoint: &Endpoint
         hold_until: Timestamp::default(),
         hold_kind: HoldKind::default(),
         waiting: false,
+        last_position: Timestamp::default(),
     };
     let lane = tables.lanes.entry((environment, endpoint.id.lane())).or_insert(new);
     if lane.state != LaneState::Closing {
