@@ -126,6 +126,7 @@ async fn engine(messages: usize) -> anyhow::Result<()> {
         retention: Ages::default(),
         public_url: None,
         alert_interval: None,
+        quota_interval: None,
     };
     let ids = Arc::new(Ids::seeded(2));
     let (store, transport) = (Arc::new(store), Some(Arc::new(AnswersAtOnce) as Arc<dyn Transport>));

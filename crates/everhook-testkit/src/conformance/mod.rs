@@ -67,6 +67,7 @@ pub mod order;
 pub mod outbox;
 mod policy;
 mod poll;
+mod quota;
 mod race;
 mod request;
 mod schedule;

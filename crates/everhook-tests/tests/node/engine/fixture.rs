@@ -51,6 +51,7 @@ pub(crate) fn config(node: &str) -> NodeConfig {
         retention: Ages::default(),
         public_url: None,
         alert_interval: None,
+        quota_interval: None,
     }
 }
 

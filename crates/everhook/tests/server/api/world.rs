@@ -153,6 +153,7 @@ async fn start(store: Arc<dyn Store>, ids: &Arc<Ids>, role: Role, jobs: bool) ->
         retention: Ages::default(),
         public_url: None,
         alert_interval: None,
+        quota_interval: Some(Duration::from_millis(20)),
     };
     Node::start(store, None, Arc::clone(ids), Entropy::seeded(1), config).await.unwrap()
 }
