@@ -71,6 +71,7 @@ mod precheck;
 mod proxies;
 mod query;
 mod queue;
+mod quota;
 mod redrive;
 mod resource;
 mod routes;

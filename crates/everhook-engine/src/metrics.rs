@@ -11,6 +11,7 @@ use everhook_core::lifecycle::EndState;
 use everhook_core::limits::BACKLOG_COUNTED_MAX;
 use everhook_core::outcome::Class;
 use everhook_core::policy::breaker::BreakerStep;
+use everhook_core::quota::QuotaKind;
 use everhook_core::task::TaskKind;
 use everhook_core::time::Timestamp;
 use everhook_store::backlog::{Backlog, PoolUse};
@@ -54,6 +55,12 @@ struct BreakerLabels {
     change: &'static str,
 }
 
+/// The label of refused requests: the exceeded limit.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct QuotaLabels {
+    quota: &'static str,
+}
+
 /// The label of outboxes: their names in the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OutboxLabels {
@@ -75,6 +82,7 @@ pub(crate) struct Metrics {
     clock: Arc<Clock>,
     registry: Mutex<Registry>,
     accepted: Counter,
+    over_quota: Family<QuotaLabels, Counter>,
     append_size: Histogram,
     append_seconds: Histogram,
     attempts: Family<AttemptLabels, Counter>,
@@ -119,6 +127,7 @@ impl Metrics {
             clock,
             registry: Mutex::new(Registry::with_prefix("everhook")),
             accepted: Counter::default(),
+            over_quota: Family::default(),
             append_size: sizes(),
             append_seconds: seconds(),
             attempts: Family::default(),
@@ -174,6 +183,7 @@ impl Metrics {
 
     fn register(&self, registry: &mut Registry) {
         registry.register("messages_accepted", "Messages committed", self.accepted.clone());
+        registry.register("quota_refusals", "Requests that a quota refused, by limit", self.over_quota.clone());
         registry.register("append_size", "Messages in one append transaction", self.append_size.clone());
         let seconds = |registry: &mut Registry, name: &str, help: &str, histogram: &Histogram| {
             registry.register_with_unit(name, help, Unit::Seconds, histogram.clone());
@@ -274,6 +284,10 @@ impl Metrics {
         self.enqueued.inc_by(made.jobs as u64);
     }
 
+    pub(crate) fn over_quota(&self, kind: QuotaKind) {
+        self.over_quota.get_or_create(&QuotaLabels { quota: kind.as_str() }).inc();
+    }
+
     pub(crate) fn appended(&self, messages: usize, begun: Duration) {
         self.append_size.observe(messages as f64);
         self.append_seconds.observe(self.since(begun));
@@ -367,6 +381,7 @@ pub fn example_page(register: impl FnOnce(&mut Registry)) -> String {
     metrics.attempted(TaskKind::Job, Class::Success, Duration::ZERO);
     metrics.delivered(EndState::Succeeded, Some(Duration::ZERO));
     metrics.breaker(BreakerStep::Opened);
+    metrics.over_quota(QuotaKind::MessageRate);
     metrics.outbox_relayed("default", std::iter::empty(), 0);
     metrics.outbox("default", OutboxStatus::default());
     metrics.render(Now { running: 0, jobs: 0, unsettled: 0, pool: None })

@@ -37,6 +37,7 @@ mod partition;
 mod poll;
 mod preplan;
 mod queue;
+mod quota;
 mod reads;
 mod redrive;
 mod renew;

@@ -5,13 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use std::time::Duration;
 
-use everhook_core::endpoint::{Endpoint, EndpointState};
+use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{EndpointId, Id, JobId};
 use everhook_core::outcome::Class;
 use everhook_core::policy::limit::LaneLimits;
 use everhook_core::policy::{BreakerSettings, OnDead, RateLimit, Settings, Switch};
 use everhook_core::scope::Scope;
-use everhook_core::signing::SigningKeys;
 use everhook_core::time::{Timestamp, micros};
 use everhook_store::catalog::{Order, Slice};
 use everhook_store::ids::Ids;
@@ -404,30 +403,8 @@ fn endpoint(number: usize, limits: LaneLimits) -> Endpoint {
         let breaker = limits.breaker.map(Switch::On);
         Arc::new(Settings { rate, concurrency, ordering, on_dead: limits.order, breaker, ..Settings::default() })
     });
-    Endpoint {
-        id: endpoint_id(number),
-        application: APPLICATION,
-        uid: None,
-        url: format!("http://receiver/{number}"),
-        description: String::new(),
-        state: EndpointState::Enabled,
-        event_types: None,
-        channels: None,
-        headers: Default::default(),
-        throttle_rate: None,
-        policy,
-        inherited: None,
-        auth: None,
-        failing: None,
-        chat: None,
-        filter: None,
-        metadata: Default::default(),
-        version: 1,
-        keys: SigningKeys::default(),
-        created_at: EPOCH,
-        updated_at: EPOCH,
-        revision: 1,
-    }
+    let url = format!("http://receiver/{number}");
+    Endpoint { policy, revision: 1, ..Endpoint::new(endpoint_id(number), APPLICATION, url, EPOCH) }
 }
 
 async fn send_all(shared: &Arc<Shared>, nodes: &Nodes, messages: usize) -> Vec<Sent> {

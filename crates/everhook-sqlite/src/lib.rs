@@ -49,6 +49,7 @@ mod order;
 mod outbox;
 mod poll;
 mod queue;
+mod quota;
 mod readers;
 mod reads;
 mod request;

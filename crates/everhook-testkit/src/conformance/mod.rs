@@ -68,6 +68,7 @@ pub mod order;
 pub mod outbox;
 mod policy;
 mod poll;
+mod quota;
 mod race;
 mod request;
 mod schedule;

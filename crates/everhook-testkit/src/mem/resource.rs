@@ -17,6 +17,7 @@ use everhook_core::policy::Settings;
 use everhook_core::policy::breaker::Breaker;
 use everhook_core::portal::PortalSettings;
 use everhook_core::queue::{Queue, QueueState, queue_id};
+use everhook_core::quota::Quota;
 use everhook_core::resource::ResourceKind;
 use everhook_core::scope::AppScope;
 use everhook_core::time::Timestamp;
@@ -349,7 +350,8 @@ pub(super) fn write(
         | Resource::EnvironmentPolicy(_)
         | Resource::PortalSettings(_)
         | Resource::ChatApps(_)
-        | Resource::Alert(_) => {}
+        | Resource::Alert(_)
+        | Resource::Quota(_) => {}
         Resource::Queue(queue) => {
             put_group(tables, environment, queue_id(environment, &queue.name), LaneGroup::of(queue), now);
         }
@@ -472,7 +474,8 @@ fn delete(tables: &mut Tables, environment: EnvironmentId, place: &ResourcePlace
         | ResourceKind::EnvironmentPolicy
         | ResourceKind::PortalSettings
         | ResourceKind::ChatApps
-        | ResourceKind::Alert => {}
+        | ResourceKind::Alert
+        | ResourceKind::Quota => {}
     }
     true
 }
@@ -566,6 +569,7 @@ fn created_at(resource: &Resource) -> Timestamp {
         Resource::PortalSettings(settings) => settings.updated_at,
         Resource::ChatApps(apps) => apps.updated_at,
         Resource::Alert(alert) => alert.created_at,
+        Resource::Quota(quota) => quota.updated_at,
     }
 }
 
@@ -581,5 +585,6 @@ fn stamped(resource: Resource, created_at: Timestamp, updated_at: Timestamp, rev
         Resource::PortalSettings(record) => PortalSettings { updated_at, revision, ..record }.into(),
         Resource::ChatApps(record) => ChatApps { updated_at, revision, ..record }.into(),
         Resource::Alert(record) => Alert { created_at, updated_at, revision, ..record }.into(),
+        Resource::Quota(record) => Quota { updated_at, revision, ..record }.into(),
     }
 }
