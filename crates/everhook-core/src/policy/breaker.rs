@@ -1,8 +1,8 @@
 //! The circuit breaker of an endpoint: when it opens, how it probes, and when it closes.
 //!
 //! Pure. Each node counts the attempts of the lanes that it sends to ([`Windows`]). The state itself ([`Breaker`]) is
-//! stored with the lane, so that all nodes see it. A change names the state that it was decided from and is written only
-//! if the lane is still in it. Called by `engine::run::delivery`, and by the leases of the stores.
+//! stored with the lane, so that all nodes see it. A change names the state that it was decided from, and is written
+//! only if the lane is still in it. Called by `engine::run::delivery`, and by the leases of the stores.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -167,8 +167,8 @@ impl BreakerChange {
 #[derive(Debug, Default)]
 pub struct Windows(HashMap<(EnvironmentId, LaneId), Window>);
 
-/// Attempts in the current span and in the one before. The window covers the current span, and as much of the one before
-/// as it needs.
+/// Attempts in the current span and in the one before. The window covers the current span, and as much of the one
+/// before as it needs.
 #[derive(Clone, Copy, Debug, Default)]
 struct Window {
     openings: u16,
@@ -185,7 +185,7 @@ struct Counts {
 }
 
 impl Windows {
-    /// Counts the end of an attempt that was leased under `breaker`. Returns the change of the breaker, if there is one.
+    /// Counts the end of an attempt that was leased under `breaker`. Returns the change of the breaker, if any.
     pub fn ended(
         &mut self,
         lane: (EnvironmentId, LaneId),

@@ -61,7 +61,7 @@ fn an_open_breaker_holds_deliveries_over_a_restart_until_it_is_switched_off(back
 }
 
 fn a_breaker_probes_an_endpoint_that_works_again_and_closes(backend: Arc<Backend>) {
-    let (server, receiver) = (Server::start(&backend, &[]), Receiver::start());
+    let (server, receiver) = (Server::start(&backend, &[("LISTEN_OPS", "127.0.0.1:0")]), Receiver::start());
     let application = server.client().application("Acme");
     let guarded = failing(&application, &receiver, 1);
     let mut messages = application.send_many(3);
