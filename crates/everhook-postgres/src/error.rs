@@ -104,7 +104,8 @@ impl PostgresOpenError {
             | PostgresOpenError::UnsafeSetting { .. }
             | PostgresOpenError::NotGranted { .. }
             | PostgresOpenError::Keys { .. }
-            | PostgresOpenError::OwnOutbox { .. } => return false,
+            | PostgresOpenError::OwnOutbox { .. }
+            | PostgresOpenError::Unguarded { .. } => return false,
         };
         let mut causes = std::iter::successors(Some(&**source as &dyn std::error::Error), |cause| cause.source());
         match causes.find_map(|cause| cause.downcast_ref::<tokio_postgres::Error>()?.code()) {
