@@ -12,8 +12,8 @@ use crate::error::Fault;
 use crate::store::PostgresStore;
 
 statement! {
-    // Returns pending tasks, dead tasks, and the waiting time of the oldest due task in microseconds.
-    CountBacklog = "count_backlog" { counted_max: usize, lanes_max: usize, priority: i16 } -> Option<(i64, i64, i64)>;
+    // Returns pending tasks, dead tasks, and the waiting time of the oldest due task in microseconds, and open breakers.
+    CountBacklog = "count_backlog" { counted_max: usize, lanes_max: usize, priority: i16 } -> Option<(i64, i64, i64, u64)>;
     CountOpen = "count_open" { environment: EnvironmentId, counted_max: usize } -> Option<OpenCounts>;
 }
 
@@ -22,11 +22,12 @@ impl PostgresStore {
     pub(crate) async fn backlog_once(&self) -> Result<Backlog, Fault> {
         let (counted_max, lanes_max, priority) = (BACKLOG_COUNTED_MAX, BACKLOG_LANES_MAX, PRIORITY_DEFAULT);
         let counted = self.database.read(CountBacklog { counted_max, lanes_max, priority }).await?;
-        let (pending, dead, due_for) = counted.ok_or(Fault::Contended("the count returned no row"))?;
+        let (pending, dead, due_for, breakers) = counted.ok_or(Fault::Contended("the count returned no row"))?;
         Ok(Backlog {
             pending: pending.unsigned_abs(),
             dead: dead.unsigned_abs(),
             due_for: Duration::from_micros(due_for.max(0).unsigned_abs()),
+            breakers,
         })
     }
 

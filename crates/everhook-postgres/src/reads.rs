@@ -59,6 +59,7 @@ impl PostgresStore {
             AllAlerts(_) => self.list_alerts_once().await?,
             Keys(_) => self.list_keys_once().await?,
             FindKey(q) => self.find_key_once(&q.hash).await?,
+            FindBreaker(q) => self.find_breaker_once(q.scope.environment, q.endpoint).await?,
             FindEgressPause(_) => self.find_egress_pause_once().await?,
             Audit(q) => self.list_audit_once(q.scope, &q.filter, &q.slice).await?,
             TokenKeys(_) => self.list_token_keys_once().await?,

@@ -34,11 +34,12 @@ pub(crate) fn count(conn: &Connection, now: Timestamp) -> Result<Backlog, Fault>
     let mut rows = count.query_and_then(params![limit, now.as_micros(), lanes, PRIORITY_DEFAULT], |row| {
         let record = Reader::new(row, "task");
         let (pending, dead): (i64, i64) = (record.get(0, "pending")?, record.get(1, "dead")?);
-        let due_for: i64 = record.get(2, "due_for")?;
+        let (due_for, breakers): (i64, i64) = (record.get(2, "due_for")?, record.get(3, "breakers")?);
         Ok(Backlog {
             pending: pending.unsigned_abs(),
             dead: dead.unsigned_abs(),
             due_for: Duration::from_micros(due_for.max(0).unsigned_abs()),
+            breakers: breakers.unsigned_abs(),
         })
     })?;
     rows.next().unwrap_or_else(|| Ok(Backlog::default()))

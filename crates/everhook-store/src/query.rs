@@ -39,7 +39,7 @@ use crate::background::{AttemptCount, BackgroundFilter};
 use crate::backlog::{Backlog, OpenCounts};
 use crate::batch::BatchRecord;
 use crate::catalog::{ArchivedTypes, Having, Locator, Slice};
-use crate::delivery::{DeliveryFilter, DeliveryRecord, EndpointCounts, Period};
+use crate::delivery::{BreakerRecord, DeliveryFilter, DeliveryRecord, EndpointCounts, Period};
 use crate::directory::{PlacedEndpoint, PlacedMessage};
 use crate::failure::FailureGroups;
 use crate::history::{Attempt, AttemptFilter, Destination, MessageFilter};
@@ -269,6 +269,8 @@ queries! {
     search ListFailures { scope: Scope, after: Option<EndpointId> } -> FailureGroups;
     /// The failure groups of one endpoint.
     search FindFailures { scope: Scope, endpoint: EndpointId } -> FailureGroups;
+    /// The circuit breaker of an endpoint; none if the endpoint does not exist.
+    lookup FindBreaker { scope: Scope, endpoint: EndpointId } -> Option<BreakerRecord>;
     /// The attempts to an endpoint in a period, by result. Reads at most `STATS_ROWS_MAX` attempts, newest first.
     search CountEndpoint { scope: Scope, endpoint: EndpointId, period: Period } -> EndpointCounts;
 

@@ -393,6 +393,12 @@ macro_rules! conformance_resources {
             an_environment_has_one_portal_look
             an_environment_has_one_chat_app_of_a_kind
         }
+        $crate::conformance_cases! { $backend, breaker:
+            an_open_breaker_holds_its_lane_and_says_why
+            a_breaker_probes_with_one_delivery_over_all_sessions_and_ramps_up
+            a_breaker_changes_only_from_the_state_that_was_seen
+            a_changed_breaker_starts_closed_and_an_inherited_one_applies
+        }
         $crate::conformance_cases! { $backend, limits:
             a_concurrency_limit_holds_over_all_sessions
             a_delivery_of_a_crashed_node_counts_until_it_is_settled

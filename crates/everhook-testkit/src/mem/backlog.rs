@@ -17,7 +17,8 @@ pub(super) fn count(tables: &Tables, now: Timestamp) -> Backlog {
         Some(first.max(row.hold_until))
     });
     let due_for = now.since(due_at.min().unwrap_or(Timestamp::NEVER));
-    Backlog { pending: count(TaskPlace::Pending), dead: count(TaskPlace::Dead), due_for }
+    let breakers = tables.lanes.values().filter(|row| !row.breaker.is_closed()).count() as u64;
+    Backlog { pending: count(TaskPlace::Pending), dead: count(TaskPlace::Dead), due_for, breakers }
 }
 
 /// Counts the open tasks of an environment up to the limit.

@@ -9,6 +9,7 @@ mod audit;
 mod background;
 mod backup;
 mod beside;
+mod breaker;
 mod canaries;
 mod chat;
 mod checker;
