@@ -30,9 +30,9 @@ const rowId = (row: AuditEntry) => String(row.seq);
 const columns: Column<AuditEntry>[] = [
   { id: 'at', header: 'Time', width: 128, narrow: 'b', cell: (row) => <ListTime at={row.at} exact /> },
   { id: 'action', header: 'Action', width: 260, narrow: 'a', cell: (row) => <Link className="med" to="/audit" search={(now: Search) => ({ ...now, open: rowId(row) })}>{actionText(row.action)}</Link> },
-  { id: 'object', header: 'Object', narrow: 'c', cell: (row) => <span className="mono t2">{row.object}</span> },
-  { id: 'actor', header: 'Key', width: 190, narrow: 'd', className: 'two', cell: (row) => (row.principal ? <><span>{row.actor}</span><small>{row.principal}</small></> : row.actor) },
-  { id: 'result', header: 'Result', width: 130, narrow: 'drop', cell: (row) => <StateText {...resultOf(row)} /> },
+  { id: 'object', header: 'Object', narrow: 'c', cell: (row) => (<><span className="n-unit">{row.actor} · </span><span className="mono t2">{row.object}</span></>) },
+  { id: 'actor', header: 'Key', width: 230, tight: 150, narrow: 'drop', cell: (row) => (row.principal ? <>{row.actor} <span className="t3 s12">{row.principal}</span></> : row.actor) },
+  { id: 'result', header: 'Result', width: 130, narrow: 'd', cell: (row) => <StateText {...resultOf(row)} /> },
   { id: 'seq', header: 'Entry', width: 80, wide: true, num: true, narrow: 'drop', cell: (row) => <span className="mono t3">{row.seq}</span> },
 ];
 

@@ -64,6 +64,9 @@ function Ribbon({ schedule }: { schedule: Schedule }) {
   );
 }
 
+const overlapWord: Record<string, string> = { allow: 'start anyway', skip: 'skip', queueOne: 'queue one' };
+const missedWord: Record<string, string> = { runOnce: 'run once', skip: 'skip', catchUp: 'catch up' };
+
 const columns: Column<Schedule>[] = [
   {
     id: 'name',
@@ -93,8 +96,8 @@ const columns: Column<Schedule>[] = [
   },
   { id: 'next', header: 'Next', width: 150, narrow: 'b', cell: (row) => (row.state === 'active' && row.nextRunAt ? <In at={row.nextRunAt} /> : <StateText {...scheduleState(row)} />) },
   { id: 'ribbon', header: 'Next 24 h', width: 110, narrow: 'drop', cell: (row) => <Ribbon schedule={row} /> },
-  { id: 'overlap', header: 'Overlap', width: 110, wide: true, narrow: 'drop', cell: (row) => <span className="t2">{row.overlap}</span> },
-  { id: 'missed', header: 'Missed', width: 110, wide: true, narrow: 'drop', cell: (row) => <span className="t2">{row.missed}</span> },
+  { id: 'overlap', header: 'Overlap', width: 110, wide: true, narrow: 'drop', cell: (row) => <span className="t2">{overlapWord[row.overlap] ?? row.overlap}</span> },
+  { id: 'missed', header: 'Missed', width: 110, wide: true, narrow: 'drop', cell: (row) => <span className="t2">{missedWord[row.missed] ?? row.missed}</span> },
 ];
 
 const nameOf = (row: Schedule) => row.name;

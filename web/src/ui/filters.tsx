@@ -14,7 +14,7 @@ export function FilterBar({ children, end }: { children: ReactNode; end?: ReactN
   return (
     <div className="filters" role="search">
       {children}
-      {end && <span className="push row">{end}</span>}
+      {end && <span className="push row filters-end">{end}</span>}
     </div>
   );
 }

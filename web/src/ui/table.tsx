@@ -2,7 +2,7 @@
 
 import { rowSelectionFeature, tableFeatures, useTable, type ColumnDef, type RowSelectionState } from '@tanstack/react-table';
 import { ChevronLeft, ChevronRight } from 'lucide-react';
-import { useEffect, useMemo, useRef, useState, type ReactNode } from 'react';
+import { useEffect, useMemo, useRef, useState, useSyncExternalStore, type ReactNode } from 'react';
 import { useKeys } from '../keys';
 import { Button } from './controls';
 import { Kbd } from './atoms';
@@ -48,7 +48,9 @@ export function DataTable<T extends object>(props: Props<T>) {
   const { columns, rows, rowId, label, selection, openId, onOpen, panelOpen, fresh, keyboard, card } = props;
   const [active, setActive] = useState(-1);
   const body = useRef<HTMLTableSectionElement>(null);
-  const visible = useMemo(() => columns.filter((column) => !(panelOpen && column.wide)), [columns, panelOpen]);
+  const roomy = useRoomy();
+  const tight = panelOpen && !roomy;
+  const visible = useMemo(() => columns.filter((column) => !(tight && column.wide)), [columns, tight]);
   const definitions = useMemo(
     () => visible.map((column): ColumnDef<typeof features, T> => ({ id: column.id, cell: ({ row }) => column.cell(row.original) })),
     [visible],
@@ -96,7 +98,7 @@ export function DataTable<T extends object>(props: Props<T>) {
       <colgroup>
         {selection && <col className="c-cb" />}
         {visible.map((column) => (
-          <col key={column.id} style={widthOf(column, panelOpen)} />
+          <col key={column.id} style={widthOf(column, tight)} />
         ))}
       </colgroup>
       <thead>
@@ -145,8 +147,21 @@ export function DataTable<T extends object>(props: Props<T>) {
   );
 }
 
-function widthOf<T>(column: Column<T>, panelOpen: boolean | undefined) {
-  const width = (panelOpen ? column.tight : undefined) ?? column.width;
+const wideScreen = typeof matchMedia === 'undefined' ? undefined : matchMedia('(min-width: 1700px)');
+
+/** Whether a list beside an open panel has room for all of its columns. */
+function useRoomy(): boolean {
+  return useSyncExternalStore(
+    (listen) => {
+      wideScreen?.addEventListener('change', listen);
+      return () => wideScreen?.removeEventListener('change', listen);
+    },
+    () => wideScreen?.matches === true,
+  );
+}
+
+function widthOf<T>(column: Column<T>, tight: boolean | undefined) {
+  const width = (tight ? column.tight : undefined) ?? column.width;
   return width === undefined ? undefined : { width };
 }
 
