@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { first, paths } from './screens.mjs';
+import { dialogs, first, paths } from './screens.mjs';
 import { base, call, settled, signIn, watch } from './world.mjs';
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -62,6 +62,28 @@ async function paletteAndPortal({ page, signIn: enter, problems, shot }) {
   }
 }
 
+/** Every dialog is accessible, and has its buttons in sight on a narrow screen. */
+async function every_dialog_is_accessible_and_fits_a_narrow_screen({ page, signIn: enter, problems, shot }) {
+  await call('POST', '/app?get_if_exists=true', { name: 'Osprey Outdoor', uid: 'osprey-portal' });
+  await enter();
+  for (const [path, button] of await dialogs()) {
+    for (const width of [390, 1440]) {
+      await page.setViewportSize({ width, height: 844 });
+      await page.goto(base + path);
+      await settled(page);
+      await page.getByRole('button', { name: button }).first().click();
+      const dialog = page.getByRole('dialog');
+      await dialog.getByRole('button', { name: /^(Cancel|Close)$/ }).last().waitFor();
+      await page.evaluate(() => Promise.all(document.getAnimations().map((one) => one.finished.catch(() => undefined))));
+      const box = await dialog.boundingBox();
+      const foot = await dialog.locator('footer button').last().boundingBox();
+      if (box.x < 0 || box.x + box.width > width || foot.x + foot.width > width || foot.y + foot.height > 844) problems.push(`${width} ${path}: the dialog is not in sight`);
+      await examine(page, `${width} ${path} ${button}`, problems);
+    }
+  }
+  await shot('dialog');
+}
+
 const palette_and_portal_are_accessible = (world) => paletteAndPortal(world);
 const every_screen_is_accessible_wide_and_light = (world) => everyScreen(1440, 'light', world);
 const every_screen_is_accessible_wide_and_dark = (world) => everyScreen(1440, 'dark', world);
@@ -69,6 +91,7 @@ const every_screen_is_accessible_narrow_and_light = (world) => everyScreen(390, 
 const every_screen_is_accessible_narrow_and_dark = (world) => everyScreen(390, 'dark', world);
 
 export default [
+  every_dialog_is_accessible_and_fits_a_narrow_screen,
   palette_and_portal_are_accessible,
   every_screen_is_accessible_wide_and_light,
   every_screen_is_accessible_wide_and_dark,

@@ -1,14 +1,17 @@
 // Settings: preferences of the person, the session, and what the server says about itself.
 
 import { useQuery } from '@tanstack/react-query';
+import { Plus } from 'lucide-react';
+import { useState } from 'react';
 import { api, ok, raw } from '../api/client';
 import { offers } from '../capabilities';
 import { setPreference, usePreferences, type Theme } from '../preferences';
+import { ChatApps } from './parts/chat-apps';
 import { EnvironmentPolicy } from './parts/outer-policy';
 import { PauseEnvironment } from './parts/pause';
 import { PortalLookCard } from './parts/portal-look';
-import { currentEnvironment, useSession } from '../session';
-import { Seg, Switch } from '../ui/controls';
+import { currentEnvironment, useMay, useSession } from '../session';
+import { Button, Seg, Switch } from '../ui/controls';
 import { Card, Props } from '../ui/figures';
 import { JsonTree } from '../ui/json-view';
 import { Body, Page, Tabs } from '../ui/page';
@@ -20,25 +23,22 @@ const themes: readonly (readonly [Theme, string])[] = [['system', 'System'], ['l
 
 export default function SettingsScreen() {
   const [url] = useUrl();
-  const tab = url.tab === 'policy' && offers.outerPolicy ? 'policy' : '';
+  const [adding, setAdding] = useState(false);
+  const mayAdd = useMay('PUT /api/v1/chat-app/{kind}');
+  const tabs = [['', 'General', true], ['policy', 'Delivery policy', offers.outerPolicy], ['chat', 'Chat apps', offers.chatApps]] as const;
+  const shown = tabs.filter(([, , on]) => on);
+  const tab = shown.find(([key]) => key === url.tab)?.[0] ?? '';
+  const add = mayAdd ? () => setAdding(true) : undefined;
   return (
-    <Page title="Settings">
-      {offers.outerPolicy && (
-        <Tabs
-          label="Settings"
-          tabs={[
-            { to: '/settings', label: 'General', active: tab === '' },
-            { to: '/settings', search: { tab: 'policy' }, label: 'Delivery policy', active: tab === 'policy' },
-          ]}
-        />
-      )}
-      {tab === 'policy' ? (
+    <Page title="Settings" tools={tab === 'chat' && add && <Button kind="primary" icon={Plus} onClick={add}>New chat app</Button>}>
+      {shown.length > 1 && <Tabs label="Settings" tabs={shown.map(([key, label]) => ({ to: '/settings', search: key ? { tab: key } : {}, label, active: key === tab }))} />}
+      {tab === 'policy' && (
         <Body>
           <EnvironmentPolicy />
         </Body>
-      ) : (
-        <General />
       )}
+      {tab === 'chat' && <ChatApps adding={adding} onAdd={add} onAdded={() => setAdding(false)} />}
+      {tab === '' && <General />}
     </Page>
   );
 }

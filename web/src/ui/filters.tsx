@@ -13,7 +13,7 @@ import { Kbd } from './atoms';
 export function FilterBar({ children, end }: { children: ReactNode; end?: ReactNode }) {
   return (
     <div className="filters" role="search">
-      {children}
+      <div className="filters-in">{children}</div>
       {end && <span className="push row filters-end">{end}</span>}
     </div>
   );
