@@ -70,6 +70,26 @@ async function a_new_message_appears_in_the_list_of_all_applications({ page, sig
   await settled(page);
 }
 
+async function messages_of_several_applications_are_replayed_together({ page, receiver, signIn }) {
+  const tag = `r${Date.now()}`;
+  const paths = ['alpha', 'beta'].map((uid) => `/${uid}-${tag}`);
+  for (const [index, uid] of ['alpha', 'beta'].entries()) {
+    const app = await call('POST', '/app?get_if_exists=true', { name: uid, uid });
+    await call('POST', `/app/${app.id}/endpoint`, { url: receiver.url(paths[index]), eventTypes: [tag] });
+    await call('POST', `/app/${app.id}/msg`, { eventType: tag, payload: {}, tags: [tag] });
+  }
+  await until('both arrived', () => paths.every((path) => receiver.seen(path).length === 1));
+  await signIn();
+  await page.goto(`${base}/messages?tag=${tag}`);
+  await page.getByRole('button', { name: 'Text in payload' }).click();
+  await page.getByText('Payloads are searched in one application').waitFor();
+  await page.keyboard.press('Escape');
+  await page.getByLabel('Select all rows of this page').check();
+  await page.getByRole('region', { name: 'Selected rows' }).getByRole('button', { name: 'Replay' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Replay 2 messages' }).click();
+  await until('both arrived again', () => paths.every((path) => receiver.seen(path).length === 2));
+}
+
 async function the_portal_has_the_look_of_the_operator({ page, signIn, shot }) {
   await signIn();
   await page.goto(`${base}/settings`);
@@ -202,6 +222,7 @@ export default [
   a_paused_endpoint_holds_its_deliveries_and_resumes,
   the_policy_shows_the_origin_of_each_setting,
   a_new_message_appears_in_the_list_of_all_applications,
+  messages_of_several_applications_are_replayed_together,
   the_portal_has_the_look_of_the_operator,
   a_paused_application_holds_the_deliveries_of_its_endpoints,
   a_key_is_shown_once_and_a_read_only_key_sees_no_button,

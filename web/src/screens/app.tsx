@@ -99,36 +99,36 @@ function Content({ app }: { app: Application }) {
       ) : (
         <div className="grid cols two-cards wide-left">
           <div className="stack">
-          <Card title="Endpoints" sub={endpoints.data?.done ? plural(endpoints.data.data.length, 'endpoint') : undefined} className="clip" tools={<Link className="link" to="/endpoints" search={{ app: app.id }}>All endpoints</Link>}>
-            {endpoints.data?.data.length === 0 && <Empty icon={Webhook} title="No endpoints yet" />}
-            {!endpoints.data && <Skeleton rows={3} />}
-            <table className="tbl card-tbl">
-              <tbody>
-                {endpoints.data?.data.slice(0, 20).map((endpoint) => (
-                  <tr key={endpoint.id}>
-                    <td className="two">
-                      <b>
-                        <Link to="/apps/$app/endpoints/$ep/$tab" params={{ app: app.id, ep: endpoint.id, tab: 'health' }}>
-                          <Url url={endpoint.url} />
-                        </Link>
-                      </b>
-                      {endpoint.description && <small>{endpoint.description}</small>}
-                    </td>
-                    <td className="w-recent hide-narrow">
-                      <EndpointCell app={app.id} endpoint={endpoint} part="recent" />
-                    </td>
-                    <td className="num w-success hide-narrow">
-                      <EndpointCell app={app.id} endpoint={endpoint} part="success" />
-                    </td>
-                    <td className="w-state one">
-                      <EndpointCell app={app.id} endpoint={endpoint} part="state" />
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </Card>
-          {mayLink && <PortalLink app={app} />}
+            <Card title="Endpoints" sub={endpoints.data?.done ? plural(endpoints.data.data.length, 'endpoint') : undefined} className="clip" tools={<Link className="link" to="/endpoints" search={{ app: app.id }}>All endpoints</Link>}>
+              {endpoints.data?.data.length === 0 && <Empty icon={Webhook} title="No endpoints yet" />}
+              {!endpoints.data && <Skeleton rows={3} />}
+              <table className="tbl card-tbl">
+                <tbody>
+                  {endpoints.data?.data.slice(0, 20).map((endpoint) => (
+                    <tr key={endpoint.id}>
+                      <td className="two">
+                        <b>
+                          <Link to="/apps/$app/endpoints/$ep/$tab" params={{ app: app.id, ep: endpoint.id, tab: 'health' }}>
+                            <Url url={endpoint.url} />
+                          </Link>
+                        </b>
+                        {endpoint.description && <small>{endpoint.description}</small>}
+                      </td>
+                      <td className="w-recent hide-narrow">
+                        <EndpointCell app={app.id} endpoint={endpoint} part="recent" />
+                      </td>
+                      <td className="num w-success hide-narrow">
+                        <EndpointCell app={app.id} endpoint={endpoint} part="success" />
+                      </td>
+                      <td className="w-state one">
+                        <EndpointCell app={app.id} endpoint={endpoint} part="state" />
+                      </td>
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+            </Card>
+            {mayLink && <PortalLink app={app} />}
           </div>
           <div className="stack">
             <Settings app={app} may={may} />

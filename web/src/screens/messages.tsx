@@ -132,8 +132,7 @@ function ByApp({ onSend }: { onSend: () => void }) {
       <Pager note="Newest first" page={query.data} cursor={url.cursor} go={(cursor) => setUrl({ cursor, open: undefined })} keys={[['J K', 'move'], ['O', 'open'], ['X', 'select']]} />
       {replay && (
         <ReplayDialog
-          app={app ?? ''}
-          messages={replay}
+          messages={replay.map((msg) => ({ app: app ?? '', msg }))}
           onClose={() => {
             setReplay(null);
             selection.clear();

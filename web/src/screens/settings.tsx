@@ -50,23 +50,26 @@ function General() {
   const config = useQuery({ queryKey: ['config'], queryFn: () => raw<unknown>('GET', '/api/v1/config'), enabled: offers.config });
   return (
     <Body>
-      <div className="grid cols two-cards">
-        <Card title="Display" sub="kept in this browser">
-          <div className="in stack g12">
-            <Option title="Theme" text="System follows the setting of your device.">
-              <Seg label="Theme" value={preferences.theme} options={themes} onChange={(theme) => setPreference('theme', theme)} />
-            </Option>
-            <Option title="Time zone" text="Links always hold UTC.">
-              <Seg label="Time zone" value={preferences.zone} options={[['utc', 'UTC'], ['local', 'Local']] as const} onChange={(zone) => setPreference('zone', zone)} />
-            </Option>
-            <Option title="Live updates" text="Lists and charts follow changes at once, and refresh every 5 seconds. A hidden tab stops.">
-              <Switch label="Live updates" checked={preferences.live} onChange={(live) => setPreference('live', live)} />
-            </Option>
-            <Option title="Single-key shortcuts" text="Press ? for the list.">
-              <Switch label="Single-key shortcuts" checked={preferences.shortcuts} onChange={(shortcuts) => setPreference('shortcuts', shortcuts)} />
-            </Option>
-          </div>
-        </Card>
+      <div className="grid cols two-cards wide-left">
+        <div className="stack">
+          <Card title="Display" sub="kept in this browser">
+            <div className="in stack g12">
+              <Option title="Theme" text="System follows the setting of your device.">
+                <Seg label="Theme" value={preferences.theme} options={themes} onChange={(theme) => setPreference('theme', theme)} />
+              </Option>
+              <Option title="Time zone" text="Links always hold UTC.">
+                <Seg label="Time zone" value={preferences.zone} options={[['utc', 'UTC'], ['local', 'Local']] as const} onChange={(zone) => setPreference('zone', zone)} />
+              </Option>
+              <Option title="Live updates" text="Lists and charts follow changes at once, and refresh every 5 seconds. A hidden tab stops.">
+                <Switch label="Live updates" checked={preferences.live} onChange={(live) => setPreference('live', live)} />
+              </Option>
+              <Option title="Single-key shortcuts" text="Press ? for the list.">
+                <Switch label="Single-key shortcuts" checked={preferences.shortcuts} onChange={(shortcuts) => setPreference('shortcuts', shortcuts)} />
+              </Option>
+            </div>
+          </Card>
+          {offers.portalSettings && <PortalLookCard />}
+        </div>
         <div className="stack">
           <Card title="Session">
             <div className="in">
@@ -107,7 +110,6 @@ function General() {
           </Card>
         </div>
       </div>
-      {offers.portalSettings && <PortalLookCard />}
       {offers.config && (
         <Card title="Configuration" sub="in force, secrets masked" line>
           <div className="payload">

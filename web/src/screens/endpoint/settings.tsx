@@ -58,12 +58,12 @@ export function EndpointSettings({ app, endpoint }: { app: string; endpoint: End
         </Callout>
       )}
       <div className="grid cols two-cards wide-left">
-      <Card title="Settings">
-        <div className="in stack">
-          <EndpointFields form={form} set={(patch) => setForm({ ...form, ...patch })} error={save.error} touched readOnly={!may} fixedUrl={!mayMove} />
-          {save.isError && <Callout look="dead" title={messageOf(save.error)} />}
-        </div>
-      </Card>
+        <Card title="Settings">
+          <div className="in stack">
+            <EndpointFields form={form} set={(patch) => setForm({ ...form, ...patch })} error={save.error} touched readOnly={!may} fixedUrl={!mayMove} />
+            {save.isError && <Callout look="dead" title={messageOf(save.error)} />}
+          </div>
+        </Card>
         <div className="stack">
           <Headers app={app} endpoint={endpoint} />
           {offers.endpointAuth && <AuthCard app={app} ep={endpoint.id} />}

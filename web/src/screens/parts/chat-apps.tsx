@@ -51,7 +51,7 @@ export function ChatApps({ adding, onAdded, onAdd }: { adding: boolean; onAdded:
       header: <span className="sr">Action</span>,
       width: 170,
       num: true,
-      narrow: 'd',
+      narrow: 'b',
       cell: (row) => (
         <span className="row acts">
           {mayTest && <Button size="sm" icon={Send} onClick={() => setTested(row.kind)}>Test</Button>}

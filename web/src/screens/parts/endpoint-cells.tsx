@@ -25,7 +25,7 @@ export function EndpointCell({ app, endpoint, part }: { app: string; endpoint: P
       const latest = recent?.[0];
       const state = endpointState(endpoint, recent && { attempts: recent.length, failures: recent.filter((row) => row.status !== 0).length });
       const failed = latest && latest.status !== 0 ? failureText(latest.class, latest.responseStatusCode) : undefined;
-      const reason = endpoint.disabled ? (latest?.class === 'gone' ? failed : 'nothing is sent') : endpoint.policy?.paused ? 'deliveries wait' : failed;
+      const reason = endpoint.disabled ? (latest?.class === 'gone' ? 'answered 410 Gone' : 'nothing is sent') : endpoint.policy?.paused ? 'deliveries wait' : failed;
       return (
         <>
           <StateText {...state} />
