@@ -4,7 +4,6 @@
 //! committed first, so that no change escapes the log: if the entry cannot be written, the operation does not begin.
 
 use std::cell::Cell;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use aws_lc_rs::digest;
@@ -35,7 +34,7 @@ use crate::input;
 use crate::limits::{AUDIT_TEXT_BYTES_MAX, AUDIT_VERIFY_PIECE, AUDIT_VERIFY_ROUNDS};
 use crate::page::{Cursor, OrderParams, Page, PageParams};
 use crate::query::{self as parameters, Query};
-use crate::routes::Routes;
+use crate::routes::{Answering, AnyHandler, Routes};
 use crate::scope::InEnvironment;
 use crate::state::Api;
 
@@ -57,25 +56,22 @@ struct ChangeHashes {
 
 /// A handler whose calls are logged, if the route is audited.
 #[derive(Clone)]
-pub(crate) struct Audited<H> {
-    pub(crate) handler: H,
+pub(crate) struct Audited {
+    pub(crate) handler: AnyHandler,
     /// The id of the operation.
     pub(crate) action: Arc<str>,
 }
 
-impl<T: 'static, H: Handler<T, Arc<Api>>> Handler<T, Arc<Api>> for Audited<H> {
-    type Future = Pin<Box<dyn Future<Output = Response> + Send>>;
+impl Handler<(), Arc<Api>> for Audited {
+    type Future = Answering;
 
-    fn call(self, request: Request, api: Arc<Api>) -> Self::Future {
+    fn call(self, request: Request, api: Arc<Api>) -> Answering {
         Box::pin(async move { self.run(request, api).await.unwrap_or_else(IntoResponse::into_response) })
     }
 }
 
-impl<H> Audited<H> {
-    async fn run<T: 'static>(self, request: Request, api: Arc<Api>) -> Result<Response, ApiError>
-    where
-        H: Handler<T, Arc<Api>>,
-    {
+impl Audited {
+    async fn run(self, request: Request, api: Arc<Api>) -> Result<Response, ApiError> {
         let (mut parts, body) = request.into_parts();
         let path = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
         if !access::is_audited(parts.method.as_str(), path) {

@@ -29,7 +29,7 @@ use crate::auth::failures::ClientAddress;
 use crate::auth::token::{ApplicationClaims, Claims};
 use crate::error::ApiError;
 use crate::limits::{KEY_USE_NOTED, KEY_USE_WAIT};
-use crate::scope;
+use crate::scope::{self, Extracting};
 use crate::session;
 use crate::state::Api;
 
@@ -96,6 +96,12 @@ impl FromRequestParts<Arc<Api>> for Caller {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Caller, ApiError> {
+        caller(parts, api).await
+    }
+}
+
+fn caller<'a>(parts: &'a mut Parts, api: &'a Api) -> Extracting<'a, Caller> {
+    Box::pin(async move {
         // A handler can have several extractors that need the caller. The first one stores it for the others.
         if let Some(caller) = parts.extensions.get::<Caller>() {
             return Ok(caller.clone());
@@ -104,7 +110,7 @@ impl FromRequestParts<Arc<Api>> for Caller {
         access::check(&caller.rights, parts)?;
         parts.extensions.insert(caller.clone());
         Ok(caller)
-    }
+    })
 }
 
 impl Rights {

@@ -5,7 +5,6 @@
 //! Requests without a key pay nothing. Creations take their key inside their own transaction instead, which even a crash
 //! cannot separate from the work.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,10 +22,12 @@ use http::request::Parts;
 use http::{HeaderValue, StatusCode};
 use tracing::warn;
 
+use crate::audit::Audited;
 use crate::auth::{Caller, Rights};
 use crate::error::ApiError;
 use crate::input;
 use crate::limits::{ANSWER_BYTES_MAX, ANSWER_POLL, ANSWER_WAIT};
+use crate::routes::Answering;
 use crate::state::Api;
 
 /// The routes whose handlers take the key inside the transaction of their work.
@@ -61,12 +62,12 @@ pub(crate) fn deduplicates(path: &str) -> bool {
 
 /// A handler whose answers are stored under the key of the request.
 #[derive(Clone)]
-pub(crate) struct Keyed<H>(pub(crate) H);
+pub(crate) struct Keyed(pub(crate) Audited);
 
-impl<T: 'static, H: Handler<T, Arc<Api>>> Handler<T, Arc<Api>> for Keyed<H> {
-    type Future = Pin<Box<dyn Future<Output = Response> + Send>>;
+impl Handler<(), Arc<Api>> for Keyed {
+    type Future = Answering;
 
-    fn call(self, request: Request, api: Arc<Api>) -> Self::Future {
+    fn call(self, request: Request, api: Arc<Api>) -> Answering {
         Box::pin(async move {
             if !request.headers().contains_key("idempotency-key") {
                 return self.0.call(request, api).await;
@@ -83,11 +84,7 @@ struct Held {
     holder: Id,
 }
 
-async fn run<T: 'static, H: Handler<T, Arc<Api>>>(
-    handler: H,
-    request: Request,
-    api: Arc<Api>,
-) -> Result<Response, ApiError> {
+async fn run(handler: Audited, request: Request, api: Arc<Api>) -> Result<Response, ApiError> {
     let (mut parts, body) = request.into_parts();
     let Some(header) = input::idempotency_key(&parts)?.map(str::to_owned) else {
         return Ok(handler.call(Request::from_parts(parts, body), api).await);

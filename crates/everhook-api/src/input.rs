@@ -29,6 +29,7 @@ use serde_path_to_error::{Segment, Track};
 use crate::error::ApiError;
 use crate::limits::{BODY_DISCARDED_MAX, BODY_TIMEOUT, IDEMPOTENCY_KEY_CHARS_MAX};
 use crate::merge::{Form, Members, Merge};
+use crate::scope::Extracting;
 use crate::state::Api;
 use crate::strict;
 
@@ -137,6 +138,12 @@ impl FromRequest<Arc<Api>> for Input {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, _: &Arc<Api>) -> Result<Input, ApiError> {
+        input(request).await
+    }
+}
+
+fn input(request: Request) -> Extracting<'static, Input> {
+    Box::pin(async move {
         let (parts, body) = request.into_parts();
         let header = idempotency_key(&parts)?;
         let bytes = read_in_time(&parts, body).await?;
@@ -146,7 +153,7 @@ impl FromRequest<Arc<Api>> for Input {
         });
         let trace = parts.headers.get("traceparent").and_then(|value| value.to_str().ok()?.parse().ok());
         Ok(Input { bytes, key, trace })
-    }
+    })
 }
 
 /// Reads the key of a POST request. Requests with other methods are safe to repeat without a key.

@@ -3,13 +3,15 @@
 //! The path and method of a route come from the description at its handler, so that the OpenAPI document always matches
 //! the served routes.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::Request;
 use axum::handler::Handler;
 use axum::middleware::from_fn_with_state;
-use axum::response::IntoResponse;
-use axum::routing::{MethodFilter, get, on};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodFilter, MethodRouter, get, on};
 use everhook_engine::node::Node;
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
@@ -147,43 +149,88 @@ pub(crate) trait Description:
 
 impl<D: utoipa::Path + utoipa::__dev::SchemaReferences + for<'t> utoipa::__dev::Tags<'t>> Description for D {}
 
+/// What a handler returns: its answer, when it is ready.
+pub(crate) type Answering = Pin<Box<dyn Future<Output = Response> + Send>>;
+
+/// A handler whose type is erased. What wraps handlers and enters them in the router is then compiled once, and not
+/// again for each of two hundred handlers.
+#[derive(Clone)]
+pub(crate) struct AnyHandler(Arc<dyn Fn(Request, Arc<Api>) -> Answering + Send + Sync>);
+
+impl AnyHandler {
+    fn of<T: 'static, H: Handler<T, Arc<Api>, Future = Answering>>(handler: H) -> AnyHandler {
+        AnyHandler(Arc::new(move |request, api| handler.clone().call(request, api)))
+    }
+}
+
+impl Handler<(), Arc<Api>> for AnyHandler {
+    type Future = Answering;
+
+    fn call(self, request: Request, api: Arc<Api>) -> Answering {
+        (self.0)(request, api)
+    }
+}
+
+/// The description of a handler as a value.
+struct Described {
+    path: String,
+    methods: Vec<HttpMethod>,
+    operation: Operation,
+    schemas: Vec<(String, RefOr<Schema>)>,
+}
+
+impl Described {
+    fn of<D: Description>() -> Described {
+        let mut operation = D::operation();
+        operation.tags = Some(D::tags().into_iter().map(str::to_owned).collect());
+        let mut schemas = Vec::new();
+        D::schemas(&mut schemas);
+        Described { path: D::path(), methods: D::methods(), operation, schemas }
+    }
+}
+
 impl Routes {
     /// Adds a route that needs a caller, with the failures of all such routes.
-    pub(crate) fn add<H, T, D>(self, handler: H, description: D) -> Routes
+    pub(crate) fn add<T, D>(self, handler: impl Handler<T, Arc<Api>, Future = Answering>, _description: D) -> Routes
     where
-        H: Handler<T, Arc<Api>>,
         T: 'static,
         D: Description,
     {
-        let path = D::path();
-        let action = D::operation().operation_id.unwrap_or_else(|| path.clone()).into();
-        let handler = Audited { handler, action };
-        let is_keyed = D::methods().contains(&HttpMethod::Post) && !idempotency::deduplicates(&path);
-        if is_keyed {
-            return self.described(Keyed(handler), &description, document::add_failures);
-        }
-        self.described(handler, &description, document::add_failures)
+        self.add_guarded(AnyHandler::of(handler), Described::of::<D>())
     }
 
     /// Adds a route without authentication.
-    pub(crate) fn add_open<H, T, D>(self, handler: H, description: D) -> Routes
+    pub(crate) fn add_open<T, D>(
+        self,
+        handler: impl Handler<T, Arc<Api>, Future = Answering>,
+        _description: D,
+    ) -> Routes
     where
-        H: Handler<T, Arc<Api>>,
         T: 'static,
         D: Description,
     {
-        self.described(handler, &description, document::without_security)
+        let handler = AnyHandler::of(handler);
+        self.insert(Described::of::<D>(), document::without_security, |filter| on(filter, handler.clone()))
     }
 
-    fn described<H, T, D>(mut self, handler: H, _: &D, finish: fn(&mut Operation)) -> Routes
-    where
-        H: Handler<T, Arc<Api>>,
-        T: 'static,
-        D: Description,
-    {
-        let (path, methods) = (D::path(), D::methods());
-        let mut operation = D::operation();
-        operation.tags = Some(D::tags().into_iter().map(str::to_owned).collect());
+    fn add_guarded(self, handler: AnyHandler, described: Described) -> Routes {
+        let path = &described.path;
+        let action = described.operation.operation_id.as_ref().unwrap_or(path).as_str().into();
+        let is_keyed = described.methods.contains(&HttpMethod::Post) && !idempotency::deduplicates(path);
+        let handler = Audited { handler, action };
+        self.insert(described, document::add_failures, |filter| match is_keyed {
+            true => on(filter, Keyed(handler.clone())),
+            false => on(filter, handler.clone()),
+        })
+    }
+
+    fn insert(
+        mut self,
+        described: Described,
+        finish: fn(&mut Operation),
+        route: impl Fn(MethodFilter) -> MethodRouter<Arc<Api>>,
+    ) -> Routes {
+        let Described { path, methods, mut operation, schemas } = described;
         finish(&mut operation);
         document::describe_responses(&mut operation);
         if methods.contains(&HttpMethod::Post) && !idempotency::refuses(&path) {
@@ -193,9 +240,9 @@ impl Routes {
             document::require_body(&mut operation);
         }
         bounds::add_to_parameters(&mut operation);
-        D::schemas(&mut self.schemas);
+        self.schemas.extend(schemas);
         for method in methods {
-            let route = on(filter(&method), handler.clone());
+            let route = route(filter(&method));
             match Known::of(&operation) {
                 Some(known) => {
                     self.own.insert((name(&method), path.clone()), known);

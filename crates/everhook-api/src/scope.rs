@@ -5,6 +5,7 @@
 //! that refuse application tokens.
 
 use std::fmt::Display;
+use std::pin::Pin;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -67,6 +68,10 @@ pub(crate) struct InSchedules {
     pub(crate) environment: EnvironmentId,
     pub(crate) rights: Rights,
 }
+
+/// What an extractor returns. The extractors that nearly all handlers use are boxed by plain functions: each is then
+/// compiled once, and not again inside every handler.
+pub(crate) type Extracting<'a, T> = Pin<Box<dyn Future<Output = Result<T, ApiError>> + Send + 'a>>;
 
 /// Extractor for routes of one application. It accepts callers of the environment and tokens of the application.
 pub(crate) struct InApplication {
@@ -201,6 +206,12 @@ impl FromRequestParts<Arc<Api>> for InApplication {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<InApplication, ApiError> {
+        in_application(parts, api).await
+    }
+}
+
+fn in_application<'a>(parts: &'a mut Parts, api: &'a Arc<Api>) -> Extracting<'a, InApplication> {
+    Box::pin(async move {
         let Caller { environment, rights, .. } = Caller::from_request_parts(parts, api).await?;
         let PathParams(ApplicationPath { app_id }) = PathParams::from_request_parts(parts, api).await?;
         let found = api
@@ -213,25 +224,37 @@ impl FromRequestParts<Arc<Api>> for InApplication {
                 Ok(InApplication { environment, application })
             }
         }
-    }
+    })
 }
 
 impl FromRequestParts<Arc<Api>> for AtEndpoint {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<AtEndpoint, ApiError> {
+        at_endpoint(parts, api).await
+    }
+}
+
+fn at_endpoint<'a>(parts: &'a mut Parts, api: &'a Arc<Api>) -> Extracting<'a, AtEndpoint> {
+    Box::pin(async move {
         let InApplication { environment, application } = InApplication::from_request_parts(parts, api).await?;
         let PathParams(EndpointPath { endpoint_id }) = PathParams::from_request_parts(parts, api).await?;
         let found = find_endpoint(api, (environment, application.id), &endpoint_id).await?;
         let endpoint = found.ok_or_else(|| no_endpoint(&endpoint_id))?;
         Ok(AtEndpoint { environment, application: application.id, endpoint })
-    }
+    })
 }
 
 impl FromRequestParts<Arc<Api>> for OfMessage {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<OfMessage, ApiError> {
+        of_message(parts, api).await
+    }
+}
+
+fn of_message<'a>(parts: &'a mut Parts, api: &'a Arc<Api>) -> Extracting<'a, OfMessage> {
+    Box::pin(async move {
         let InApplication { environment, application } = InApplication::from_request_parts(parts, api).await?;
         let PathParams(MessagePath { msg_id }) = PathParams::from_request_parts(parts, api).await?;
         let locator = locator("message", &msg_id, MessageId::PREFIX)?;
@@ -240,5 +263,5 @@ impl FromRequestParts<Arc<Api>> for OfMessage {
             .await?;
         let message = found.ok_or_else(|| missing("message", &locator))?;
         Ok(OfMessage { environment, application: application.id, message })
-    }
+    })
 }
