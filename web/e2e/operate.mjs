@@ -73,6 +73,7 @@ async function a_new_message_appears_in_the_list_of_all_applications({ page, sig
 async function messages_of_several_applications_are_replayed_together({ page, receiver, signIn }) {
   const tag = `r${Date.now()}`;
   const paths = ['alpha', 'beta'].map((uid) => `/${uid}-${tag}`);
+  await call('POST', '/event-type', { name: tag, description: 'Replayed' });
   for (const [index, uid] of ['alpha', 'beta'].entries()) {
     const app = await call('POST', '/app?get_if_exists=true', { name: uid, uid });
     await call('POST', `/app/${app.id}/endpoint`, { url: receiver.url(paths[index]), eventTypes: [tag] });
