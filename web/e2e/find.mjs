@@ -126,6 +126,27 @@ async function a_narrow_screen_has_the_views_and_the_active_tab_in_sight({ page,
   await call('DELETE', `/app/${app.id}/endpoint/${endpoint.id}`);
 }
 
+async function lists_leave_room_for_names_at_every_width({ page, receiver, signIn }) {
+  const app = await call('POST', '/app?get_if_exists=true', { name: 'Search', uid: 'search' });
+  const endpoint = await call('POST', `/app/${app.id}/endpoint`, { url: receiver.url('/widths') });
+  await call('POST', `/app/${app.id}/msg`, { eventType: 'found.it', payload: {} });
+  await call('POST', '/job', { queue: 'widths', kind: 'width.measure', payload: {} });
+  await signIn();
+  for (const path of ['/messages', `/messages?app=${app.id}`, '/endpoints', '/apps', '/jobs', '/queues', '/keys', '/audit']) {
+    await page.goto(base + path);
+    await settled(page);
+    await page.locator('.tbl.rows').first().waitFor();
+    for (const width of [700, 960, 1280, 1920]) {
+      await page.setViewportSize({ width, height: 900 });
+      // The observer of the table runs before the next frame.
+      await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+      const cut = await page.evaluate(() => [...document.querySelectorAll('.tbl.rows th')].filter((head) => head.innerText.trim() && head.scrollWidth > head.clientWidth + 1).map((head) => head.innerText));
+      check(cut.length === 0, `${path} at ${width} px cuts off ${cut.join(', ')}`);
+    }
+  }
+  await call('DELETE', `/app/${app.id}/endpoint/${endpoint.id}`);
+}
+
 async function the_palette_finds_an_application_by_the_beginning_of_its_name({ page, signIn }) {
   await call('POST', '/app?get_if_exists=true', { name: 'Zebra Goods', uid: 'zebra' });
   await signIn();
@@ -142,6 +163,7 @@ async function the_palette_finds_an_application_by_the_beginning_of_its_name({ p
 export default [
   a_waiting_delivery_shows_the_attempts_that_are_planned,
   a_narrow_screen_has_the_views_and_the_active_tab_in_sight,
+  lists_leave_room_for_names_at_every_width,
   the_palette_finds_an_application_by_the_beginning_of_its_name,
   an_attempt_shows_its_steps_and_the_headers_of_the_reply,
   a_text_in_a_payload_is_found_and_the_view_is_saved,

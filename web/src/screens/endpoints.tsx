@@ -122,13 +122,13 @@ function columnsFor(one: string): Column<Row>[] {
         </>
       ),
     },
-    { id: 'state', header: 'State', width: 170, className: 'two', narrow: 'd', cell: (row) => <EndpointCell app={of(row)} endpoint={row} part="state" /> },
+    { id: 'state', header: 'State', width: 170, tight: 150, className: 'two', narrow: 'd', cell: (row) => <EndpointCell app={of(row)} endpoint={row} part="state" /> },
     { id: 'success', header: 'Success, 24 h', width: 104, num: true, narrow: 'b', cell: (row) => <EndpointCell app={of(row)} endpoint={row} part="success" /> },
     { id: 'recent', header: 'Latest attempts', width: 164, narrow: 'drop', cell: (row) => <EndpointCell app={of(row)} endpoint={row} part="recent" /> },
-    { id: 'p95', header: 'p95', width: 76, num: true, narrow: 'drop', cell: (row) => <EndpointCell app={of(row)} endpoint={row} part="p95" /> },
+    { id: 'p95', header: 'p95', width: 76, num: true, wide: true, narrow: 'drop', cell: (row) => <EndpointCell app={of(row)} endpoint={row} part="p95" /> },
     { id: 'waiting', header: 'Waiting', width: 76, num: true, narrow: 'drop', cell: (row) => <EndpointCell app={of(row)} endpoint={row} part="waiting" /> },
-    { id: 'last', header: 'Last success', width: 104, narrow: 'drop', cell: (row) => <EndpointCell app={of(row)} endpoint={row} part="last" /> },
-    { id: 'types', header: 'Event types', width: 190, narrow: 'c', cell: (row) => <Types names={row.eventTypes ?? []} /> },
+    { id: 'last', header: 'Last success', width: 104, wide: true, narrow: 'drop', cell: (row) => <EndpointCell app={of(row)} endpoint={row} part="last" /> },
+    { id: 'types', header: 'Event types', width: 190, wide: true, narrow: 'c', cell: (row) => <Types names={row.eventTypes ?? []} /> },
   ];
 }
 

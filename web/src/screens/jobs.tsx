@@ -151,7 +151,7 @@ export default function Jobs() {
               A job is a unit of work on a queue. A worker takes it, or it is pushed to a URL.
             </Empty>
           ))}
-        {rows && rows.length > 0 && <DataTable label="Jobs" keyboard columns={columns} rows={rows} rowId={jobId} selection={may ? selection : undefined} openId={url.open} onOpen={open} panelOpen={url.open !== undefined} />}
+        {rows && rows.length > 0 && <DataTable label="Jobs" keyboard columns={columns} rows={rows} rowId={jobId} selection={may ? selection : undefined} openId={url.open} onOpen={open} />}
         <BulkBar count={selection.list.length} noun={selection.list.length === 1 ? 'job' : 'jobs'} onClear={selection.clear}>
           <Button kind="primary" size="sm" icon={RotateCw} onClick={() => setBulk('retry')}>
             Retry

@@ -47,7 +47,7 @@ export default function Keys() {
         </>
       ),
     },
-    { id: 'scope', header: 'Scope', width: 190, narrow: 'c', cell: (row) => <Scope row={row} /> },
+    { id: 'scope', header: 'Scope', width: 190, tight: 120, narrow: 'c', cell: (row) => <Scope row={row} /> },
     { id: 'place', header: 'Valid in', width: 170, wide: true, narrow: 'drop', cell: (row) => (row.applicationId ? <AppName app={row.applicationId} /> : (row.environment ?? 'all environments')) },
     { id: 'state', header: 'State', width: 120, narrow: 'drop', cell: (row) => <State row={row} /> },
     { id: 'used', header: 'Last used', width: 120, narrow: 'b', cell: (row) => (row.lastUsedAt ? <Ago at={row.lastUsedAt} /> : <span className="t3">never</span>) },

@@ -3,17 +3,17 @@
 import { useQuery } from '@tanstack/react-query';
 import { Plus } from 'lucide-react';
 import { useState } from 'react';
-import { api, ok, raw } from '../api/client';
+import { api, ok } from '../api/client';
 import { offers } from '../capabilities';
 import { setPreference, usePreferences, type Theme } from '../preferences';
 import { ChatApps } from './parts/chat-apps';
+import { Configuration } from './parts/configuration';
 import { EnvironmentPolicy } from './parts/outer-policy';
 import { PauseEnvironment } from './parts/pause';
 import { PortalLookCard } from './parts/portal-look';
 import { currentEnvironment, useMay, useSession } from '../session';
 import { Button, Seg, Switch } from '../ui/controls';
 import { Card, Props } from '../ui/figures';
-import { JsonTree } from '../ui/json-view';
 import { Body, Page, Tabs } from '../ui/page';
 import { Loaded } from '../ui/status';
 import { FullTime } from '../ui/time';
@@ -25,7 +25,8 @@ export default function SettingsScreen() {
   const [url] = useUrl();
   const [adding, setAdding] = useState(false);
   const mayAdd = useMay('PUT /api/v1/chat-app/{kind}');
-  const tabs = [['', 'General', true], ['policy', 'Delivery policy', offers.outerPolicy], ['chat', 'Chat apps', offers.chatApps]] as const;
+  const maySee = useMay('GET /api/v1/config');
+  const tabs = [['', 'General', true], ['policy', 'Delivery policy', offers.outerPolicy], ['chat', 'Chat apps', offers.chatApps], ['config', 'Configuration', offers.config && maySee]] as const;
   const shown = tabs.filter(([, , on]) => on);
   const tab = shown.find(([key]) => key === url.tab)?.[0] ?? '';
   const add = mayAdd ? () => setAdding(true) : undefined;
@@ -38,6 +39,7 @@ export default function SettingsScreen() {
         </Body>
       )}
       {tab === 'chat' && <ChatApps adding={adding} onAdd={add} onAdded={() => setAdding(false)} />}
+      {tab === 'config' && <Configuration />}
       {tab === '' && <General />}
     </Page>
   );
@@ -47,7 +49,6 @@ function General() {
   const preferences = usePreferences();
   const session = useSession();
   const ready = useQuery({ queryKey: ['ready'], queryFn: () => ok(api.GET('/api/v1/health/ready')), refetchInterval: 10_000 });
-  const config = useQuery({ queryKey: ['config'], queryFn: () => raw<unknown>('GET', '/api/v1/config'), enabled: offers.config });
   return (
     <Body>
       <div className="grid cols two-cards wide-left">
@@ -110,15 +111,6 @@ function General() {
           </Card>
         </div>
       </div>
-      {offers.config && (
-        <Card title="Configuration" sub="in force, secrets masked" line>
-          <div className="payload">
-            <Loaded query={config} what="The configuration">
-              {(data) => <JsonTree value={data} />}
-            </Loaded>
-          </div>
-        </Card>
-      )}
     </Body>
   );
 }

@@ -33,7 +33,7 @@ export function NamedList<T extends { name: string }>({ query, label, columns, e
         {query.isError && !rows && <Failure error={query.error} what={`The list of ${label.toLowerCase()}`} retry={() => void query.refetch()} />}
         {!rows && !query.isError && <Skeleton rows={8} />}
         {rows?.length === 0 && empty}
-        {rows && rows.length > 0 && <DataTable label={label} keyboard columns={columns} rows={rows} rowId={nameOf} openId={url.open} onOpen={open} panelOpen={url.open !== undefined} />}
+        {rows && rows.length > 0 && <DataTable label={label} keyboard columns={columns} rows={rows} rowId={nameOf} openId={url.open} onOpen={open} />}
       </div>
       <Pager note="By name" page={query.data} cursor={url.cursor} go={(cursor) => setUrl({ cursor, open: undefined })} keys={[['J K', 'move'], ['O', 'open']]} />
     </>

@@ -41,7 +41,7 @@ const columns: Column<PlacedMessage>[] = [
     ),
   },
   { id: 'app', header: 'Application', width: 180, narrow: 'c', cell: (row) => row.appName },
-  { id: 'deliveries', header: 'Deliveries', width: 300, narrow: 'd', cell: (row) => (row.deliveries ? <Fan chips={tallyChips(row.deliveries)} /> : <span className="t3">…</span>) },
+  { id: 'deliveries', header: 'Deliveries', width: 300, tight: 210, narrow: 'd', cell: (row) => (row.deliveries ? <Fan chips={tallyChips(row.deliveries)} /> : <span className="t3">…</span>) },
   { id: 'tags', header: 'Tags', width: 150, wide: true, narrow: 'drop', cell: (row) => <Tags names={[...row.channels, ...row.tags]} /> },
   { id: 'event', header: 'Event id', width: 190, wide: true, narrow: 'drop', cell: (row) => (row.eventId ? <span className="mono t2">{row.eventId}</span> : '') },
   { id: 'id', header: 'Id', width: 150, wide: true, narrow: 'drop', cell: (row) => <Id id={row.id} /> },
@@ -76,7 +76,7 @@ export function AllMessages({ onSend }: { onSend?: () => void }) {
         {query.isError && !rows && <Failure error={query.error} what="The list of messages" retry={() => void query.refetch()} />}
         {!rows && !query.isError && <Skeleton rows={14} />}
         {rows?.length === 0 && (hasNoApp ? <NoApp /> : next ? <Searched all go={() => setUrl({ cursor: next })} /> : <NoMessages app="acme" filtered={filterNames.some((name) => url[name])} onSend={onSend} />)}
-        {rows && rows.length > 0 && <DataTable label="Messages" keyboard columns={columns} rows={rows} rowId={rowId} selection={may ? selection : undefined} openId={url.open} onOpen={open} panelOpen={url.open !== undefined} />}
+        {rows && rows.length > 0 && <DataTable label="Messages" keyboard columns={columns} rows={rows} rowId={rowId} selection={may ? selection : undefined} openId={url.open} onOpen={open} />}
         <BulkBar count={selection.list.length} noun={selection.list.length === 1 ? 'message' : 'messages'} onClear={selection.clear}>
           <Button kind="primary" size="sm" icon={RotateCw} onClick={() => setReplay(selection.list.map(chosenOf))}>
             Replay
