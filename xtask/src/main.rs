@@ -26,6 +26,7 @@ mod pgbouncer;
 mod postgres;
 mod python;
 mod rust_client;
+mod sbom;
 mod sql;
 mod test;
 mod tidy;
@@ -55,6 +56,8 @@ enum Task {
     /// Build the dashboard: web/dist, which the binary contains.
     Web,
     Package(package::Arguments),
+    /// Print the packages that the binary is built from, as CycloneDX JSON.
+    Sbom,
     /// Run all checks of a change: formatting, clippy, dependencies, then `test`.
     Ci,
     Pg(postgres::Arguments),
@@ -83,6 +86,7 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::Openapi(arguments) => openapi::run(&arguments),
         Task::Web => web::run(),
         Task::Package(arguments) => package::run(&arguments),
+        Task::Sbom => sbom::run(),
         Task::Ci => ci::run(),
         Task::Pg(arguments) => postgres::run(&arguments),
         Task::Sql(arguments) => sql::run(&arguments),

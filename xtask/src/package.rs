@@ -9,6 +9,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail};
 
+use crate::sbom;
 use crate::workspace::Workspace;
 
 const SERVICE: &str = "deploy/systemd/everhook.service";
@@ -58,8 +59,21 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 fn build(workspace: &Workspace) -> Result<PathBuf> {
-    check(workspace.cargo().args(["build", "--release", "--locked", "--bin", "everhook"]).stdin(Stdio::null()))?;
+    let mut cargo = workspace.cargo();
+    if is_auditable(workspace) {
+        cargo.arg("auditable");
+    } else {
+        println!("the binary does not list its dependencies: `cargo install --locked cargo-auditable` adds the list");
+    }
+    check(cargo.args(["build", "--release", "--locked", "--bin", "everhook"]).stdin(Stdio::null()))?;
     Ok(workspace.target().join("release/everhook"))
+}
+
+/// Whether cargo-auditable is installed.
+fn is_auditable(workspace: &Workspace) -> bool {
+    let mut command = workspace.cargo();
+    let status = command.args(["auditable", "--version"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    status.is_ok_and(|status| status.success())
 }
 
 /// The version that the binary reports: `everhook 0.1.0`.
@@ -79,6 +93,7 @@ fn fill(workspace: &Workspace, root: &Path, binary: &Path) -> Result<()> {
     copy(&deploy(SERVICE), &root.join("usr/lib/systemd/system/everhook.service"), 0o644)?;
     copy(&deploy("deploy/debian/everhook.toml"), &root.join("etc/everhook/everhook.toml"), 0o640)?;
     copy(&deploy("LICENSE"), &root.join("usr/share/doc/everhook/copyright"), 0o644)?;
+    write(&root.join("usr/share/doc/everhook/sbom.cdx.json"), sbom::document(workspace)?.as_bytes(), 0o644)?;
     copy(&deploy("CHANGELOG.md"), &root.join("usr/share/doc/everhook/changelog"), 0o644)?;
     let manual = root.join("usr/share/man/man1");
     fs::create_dir_all(&manual)?;

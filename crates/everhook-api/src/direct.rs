@@ -9,11 +9,10 @@ use everhook_core::scope::AppScope;
 use everhook_core::violation::at;
 use everhook_store::catalog::Locator;
 use everhook_store::query;
-use everhook_store::resource::NewEndpoint;
 
 use crate::endpoint::Checks;
 use crate::error::ApiError;
-use crate::resource;
+use crate::quota;
 use crate::state::Api;
 
 /// Finds or creates the endpoint for messages to `url`.
@@ -37,9 +36,8 @@ pub(crate) async fn find_or_create(
                 event_types: Some(Vec::new()),
                 ..Checks::none(api).blank(application, None)
             };
-            let new = NewEndpoint { endpoint, max: api.endpoints_max };
             // If another request has created the endpoint meanwhile, both requests use that endpoint.
-            resource::create(api, environment, new, None).await?.any()
+            quota::create_endpoint(api, environment, endpoint, None).await?.any()
         }
     };
     if endpoint.url != url || endpoint.chat.is_some() {

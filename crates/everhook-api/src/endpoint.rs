@@ -24,7 +24,7 @@ use everhook_core::time::Timestamp;
 use everhook_core::violation::{self, Violation};
 use everhook_store::catalog::{Locator, Order};
 use everhook_store::query;
-use everhook_store::resource::{NewEndpoint, ResourceKey};
+use everhook_store::resource::ResourceKey;
 
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -43,6 +43,7 @@ use crate::merge::{Form, Members};
 use crate::page::{Cursor, OrderParams, Page, PageParams};
 use crate::policy;
 use crate::query::Query;
+use crate::quota;
 use crate::resource;
 use crate::routes::Routes;
 use crate::scope::{self, ApplicationPath, AtEndpoint, EndpointPath, InApplication, PathParams};
@@ -209,8 +210,8 @@ async fn create(
 ) -> Result<(StatusCode, Json<EndpointOut>), ApiError> {
     let wanted = input.json::<EndpointIn>()?;
     let checks = Checks::of(&api, environment, &wanted).await?;
-    let new = NewEndpoint { endpoint: wanted.check(&checks, application.id, None)?, max: api.endpoints_max };
-    let new = resource::create(&api, environment, new, input.key.as_ref()).await?.done()?;
+    let endpoint = wanted.check(&checks, application.id, None)?;
+    let new = quota::create_endpoint(&api, environment, endpoint, input.key.as_ref()).await?.done()?;
     Ok((StatusCode::CREATED, Json(new.into())))
 }
 
@@ -259,8 +260,8 @@ async fn put(
         return Err(scope::no_endpoint(&endpoint_id));
     }
     caller.rights.need(Right::ChangeUrl)?;
-    let new = NewEndpoint { endpoint: wanted.check(&checks, application.id, None)?, max: api.endpoints_max };
-    let new = resource::create(&api, environment, new, None).await?.done()?;
+    let endpoint = wanted.check(&checks, application.id, None)?;
+    let new = quota::create_endpoint(&api, environment, endpoint, None).await?.done()?;
     Ok((StatusCode::CREATED, Json(new.into())))
 }
 
@@ -345,30 +346,8 @@ impl Checks<'_> {
     /// Returns a new endpoint with an identity and a signing key. The caller replaces all other fields.
     pub(crate) fn blank(&self, application: ApplicationId, secret: Option<SigningKey>) -> Endpoint {
         let now = self.api.now();
-        Endpoint {
-            id: EndpointId(self.api.new_id()),
-            application,
-            uid: None,
-            url: String::new(),
-            description: String::new(),
-            state: EndpointState::Enabled,
-            event_types: None,
-            channels: None,
-            headers: BTreeMap::new(),
-            throttle_rate: None,
-            policy: None,
-            inherited: None,
-            auth: None,
-            failing: None,
-            chat: None,
-            filter: None,
-            metadata: Metadata::new(),
-            version: 1,
-            keys: SigningKeys::new(secret.unwrap_or_else(|| endpoint_secret::random(self.api.default_signature))),
-            created_at: now,
-            updated_at: now,
-            revision: 0,
-        }
+        let keys = SigningKeys::new(secret.unwrap_or_else(|| endpoint_secret::random(self.api.default_signature)));
+        Endpoint { keys, ..Endpoint::new(EndpointId(self.api.new_id()), application, String::new(), now) }
     }
 
     /// Checks a new URL. An unchanged URL is kept, even if the current configuration does not allow it.

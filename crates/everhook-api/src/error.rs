@@ -17,6 +17,9 @@ use tracing::{error, warn};
 use utoipa::ToSchema;
 
 use everhook_engine::intake::AcceptError;
+use everhook_engine::quotas::OverQuota;
+
+use crate::quota;
 
 /// The reason why a request failed.
 #[derive(Debug)]
@@ -29,6 +32,8 @@ pub(crate) enum ApiError {
     Store(StoreError),
     /// The client failed to authenticate too often, and may try again after this time.
     TooManyFailures(Duration),
+    /// A quota of the environment or application is used up.
+    OverQuota(OverQuota),
     /// The intake queue is full.
     Overloaded,
     /// The node is shutting down.
@@ -216,6 +221,7 @@ impl From<AcceptError> for ApiError {
             AcceptError::Store(error) => ApiError::Store(error),
             AcceptError::Overloaded => ApiError::Overloaded,
             AcceptError::Stopping => ApiError::Stopping,
+            AcceptError::OverQuota(refused) => ApiError::OverQuota(refused),
         }
     }
 }
@@ -233,6 +239,11 @@ impl IntoResponse for ApiError {
                 let problem =
                     Problem { status: StatusCode::TOO_MANY_REQUESTS, code: "too_many_failures", detail: detail.into() };
                 ([(RETRY_AFTER, wait.as_secs().max(1).to_string())], problem).into_response()
+            }
+            ApiError::OverQuota(refused) => {
+                let (code, detail) = quota::refusal(&refused);
+                let problem = Problem { status: StatusCode::TOO_MANY_REQUESTS, code, detail };
+                ([(RETRY_AFTER, whole_seconds(refused.wait).to_string())], problem).into_response()
             }
             ApiError::Overloaded => {
                 unavailable("overloaded", "Too many messages are waiting to be written: try again.")
@@ -283,4 +294,9 @@ fn store_failed(error: &StoreError) -> Response {
 fn unavailable(code: &'static str, detail: &'static str) -> Response {
     let problem = Problem { status: StatusCode::SERVICE_UNAVAILABLE, code, detail: detail.into() };
     ([(RETRY_AFTER, HeaderValue::from_static("1"))], problem).into_response()
+}
+
+/// Rounds a wait up, because `Retry-After` has whole seconds.
+pub(crate) fn whole_seconds(wait: Duration) -> u64 {
+    wait.as_secs() + u64::from(wait.subsec_nanos() > 0).max(u64::from(wait.is_zero()))
 }

@@ -70,6 +70,7 @@ mod precheck;
 mod proxies;
 mod query;
 mod queue;
+mod quota;
 mod redrive;
 mod resource;
 mod routes;

@@ -148,3 +148,6 @@ pub(crate) const ALERT_FOR_SECONDS: u32 = 60;
 pub(crate) const ALERT_RESOLVE_SECONDS: u32 = 300;
 /// Default time between two pages of an alert.
 pub(crate) const ALERT_COOLDOWN_SECONDS: u32 = 3600;
+
+/// Endpoints that the use of a quota counts.
+pub(crate) const USAGE_ENDPOINTS_MAX: usize = 10_000;

@@ -18,7 +18,6 @@ use everhook_core::scope::AppScope;
 use everhook_core::time::Timestamp;
 use everhook_core::violation::at;
 use everhook_store::poll::{PollAsk, PollPage, PollReader, Polled, SeekAsk};
-use everhook_store::resource::NewEndpoint;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -28,7 +27,7 @@ use crate::error::ApiError;
 use crate::input::Input;
 use crate::message::{ContentParams, MessageOut};
 use crate::query::Query;
-use crate::resource;
+use crate::quota;
 use crate::routes::Routes;
 use crate::scope::{self, ApplicationPath, InApplication, PathParams};
 use crate::state::Api;
@@ -181,8 +180,8 @@ async fn create(
     let channels = channels.filter(|channels| !channels.is_empty());
     let wanted = EndpointIn::polled(uid, event_types, channels);
     let checks = Checks::of(&api, environment, &wanted).await?;
-    let new = NewEndpoint { endpoint: wanted.check(&checks, application.id, None)?, max: api.endpoints_max };
-    let new = resource::create(&api, environment, new, input.key.as_ref()).await?.done()?;
+    let endpoint = wanted.check(&checks, application.id, None)?;
+    let new = quota::create_endpoint(&api, environment, endpoint, input.key.as_ref()).await?.done()?;
     Ok((StatusCode::CREATED, Json(new.into())))
 }
 

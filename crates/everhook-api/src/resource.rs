@@ -83,6 +83,17 @@ pub(crate) async fn create<C: Create<Record: ApiResource>>(
     new: C,
     key: Option<&DedupKey>,
 ) -> Result<Creation<C::Record>, ApiError> {
+    create_or(api, environment, new, key, || C::Record::full(api)).await
+}
+
+/// Creates a record, with an error of the caller's choice for a creation beyond the maximum number.
+pub(crate) async fn create_or<C: Create<Record: ApiResource>>(
+    api: &Api,
+    environment: EnvironmentId,
+    new: C,
+    key: Option<&DedupKey>,
+    full: impl FnOnce() -> ApiError + Send,
+) -> Result<Creation<C::Record>, ApiError> {
     match api.node.create(Scope::of(environment), new, key.cloned()).await? {
         Created::New(new) | Created::Repeated(new) => {
             audit::note(environment, None, Some(&new.clone().into()));
@@ -92,7 +103,7 @@ pub(crate) async fn create<C: Create<Record: ApiResource>>(
         Created::KeyReused => Err(ApiError::key_reused()),
         // The application was deleted during the request.
         Created::NoParent => Err(ApiError::not_found(format_args!("application of the {}", bare(C::Record::NOUN)))),
-        Created::Full => Err(C::Record::full(api)),
+        Created::Full => Err(full()),
     }
 }
 

@@ -33,7 +33,7 @@ use crate::{
     endpoint_replay, endpoint_secret, endpoint_stats, environment, event_type, event_type_import, example,
     failure_group, filter, health, integration, job, job_end, key, live, message, message_batch, message_content, node,
     once, operational_webhook, outbox, overview, policy, policy_levels, poller, portal, portal_settings, precheck,
-    queue, redrive, schedule, session, statistics, token_end, viewer, webhook_test, worker,
+    queue, quota, redrive, schedule, session, statistics, token_end, viewer, webhook_test, worker,
 };
 
 /// Returns all routes of the API and the documentation. A worker node serves only health checks and metrics.
@@ -101,6 +101,7 @@ pub(crate) fn all() -> Routes {
         .merge(statistics::routes())
         .merge(portal::routes())
         .merge(portal_settings::routes())
+        .merge(quota::routes())
         .merge(chat_app::routes())
         .merge(token_end::routes())
         .merge(integration::routes())

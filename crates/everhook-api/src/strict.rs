@@ -36,6 +36,7 @@ const OWN_TAGS: &[&str] = &[
     "Overview",
     "Policy",
     "Queue",
+    "Quota",
     "Schedule",
     "Worker",
 ];

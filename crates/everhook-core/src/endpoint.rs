@@ -97,6 +97,34 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
+    /// Returns an endpoint that gets all messages of its application, without settings of its own.
+    pub fn new(id: EndpointId, application: ApplicationId, url: String, now: Timestamp) -> Endpoint {
+        Endpoint {
+            id,
+            application,
+            uid: None,
+            url,
+            chat: None,
+            description: String::new(),
+            state: EndpointState::Enabled,
+            event_types: None,
+            channels: None,
+            filter: None,
+            headers: BTreeMap::new(),
+            auth: None,
+            throttle_rate: None,
+            policy: None,
+            inherited: None,
+            failing: None,
+            metadata: Metadata::new(),
+            version: 1,
+            keys: SigningKeys::default(),
+            created_at: now,
+            updated_at: now,
+            revision: 0,
+        }
+    }
+
     /// Whether the endpoint subscribes to nothing and gets only messages that name its URL.
     pub fn is_direct(&self) -> bool {
         self.event_types.as_ref().is_some_and(Vec::is_empty)

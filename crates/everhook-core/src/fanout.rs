@@ -48,7 +48,6 @@ pub(crate) mod tests {
     use crate::id::{ApplicationId, EndpointId, Id, MessageId};
     use crate::message::{Message, Rest};
     use crate::policy::{Settings, WhileDisabled};
-    use crate::signing::SigningKeys;
     use crate::time::Timestamp;
 
     fn names(list: &str) -> Vec<Name> {
@@ -57,28 +56,10 @@ pub(crate) mod tests {
 
     pub(crate) fn endpoint(types: Option<&str>, channels: Option<&str>, filter: Option<Expression>) -> Endpoint {
         Endpoint {
-            id: EndpointId(Id::MIN),
-            application: ApplicationId(Id::MIN),
-            uid: None,
-            url: String::new(),
-            description: String::new(),
-            state: EndpointState::Enabled,
             event_types: types.map(|list| list.split(',').map(|pattern| pattern.parse().unwrap()).collect()),
             channels: channels.map(names),
             filter,
-            headers: Default::default(),
-            throttle_rate: None,
-            policy: None,
-            inherited: None,
-            auth: None,
-            failing: None,
-            chat: None,
-            metadata: Default::default(),
-            version: 1,
-            keys: SigningKeys::default(),
-            created_at: Timestamp::default(),
-            updated_at: Timestamp::default(),
-            revision: 1,
+            ..Endpoint::new(EndpointId(Id::MIN), ApplicationId(Id::MIN), String::new(), Timestamp::default())
         }
     }
 

@@ -43,6 +43,7 @@ pub mod policy;
 pub mod poll;
 pub mod portal;
 pub mod queue;
+pub mod quota;
 pub mod relay;
 pub mod resource;
 pub mod retention;

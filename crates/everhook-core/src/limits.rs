@@ -144,6 +144,14 @@ pub const POLICY_TYPES_MAX: usize = 32;
 pub const RATE_COUNT_MAX: u32 = 100_000;
 /// Longest period of a rate limit.
 pub const RATE_SECONDS_MAX: u32 = 86_400;
+/// Largest quota of endpoints.
+pub const ENDPOINTS_QUOTA_MAX: u32 = 1_000_000;
+/// Largest quota of stored messages.
+pub const STORED_MESSAGES_QUOTA_MAX: u64 = 1_000_000_000_000;
+/// Quotas that a node reads at a time.
+pub const QUOTAS_READ_MAX: usize = 10_000;
+/// Stored messages that are counted in one statement.
+pub const STORED_MESSAGES_PAGE: usize = 20_000;
 /// Largest concurrency limit of an endpoint.
 pub const CONCURRENCY_MAX: u32 = 10_000;
 /// Attempts that a circuit breaker may wait for.

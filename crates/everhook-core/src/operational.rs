@@ -228,33 +228,10 @@ mod tests {
 
     use super::*;
     use crate::failing::Failing;
-    use crate::signing::SigningKeys;
 
     fn endpoint() -> Endpoint {
-        Endpoint {
-            id: EndpointId(Id::MIN),
-            application: ApplicationId(Id::MIN),
-            uid: None,
-            url: "https://example.com".to_owned(),
-            description: String::new(),
-            state: EndpointState::Enabled,
-            event_types: None,
-            channels: None,
-            headers: BTreeMap::new(),
-            throttle_rate: None,
-            policy: None,
-            inherited: None,
-            auth: None,
-            failing: None,
-            chat: None,
-            filter: None,
-            metadata: Default::default(),
-            version: 1,
-            keys: SigningKeys::default(),
-            created_at: Timestamp::default(),
-            updated_at: Timestamp::default(),
-            revision: 1,
-        }
+        let (id, application) = (EndpointId(Id::MIN), ApplicationId(Id::MIN));
+        Endpoint::new(id, application, "https://example.com".to_owned(), Timestamp::default())
     }
 
     #[track_caller]

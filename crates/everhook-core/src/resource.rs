@@ -21,6 +21,8 @@ pub enum ResourceKind {
     /// The chat apps of the environment, at most one record.
     ChatApps,
     Alert,
+    /// The quota of the environment, or of an application: at most one for each.
+    Quota,
 }
 
 stored_as!(ResourceKind {
@@ -34,6 +36,7 @@ stored_as!(ResourceKind {
     PortalSettings = 10,
     ChatApps = 12,
     Alert = 11,
+    Quota = 13,
 });
 
 impl ResourceKind {
@@ -44,8 +47,8 @@ impl ResourceKind {
 
     /// Whether the resource exists before its first change, with defaults and revision 0.
     pub const fn exists_by_default(self) -> bool {
-        use ResourceKind::{ChatApps, EnvironmentPolicy, PortalSettings, Queue};
-        matches!(self, Queue | EnvironmentPolicy | PortalSettings | ChatApps)
+        use ResourceKind::{ChatApps, EnvironmentPolicy, PortalSettings, Queue, Quota};
+        matches!(self, Queue | EnvironmentPolicy | PortalSettings | ChatApps | Quota)
     }
 
     /// Whether `spec` contains secrets, so that stores seal it: keys, header values and other credentials of endpoints,
@@ -81,4 +84,10 @@ pub fn chat_apps_id() -> Id {
 /// The id of the portal settings of an environment, the same in every environment.
 pub fn portal_settings_id() -> Id {
     Id::derived(&[b"portal settings"])
+}
+
+/// The id of the quota of an environment, the same in every environment.
+pub fn environment_quota_id() -> Id {
+    static ID: LazyLock<Id> = LazyLock::new(|| Id::derived(&[b"environment quota"]));
+    *ID
 }

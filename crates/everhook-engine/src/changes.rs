@@ -3,6 +3,8 @@
 //! Callers hold the node, not the store. If a write makes tasks ready, the node counts them and wakes the dispatcher
 //! that leases them. The calls of remote workers are in `remote`.
 
+use std::time::Duration;
+
 use everhook_core::application::Environment;
 use everhook_core::audit::AuditFacts;
 use everhook_core::batch::Resolution;
@@ -45,20 +47,30 @@ impl Node {
     /// Commits a message with all its deliveries; returns when they are durable.
     pub async fn accept(&self, message: NewMessage) -> Result<Appended, AcceptError> {
         let begun = self.clock.elapsed();
+        self.admit(&message, 1, begun)?;
         let appended = self.accepting.submit(message).await?;
         self.trace_accepted(begun, std::slice::from_ref(&appended));
         Ok(appended)
     }
 
-    /// Commits messages in one transaction, all of them or none, and returns one result for each, in order.
+    /// Commits messages of one application in one transaction, all of them or none, and returns one result for each, in
+    /// order.
     pub async fn accept_batch(&self, messages: Vec<NewMessage>) -> Result<Vec<Appended>, AcceptError> {
-        if messages.is_empty() {
-            return Ok(Vec::new());
-        }
+        let Some(first) = messages.first() else { return Ok(Vec::new()) };
         let begun = self.clock.elapsed();
+        self.admit(first, messages.len(), begun)?;
         let appended = self.batching.submit(messages).await?;
         self.trace_accepted(begun, &appended);
         Ok(appended)
+    }
+
+    /// Checks the quotas of the environment and application of a request for new messages.
+    fn admit(&self, first: &NewMessage, messages: usize, now: Duration) -> Result<(), AcceptError> {
+        let admitted = self.quotas.admit(first.environment, first.message.application, messages, now);
+        admitted.map_err(|refused| {
+            self.metrics.over_quota(refused.kind);
+            AcceptError::OverQuota(refused)
+        })
     }
 
     /// Commits jobs in one transaction and returns one result for each; returns when they are durable.
@@ -129,8 +141,10 @@ impl Node {
             | Resource::Integration(_)
             | Resource::PortalSettings(_)
             | Resource::ChatApps(_)
-            | Resource::Alert(_) => (false, false),
+            | Resource::Alert(_)
+            | Resource::Quota(_) => (false, false),
         };
+        let is_quota = matches!(changed.resource, Resource::Quota(_));
         let is_policy = matches!(changed.resource, Resource::EnvironmentPolicy(_) | Resource::Application(_));
         let replaced = self.counted(self.store.replace_resource(scope, changed).await?).map(of_kind);
         let is_done = matches!(replaced, Replaced::Done(_));
@@ -141,6 +155,9 @@ impl Node {
         if is_done && is_policy && self.delivers {
             // Other nodes read the change at their next interval; so does this one, if the store does not respond.
             let _ = self.read_policies().await;
+        }
+        if is_done && is_quota && self.quota_interval().is_some() {
+            let _ = self.read_quotas().await;
         }
         if is_done && enables {
             self.wakeups.hint_deliveries();

@@ -34,6 +34,8 @@ pub struct NodeConfig {
     pub public_url: Option<String>,
     /// The interval at which alert rules are evaluated. Without it, this node evaluates none.
     pub alert_interval: Option<Duration>,
+    /// The interval at which changed quotas are read. Without it, this node knows none.
+    pub quota_interval: Option<Duration>,
 }
 
 #[derive(Clone, Debug)]

@@ -2,6 +2,8 @@
 
 use everhook_store::error::StoreError;
 
+use crate::quotas::OverQuota;
+
 pub(crate) mod accept;
 pub(crate) mod coalescer;
 pub(crate) mod enqueue;
@@ -17,4 +19,7 @@ pub enum AcceptError {
     Overloaded,
     #[error("the node is stopping")]
     Stopping,
+    /// The environment or the application has used up a quota.
+    #[error("a quota is used up")]
+    OverQuota(OverQuota),
 }

@@ -21,6 +21,7 @@ pub mod metrics;
 pub mod node;
 pub mod outbox;
 mod policies;
+pub mod quotas;
 pub mod remote;
 pub mod retention;
 pub mod run;

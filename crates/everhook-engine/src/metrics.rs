@@ -10,6 +10,7 @@ use std::time::Duration;
 use everhook_core::lifecycle::EndState;
 use everhook_core::limits::BACKLOG_COUNTED_MAX;
 use everhook_core::outcome::Class;
+use everhook_core::quota::QuotaKind;
 use everhook_core::task::TaskKind;
 use everhook_core::time::Timestamp;
 use everhook_store::backlog::{Backlog, PoolUse};
@@ -47,6 +48,12 @@ struct EndLabels {
     end: &'static str,
 }
 
+/// The label of refused requests: the exceeded limit.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct QuotaLabels {
+    quota: &'static str,
+}
+
 /// The label of outboxes: their names in the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OutboxLabels {
@@ -68,6 +75,7 @@ pub(crate) struct Metrics {
     clock: Arc<Clock>,
     registry: Mutex<Registry>,
     accepted: Counter,
+    over_quota: Family<QuotaLabels, Counter>,
     append_size: Histogram,
     append_seconds: Histogram,
     attempts: Family<AttemptLabels, Counter>,
@@ -110,6 +118,7 @@ impl Metrics {
             clock,
             registry: Mutex::new(Registry::with_prefix("everhook")),
             accepted: Counter::default(),
+            over_quota: Family::default(),
             append_size: sizes(),
             append_seconds: seconds(),
             attempts: Family::default(),
@@ -163,6 +172,7 @@ impl Metrics {
 
     fn register(&self, registry: &mut Registry) {
         registry.register("messages_accepted", "Messages committed", self.accepted.clone());
+        registry.register("quota_refusals", "Requests that a quota refused, by limit", self.over_quota.clone());
         registry.register("append_size", "Messages in one append transaction", self.append_size.clone());
         let seconds = |registry: &mut Registry, name: &str, help: &str, histogram: &Histogram| {
             registry.register_with_unit(name, help, Unit::Seconds, histogram.clone());
@@ -258,6 +268,10 @@ impl Metrics {
         self.enqueued.inc_by(made.jobs as u64);
     }
 
+    pub(crate) fn over_quota(&self, kind: QuotaKind) {
+        self.over_quota.get_or_create(&QuotaLabels { quota: kind.as_str() }).inc();
+    }
+
     pub(crate) fn appended(&self, messages: usize, begun: Duration) {
         self.append_size.observe(messages as f64);
         self.append_seconds.observe(self.since(begun));
@@ -339,6 +353,7 @@ pub fn example_page(register: impl FnOnce(&mut Registry)) -> String {
     metrics.attempted(TaskKind::Delivery, Class::Success, Duration::ZERO);
     metrics.attempted(TaskKind::Job, Class::Success, Duration::ZERO);
     metrics.delivered(EndState::Succeeded, Some(Duration::ZERO));
+    metrics.over_quota(QuotaKind::MessageRate);
     metrics.outbox_relayed("default", std::iter::empty(), 0);
     metrics.outbox("default", OutboxStatus::default());
     metrics.render(Now { running: 0, jobs: 0, unsettled: 0, pool: None })

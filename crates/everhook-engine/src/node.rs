@@ -47,6 +47,7 @@ use crate::intake::enqueue::Jobs;
 use crate::metrics::{Metrics, Now};
 use crate::outbox::{Relay, RelaySource};
 use crate::policies::Policies;
+use crate::quotas::Quotas;
 use crate::remote::Asking;
 use crate::retention::{self, Ages, MAINTENANCE_QUEUE, PRUNE_KIND, Pruner, name};
 use crate::run::delivery::{Deliverer, Delivery};
@@ -97,6 +98,7 @@ pub struct Node {
     pub(crate) enqueueing: Coalescer<Jobs>,
     pub(crate) settler: Settler,
     pub(crate) policies: Policies,
+    pub(crate) quotas: Quotas,
     pub(crate) tracer: OnceLock<Tracer>,
     pub(crate) oauth: OauthTokens,
     pub(crate) direct: DirectMessages,
@@ -145,6 +147,10 @@ impl Node {
             node.read_policies().await?;
         }
         node.sessions.step().await;
+        if node.quota_interval().is_some() {
+            // Before the first message.
+            node.read_quotas().await?;
+        }
         node.spawn_loops();
         Ok(node)
     }
@@ -196,6 +202,7 @@ impl Node {
             enqueueing: Coalescer::new(Jobs),
             settler: Settler::default(),
             policies: Policies::default(),
+            quotas: Quotas::default(),
             tracer: OnceLock::new(),
             oauth: OauthTokens::default(),
             direct: DirectMessages::default(),
@@ -238,6 +245,10 @@ impl Node {
         }
         if let Some(interval) = self.config.alert_interval.filter(|_| self.is_server && self.config.role.accepts()) {
             self.spawn_loop(&self.stop, |node| async move { node.watch_alerts(interval).await });
+        }
+        if let Some(interval) = self.quota_interval() {
+            self.spawn_loop(&self.stop, |node| async move { node.watch_quotas(interval).await });
+            self.spawn_loop(&self.stop, |node| async move { node.watch_stored(interval).await });
         }
         if self.config.role.accepts() {
             self.spawn_intake(|node| async move { node.accepting.run(&node).await });
@@ -437,6 +448,11 @@ impl Node {
             return Err(format!("no attempt could be settled for {seconds} s although some have ended: see the log"));
         }
         Ok(())
+    }
+
+    /// The interval at which quotas are read; none on a node that accepts nothing.
+    pub(crate) fn quota_interval(&self) -> Option<Duration> {
+        self.config.quota_interval.filter(|_| self.config.role.accepts())
     }
 
     pub(crate) fn has_jobs(&self) -> bool {

@@ -323,22 +323,7 @@ fn attempt_of_delivery<'e>(
 
 fn decide(node: &Node, ended: &FinishedAttempt) -> (Settlement, Option<Decision>) {
     let task = &ended.task;
-    let settlement = Settlement {
-        key: task.key,
-        kind: task.kind,
-        lane: task.lane,
-        batch: task.batch,
-        session: ended.by.session(),
-        epoch: task.epoch,
-        row: NextRow::Pending { due_in: Duration::ZERO },
-        tries: task.tries,
-        crashes: task.crashes,
-        attempt: None,
-        hold_lane: None,
-        limits: ended.limits,
-        stop_lane: false,
-        result: None,
-    };
+    let settlement = Settlement { limits: ended.limits, ..Settlement::of(task, ended.by.session()) };
     let AttemptEnd::Attempted(record) = &ended.end else { return (settlement, None) };
     let own = ended.job.as_ref().map(|job| &job.retry).or(ended.retry.as_ref());
     let policy = own.unwrap_or(&node.config.retry);

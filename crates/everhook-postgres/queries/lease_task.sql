@@ -58,5 +58,5 @@ where task.ctid = any (
         )
     )
     and task.owner is null
-    and (task.due_at <= :now or task.lane = any (:closing::bytea[]))
+    and (task.due_at <= :now or task.lane = any (:early::bytea[]))
 returning {task: Task};

@@ -11,8 +11,9 @@ use everhook_core::endpoint::Endpoint;
 use everhook_core::fair::{GroupId, GroupedLane};
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, LaneId};
 use everhook_core::message::Message;
+use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
-use everhook_store::append::{PlannedTask, accepted, judge, kept_by_suppressed, plan, plan_polled};
+use everhook_store::append::{PlannedTask, TakesPosition, accepted, judge, kept_by_suppressed, plan, plan_polled};
 use everhook_store::cache::EndpointSet;
 use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
 use everhook_store::{row, statement};
@@ -22,6 +23,7 @@ use crate::dedup::{self, Owners};
 use crate::endpoints::{self, AppKey, EndpointSets};
 use crate::error::Fault;
 use crate::once;
+use crate::order::append_ordered;
 use crate::poll::{AppendPolled, PolledRow, PolledRows};
 use crate::store::PostgresStore;
 use crate::tx::Tx;
@@ -299,7 +301,9 @@ async fn write(
     let fresh = written.iter().map(|written| MessageRow::new(written.environment, &written.message)).collect();
     let planned = || written.iter().flat_map(|written| &written.tasks);
     let holder = |planned: &PlannedTask| planned.slot.as_ref().and(fast).map(|fast| fast.session);
-    let tasks: Tasks = planned().map(|planned| TaskRow::new(&planned.task, holder(planned))).collect();
+    let (ordered, plain): (Vec<&PlannedTask>, Vec<&PlannedTask>) = planned().partition(|task| task.takes_position(now));
+    let tasks: Tasks = plain.into_iter().map(|planned| TaskRow::new(&planned.task, holder(planned))).collect();
+    let ordered: Vec<Task> = ordered.into_iter().map(|planned| planned.task).collect();
     let lanes = due_lanes(planned().filter(|planned| planned.slot.is_none()), waiting, now);
     // The lock on the lanes lasts until the commit, which makes the tasks visible. Until then no lease can mark the
     // lanes as empty, so none of these tasks is forgotten.
@@ -311,6 +315,7 @@ async fn write(
     let append_polled = polled.nonempty().map(|fresh| AppendPolled { fresh });
     let append_message = AppendMessage { fresh, created_at: now };
     let append_task = tasks.nonempty().map(|fresh| AppendTask { fresh });
+    let append_task = (append_task, append_ordered(&ordered, TakesPosition::Always));
     tx.finish((append_message, append_expiry, append_polled, append_task, lock_lane, lower_lane_due)).await.map(drop)
 }
 

@@ -11,7 +11,7 @@ use everhook_core::resource::ResourceKind;
 use everhook_core::scope::AppScope;
 use everhook_core::task::{TaskKey, Trigger};
 use everhook_core::time::Timestamp;
-use everhook_store::append::new_delivery;
+use everhook_store::append::{TakesPosition, new_delivery};
 use everhook_store::background::{Advance, Advanced, AttemptCount, BackgroundFilter, BulkWork, SliceRows, owner_key};
 use everhook_store::catalog::Order;
 use everhook_store::job::{JobRecord, job_bytes};
@@ -20,13 +20,14 @@ use everhook_store::resource::{Parent, Resource};
 use everhook_store::sql::rows::CandidateRow;
 use everhook_store::statement;
 
-use crate::append::{AppendTask, lower_lanes_due};
-use crate::columns::{DueLane, TaskRow};
+use crate::append::lower_lanes_due;
+use crate::columns::DueLane;
 use crate::error::Fault;
 use crate::history::skipped;
 use crate::job::query::FindJob;
 use crate::job::steer::PutJobProgress;
 use crate::lease::{MessageKey, MessageKeys};
+use crate::order::append_ordered;
 use crate::resource::{self, FindResource};
 use crate::store::PostgresStore;
 use crate::tx::{Now, Tx};
@@ -135,9 +136,9 @@ impl PostgresStore {
         if !messages.is_empty() {
             let task = |message: &MessageId| {
                 let key = TaskKey { environment, subject: message.0, id: TaskId(self.ids.next(now)) };
-                TaskRow::new(&new_delivery(key, lane.lane(), Trigger::Scheduled, now), None)
+                new_delivery(key, lane.lane(), Trigger::Scheduled, now)
             };
-            let append = AppendTask { fresh: messages.iter().map(task).collect() };
+            let append = append_ordered(&messages.iter().map(task).collect::<Vec<_>>(), TakesPosition::Behind);
             let due = [DueLane::new(environment, lane.lane(), now)].into_iter().collect();
             let delete = DeleteTaskDead { wanted: keys(environment, application, &messages), lane };
             // Later deliveries may overtake these: the lane is not marked as waiting.

@@ -39,7 +39,7 @@ columns! {
 row! {
     pub(crate) struct NextLaneRow in "lane" {
         environment: EnvironmentId, id: LaneId, application: Option<ApplicationId>, state: LaneState, waiting: bool,
-        floor: Timestamp, ready_at: Timestamp, hold_until: Timestamp,
+        floor: Timestamp, ready_at: Timestamp, hold_until: Timestamp, last_position: Timestamp,
     }
 }
 
@@ -209,6 +209,11 @@ impl ReadyLane {
     fn locked(&self, now: Timestamp) -> LockedLane {
         let (hold_until, leased, is_behind_dead) = (self.row.hold_until, self.leased, self.is_behind_dead);
         LockedLane { hold_until, leased, is_behind_dead, now }
+    }
+
+    /// The time until which its tasks are due.
+    pub(crate) fn due_until(&self, now: Timestamp) -> Timestamp {
+        if self.is_closing() { Timestamp::NEVER } else { self.limits.due_until(self.row.last_position, now) }
     }
 
     pub(crate) fn is_closing(&self) -> bool {

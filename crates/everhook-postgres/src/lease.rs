@@ -56,7 +56,7 @@ columns! {
 statement! {
     pub(crate) LeaseTask = "lease_task" {
         feed: FeedRooms, lane: LaneScans, priorities: Vec<i16>, counted: CountedLanes,
-        closing: Vec<LaneId>, now: Timestamp, limit: usize, owner: SessionId, watched: bool,
+        early: Vec<LaneId>, now: Timestamp, limit: usize, owner: SessionId, watched: bool,
         kind_hashes: Option<Vec<i32>>,
     } -> Vec<Task>;
     pub(crate) NextDue = "next_due" { wanted: Keys, priorities: Vec<i16>, after: Timestamp } -> Vec<(usize, Timestamp)>;
@@ -236,7 +236,7 @@ impl Lease<'_> {
             id: lane.row.id,
             feed: number(lane.feed),
             floor: *floor,
-            due_until: if lane.is_closing() { Timestamp::NEVER } else { now },
+            due_until: lane.due_until(now),
             scanned: if has_kinds { KIND_SCAN_MAX } else { lane.room },
             capacity: lane.room,
         };
@@ -253,7 +253,7 @@ impl Lease<'_> {
             lane: asked().zip(&taken.begun).map(scan).collect(),
             priorities,
             counted: asked().filter_map(counted).collect(),
-            closing: asked().filter(|lane| lane.is_closing()).map(|lane| lane.row.id).collect(),
+            early: asked().filter(|lane| lane.due_until(now) > now).map(|lane| lane.row.id).collect(),
             now,
             limit: self.ask.tasks_max(),
             owner: self.ask.session,

@@ -38,6 +38,8 @@ const MIGRATIONS: &[Migration] = &[
     // The first key raises the compatible version: see `seal`.
     Migration { name: "seal keys", compatible_from: 4, sql: include_str!("../migrations/0017_seal_keys.sql") },
     Migration { name: "exchange", compatible_from: 4, sql: include_str!("../migrations/0018_exchange.sql") },
+    Migration { name: "lane position", compatible_from: 4, sql: include_str!("../migrations/0019_lane_position.sql") },
+    Migration { name: "quotas", compatible_from: 4, sql: include_str!("../migrations/0020_quotas.sql") },
 ];
 
 /// The version that this binary knows and needs.

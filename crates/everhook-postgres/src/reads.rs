@@ -38,6 +38,14 @@ impl PostgresStore {
             },
             EnvironmentPolicies(_) => self.list_environment_policies_once().await?,
             PausedGroups(_) => self.list_paused_groups_once().await?,
+            FindQuota(q) => {
+                self.find_resource_once(q.scope.environment, ResourcePlace::quota(q.application)).await?
+            },
+            Quotas(q) => self.list_quotas_once(q.since).await?,
+            CountEndpoints(q) => self.count_endpoints_once(q.scope.environment, q.application, q.limit).await?,
+            CountMessages(q) => {
+                self.count_messages_once(q.scope.environment, q.application, q.after, q.limit).await?
+            },
             FindAlert(q) => {
                 let place = ResourcePlace::named(ResourceKind::Alert, &q.name);
                 self.find_resource_once(q.scope.environment, place).await?

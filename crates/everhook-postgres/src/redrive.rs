@@ -5,16 +5,17 @@ use everhook_core::lane::HoldKind;
 use everhook_core::resource::ResourceKind;
 use everhook_core::task::{TaskKey, Trigger};
 use everhook_core::time::Timestamp;
-use everhook_store::append::new_delivery;
+use everhook_store::append::{TakesPosition, new_delivery};
 use everhook_store::history::{Redrive, Resend, Resent};
 use everhook_store::resource::Parent;
 use everhook_store::statement;
 
-use crate::append::{AppendTask, lower_lanes_due};
-use crate::columns::{DueLane, DueLanes, TaskRow};
+use crate::append::lower_lanes_due;
+use crate::columns::{DueLane, DueLanes};
 use crate::dedup;
 use crate::error::Fault;
 use crate::lease::{FindMessage, MessageKey};
+use crate::order::append_ordered;
 use crate::resource::FindResource;
 use crate::settle::{FreeLane, FreedLane};
 use crate::store::PostgresStore;
@@ -54,7 +55,7 @@ impl PostgresStore {
         }
         let key = TaskKey { environment, subject: resend.message.0, id: TaskId(self.ids.next(now)) };
         let task = new_delivery(key, resend.endpoint.lane(), Trigger::Manual, now);
-        let append_task = AppendTask { fresh: [TaskRow::new(&task, None)].into_iter().collect() };
+        let append_task = append_ordered(&[task], TakesPosition::Behind);
         // Later deliveries may overtake this one: it does not mark the lane as waiting.
         tx.finish((append_task, lower_lanes_due(due_lane(environment, resend.endpoint, now)))).await?;
         Ok(Resent::Pending)
@@ -75,14 +76,15 @@ impl PostgresStore {
             now,
         };
         let put_back = tx.run(put_back).await?;
-        let Some(first) = put_back.iter().min() else {
+        let redriven = put_back.len();
+        let Some(first) = put_back.into_iter().min() else {
             tx.roll_back().await?;
             return Ok(0);
         };
         let free_lane = FreedLane::new(environment, redrive.endpoint.lane(), HoldKind::Blocked..=HoldKind::Blocked);
         let free_lane = FreeLane { wanted: [free_lane].into_iter().collect() };
-        tx.finish((free_lane, lower_lanes_due(due_lane(environment, redrive.endpoint, *first)))).await?;
-        Ok(put_back.len())
+        tx.finish((free_lane, lower_lanes_due(due_lane(environment, redrive.endpoint, first.min(now))))).await?;
+        Ok(redriven)
     }
 }
 

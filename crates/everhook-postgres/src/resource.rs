@@ -404,7 +404,8 @@ async fn delete(tx: &Tx<'_>, environment: EnvironmentId, key: &ResourceKey) -> R
         | ResourceKind::EnvironmentPolicy
         | ResourceKind::PortalSettings
         | ResourceKind::ChatApps
-        | ResourceKind::Alert => {}
+        | ResourceKind::Alert
+        | ResourceKind::Quota => {}
     }
     Ok(true)
 }
@@ -449,7 +450,7 @@ pub(crate) fn record<R: Record>(row: &ResourceRow, firing: Option<&FiringRow>) -
 }
 
 /// Decodes a resource, unless this binary cannot read it: a resource of a later version must not hide the others.
-fn readable<R: Record>(row: &ResourceRow, firing: Option<&FiringRow>) -> Option<R> {
+pub(crate) fn readable<R: Record>(row: &ResourceRow, firing: Option<&FiringRow>) -> Option<R> {
     let read = record(row, firing);
     if let Err(fault) = &read {
         warn!("a resource of kind {:?} cannot be read and is left out of the list: {fault}", row.kind);

@@ -12,7 +12,7 @@ use crate::job::{batch as job_batch, enqueue, output, query, steer};
 use crate::schedule::fire;
 use crate::{
     append, audit, background, backlog, batch, dedup, deliveries, directory, egress, endpoints, environment, failure,
-    feed, history, lease, once, operational, optimistic_append, outbox, partition, poll, queue, redrive, renew,
+    feed, history, lease, once, operational, optimistic_append, outbox, partition, poll, queue, quota, redrive, renew,
     request, resource, retention, schedule, seal, session, settle, token, traffic, tx, worker,
 };
 
@@ -47,6 +47,7 @@ const ALL: &[&[fn() -> &'static Text]] = &[
     partition::STATEMENTS,
     poll::STATEMENTS,
     queue::STATEMENTS,
+    quota::STATEMENTS,
     redrive::STATEMENTS,
     renew::STATEMENTS,
     request::STATEMENTS,

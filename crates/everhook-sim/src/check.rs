@@ -54,8 +54,6 @@ pub(crate) struct Evidence<'a> {
     pub(crate) limits: &'a [LaneLimits],
     /// The times at which the database's clock was set forward.
     pub(crate) jumps: &'a [Duration],
-    /// The times at which it was set back.
-    pub(crate) set_back: &'a [Duration],
     pub(crate) faults: bool,
 }
 
@@ -205,7 +203,7 @@ fn check_concurrency(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
 }
 
 /// Checks that an ordered endpoint gets no message before one that was acknowledged before it was sent, unless that one is
-/// dead. If the database's clock was set back in between, the two have no order.
+/// dead, whatever the database's clock does.
 fn check_order(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     let ordered = evidence.limits.iter().enumerate().filter(|(_, limits)| limits.order.is_some());
     for (endpoint, _) in ordered {
@@ -217,10 +215,7 @@ fn check_order(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
             came.extend(receipts().map(|receipt| receipt.begun).min().map(|first| (sent, first, taken)));
         }
         for (sent, first, _) in &came {
-            let is_ordered = |earlier: &Sent| {
-                let span = earlier.asked_at..=sent.told_at;
-                earlier.told_at < sent.asked_at && !evidence.set_back.iter().any(|at| span.contains(at))
-            };
+            let is_ordered = |earlier: &Sent| earlier.told_at < sent.asked_at;
             let is_late = |taken: Option<Duration>| taken.is_some_and(|taken| *first < taken);
             let late = came.iter().find(|(earlier, _, taken)| is_ordered(earlier) && is_late(*taken));
             if let (Some((earlier, _, taken)), Some(id)) = (late, sent.acknowledged) {

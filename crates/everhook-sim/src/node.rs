@@ -56,6 +56,7 @@ impl Node {
                 retention: Ages::default(),
                 public_url: None,
                 alert_interval: None,
+                quota_interval: None,
             };
             if let Ok(engine) = node::Node::start(store, Some(network), ids, entropy, config).await {
                 shared.trace.event(format_args!("node {node} started"));

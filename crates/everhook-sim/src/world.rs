@@ -5,13 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use std::time::Duration;
 
-use everhook_core::endpoint::{Endpoint, EndpointState};
+use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{EndpointId, Id, JobId};
 use everhook_core::outcome::Class;
 use everhook_core::policy::limit::LaneLimits;
 use everhook_core::policy::{OnDead, RateLimit, Settings, Switch};
 use everhook_core::scope::Scope;
-use everhook_core::signing::SigningKeys;
 use everhook_core::time::{Timestamp, micros};
 use everhook_store::catalog::{Order, Slice};
 use everhook_store::ids::Ids;
@@ -98,8 +97,6 @@ pub(crate) struct Shared {
     skew_us: Arc<AtomicI64>,
     /// The times at which the clock was set forward.
     jumps: Mutex<Vec<Duration>>,
-    /// The times at which the database's clock was set back.
-    set_back: Mutex<Vec<Duration>>,
     receipts: Mutex<Vec<Receipt>>,
     runs: Mutex<Vec<Run>>,
     /// Jobs that an operator tried to change.
@@ -179,8 +176,6 @@ impl Shared {
     pub(crate) fn jump(&self, span: Duration, forward: bool) {
         if forward {
             self.jumps.lock().expect("one thread").push(self.trace.elapsed());
-        } else {
-            self.set_back.lock().expect("one thread").push(self.trace.elapsed());
         }
         self.skew_us.fetch_add(if forward { micros(span) } else { -micros(span) }, Ordering::Relaxed);
     }
@@ -301,7 +296,6 @@ async fn live(plan: Plan) -> Outcome {
         endpoints: shared.endpoints,
         limits: &shared.limits,
         jumps: &shared.jumps.lock().expect("one thread").clone(),
-        set_back: &shared.set_back.lock().expect("one thread").clone(),
         faults: plan.faults,
     };
     let mut outcome = check::check(&evidence);
@@ -356,7 +350,6 @@ fn build(plan: Plan) -> Shared {
         throttling: AtomicBool::new(false),
         skew_us,
         jumps: Mutex::default(),
-        set_back: Mutex::default(),
         receipts: Mutex::default(),
         runs: Mutex::default(),
         steered: Mutex::default(),
@@ -379,30 +372,8 @@ fn endpoint(number: usize, limits: LaneLimits) -> Endpoint {
         let ordering = limits.order.map(|_| Switch::On(everhook_core::policy::Ordering::Endpoint));
         Arc::new(Settings { rate, concurrency, ordering, on_dead: limits.order, ..Settings::default() })
     });
-    Endpoint {
-        id: endpoint_id(number),
-        application: APPLICATION,
-        uid: None,
-        url: format!("http://receiver/{number}"),
-        description: String::new(),
-        state: EndpointState::Enabled,
-        event_types: None,
-        channels: None,
-        headers: Default::default(),
-        throttle_rate: None,
-        policy,
-        inherited: None,
-        auth: None,
-        failing: None,
-        chat: None,
-        filter: None,
-        metadata: Default::default(),
-        version: 1,
-        keys: SigningKeys::default(),
-        created_at: EPOCH,
-        updated_at: EPOCH,
-        revision: 1,
-    }
+    let url = format!("http://receiver/{number}");
+    Endpoint { policy, revision: 1, ..Endpoint::new(endpoint_id(number), APPLICATION, url, EPOCH) }
 }
 
 async fn send_all(shared: &Arc<Shared>, nodes: &Nodes, messages: usize) -> Vec<Sent> {

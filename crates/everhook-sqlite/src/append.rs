@@ -15,7 +15,7 @@ use everhook_core::name::Name;
 use everhook_core::resource::environment_policy_id;
 use everhook_core::scope::AppScope;
 use everhook_core::task::{Task, TaskState};
-use everhook_store::append::{PlannedTask, accepted, judge, kept_by_suppressed, plan, plan_polled};
+use everhook_store::append::{PlannedTask, TakesPosition, accepted, judge, kept_by_suppressed, plan, plan_polled};
 use everhook_store::cache::EndpointSet;
 use everhook_store::capacity::Slot;
 use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
@@ -28,6 +28,7 @@ use crate::connection::Connection;
 use crate::dedup::{self, Claims};
 use crate::error::Fault;
 use crate::once;
+use crate::order;
 use crate::poll::AppendPolled;
 use crate::rows::{self, Reader};
 use crate::sql::run;
@@ -119,7 +120,8 @@ pub(crate) fn write_task(
 
 /// Adds a pending task, and lowers the due time of its lane.
 pub(crate) fn add_pending(tx: &Tx<'_>, task: &Task) -> Result<(), Fault> {
-    write_task(&mut tx.conn.prepare_cached(APPEND_TASK)?, task, None)?;
+    let placed = order::placed(tx, task, TakesPosition::Behind)?;
+    write_task(&mut tx.conn.prepare_cached(APPEND_TASK)?, &placed, None)?;
     lower_lane_due(tx, task.key.environment, task.lane, task.due_at.as_micros(), Waits::No)
 }
 
@@ -225,9 +227,14 @@ impl AppendBatch<'_> {
         if let Some(fault) = fault {
             return Err(fault);
         }
-        for PlannedTask { task, slot, .. } in &planned {
+        for planned in &planned {
+            let PlannedTask { task, slot, .. } = planned;
             let owner = if slot.is_some() { self.fast.as_ref() } else { None };
-            write_task(&mut self.append_task, task, owner)?;
+            if planned.takes_position(tx.now) {
+                write_task(&mut self.append_task, &order::placed(tx, task, TakesPosition::Always)?, None)?;
+            } else {
+                write_task(&mut self.append_task, task, owner)?;
+            }
             if slot.is_none() && self.must_touch(task) {
                 // A task that is due later does not make due tasks wait.
                 let waits = if task.due_at > tx.now { Waits::No } else { Waits::Yes };

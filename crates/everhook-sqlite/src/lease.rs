@@ -83,6 +83,7 @@ struct ReadyLane {
     state: LaneState,
     ready_at: Timestamp,
     hold_until: Timestamp,
+    last_position: Timestamp,
 }
 
 impl ReadyLane {
@@ -107,6 +108,7 @@ fn read_lane(row: &Row<'_>, feed: usize) -> Result<ReadyLane, Fault> {
         state: record.variant(3, "state", LaneState::from_db)?,
         ready_at: record.time(4, "ready_at")?,
         hold_until: record.time(5, "hold_until")?,
+        last_position: record.time(6, "last_position")?,
     })
 }
 
@@ -263,7 +265,10 @@ impl<'t> Taking<'t> {
         let locked = LockedLane { hold_until: lane.hold_until, leased, is_behind_dead, now: self.tx.now };
         let room = room.min(limits.room(locked));
         let asked = room.min(left);
-        let Scan { gave, is_foreign, is_cut_off } = self.scan(lane, asked, limit_group)?;
+        let is_closing = lane.state == LaneState::Closing;
+        let now = self.tx.now;
+        let due_until = if is_closing { Timestamp::NEVER } else { limits.due_until(lane.last_position, now) };
+        let Scan { gave, is_foreign, is_cut_off } = self.scan(lane, asked, limit_group, due_until)?;
         let asked = if is_cut_off { gave } else { asked };
         let (environment, id, now) = (lane.environment.0, lane.id.as_bytes(), self.tx.now.as_micros());
         let to_back = || self.tx.conn.prepare_cached(MARK_LANE_EMPTY)?.execute(params![environment, id, now]);
@@ -305,13 +310,19 @@ impl<'t> Taking<'t> {
         Ok(self.tx.conn.prepare_cached(FIND_LANE_BLOCKED)?.query_row(params, |row| row.get(0))?)
     }
 
-    fn scan(&mut self, lane: &ReadyLane, asked: usize, limit_group: Option<Id>) -> Result<Scan, Fault> {
+    fn scan(
+        &mut self,
+        lane: &ReadyLane,
+        asked: usize,
+        limit_group: Option<Id>,
+        due_until: Timestamp,
+    ) -> Result<Scan, Fault> {
         let (mut scan, mut scanned) = (Scan::default(), 0);
         if asked == 0 {
             return Ok(scan);
         }
         for priority in self.feeds[lane.feed].feed.priorities() {
-            let (candidates, seen) = self.candidates(lane, *priority, asked - scan.gave, scanned)?;
+            let (candidates, seen) = self.candidates(lane, (*priority, due_until), asked - scan.gave, scanned)?;
             scanned += seen;
             scan.is_foreign |= seen > candidates.len();
             for candidate in candidates {
@@ -333,12 +344,11 @@ impl<'t> Taking<'t> {
     fn candidates(
         &mut self,
         lane: &ReadyLane,
-        priority: i16,
+        (priority, due_until): (i16, Timestamp),
         wanted: usize,
         scanned: usize,
     ) -> Result<(Vec<Candidate>, usize), Fault> {
         let most = if self.kind_hashes.is_empty() { wanted } else { KIND_SCAN_MAX.saturating_sub(scanned) };
-        let due_until = if lane.state == LaneState::Closing { Timestamp::NEVER } else { self.tx.now };
         let (environment, id, due_until) = (lane.environment.0, lane.id.as_bytes(), due_until.as_micros());
         let mut rows = self.next_task.query(params![environment, id, priority, due_until, limit(most)])?;
         let (mut candidates, mut seen) = (Vec::new(), 0);

@@ -48,6 +48,8 @@ const MIGRATIONS: &[Migration] = migrations! {
     // A server seals secrets at its start, and an older binary cannot read them.
     17 "0017_seal_keys" compatible from 17;
     18 "0018_exchange" compatible from 17;
+    19 "0019_lane_position" compatible from 17;
+    20 "0020_quotas" compatible from 17;
 };
 
 const CREATE_SCHEMA_VERSION: &str = "create table if not exists schema_version (

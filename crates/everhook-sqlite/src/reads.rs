@@ -13,8 +13,8 @@ use crate::history::{self, attempt, delivery};
 use crate::job::query as job;
 use crate::queue::{self, stats};
 use crate::{
-    append, audit, background, backlog, batch, deliveries, directory, egress, environment, failure, once, resource,
-    retention, schedule, session, token, traffic, worker,
+    append, audit, background, backlog, batch, deliveries, directory, egress, environment, failure, once, quota,
+    resource, retention, schedule, session, token, traffic, worker,
 };
 
 /// Answers a query. The caller applies the deadline and the share.
@@ -27,6 +27,10 @@ pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<
         FindPortalSettings(q) => resource::find(conn, q.scope.environment, &ResourcePlace::portal_settings())?,
         EnvironmentPolicies(_) => environment::list_policies(conn)?,
         PausedGroups(_) => environment::list_paused_groups(conn)?,
+        FindQuota(q) => resource::find(conn, q.scope.environment, &ResourcePlace::quota(q.application))?,
+        Quotas(q) => quota::list(conn, q.since)?,
+        CountEndpoints(q) => quota::count_endpoints(conn, q.scope.environment, q.application, q.limit)?,
+        CountMessages(q) => quota::count_messages(conn, q.scope.environment, q.application, q.after, q.limit)?,
         FindAlert(q) => {
             resource::find(conn, q.scope.environment, &ResourcePlace::named(ResourceKind::Alert, &q.name))?
         },

@@ -290,7 +290,8 @@ fn delete_unreported(tx: &Tx<'_>, environment: EnvironmentId, key: &ResourceKey)
         | ResourceKind::EnvironmentPolicy
         | ResourceKind::PortalSettings
         | ResourceKind::ChatApps
-        | ResourceKind::Alert => {}
+        | ResourceKind::Alert
+        | ResourceKind::Quota => {}
     }
     Ok(true)
 }

@@ -15,7 +15,7 @@ use crate::error::Fault;
 use crate::rows::Reader;
 use crate::{
     append, background, backlog, deliveries, directory, egress, environment, failure, feed, history, operational, poll,
-    queue, request, resource, schedule, seal, settle, token, traffic,
+    queue, quota, request, resource, schedule, seal, settle, token, traffic,
 };
 
 pub(crate) fn run<S: Statement>(conn: &Connection, statement: S) -> Result<S::Answer, Fault> {
@@ -176,6 +176,7 @@ const ALL: &[&[fn() -> &'static Text]] = &[
     operational::STATEMENTS,
     poll::STATEMENTS,
     queue::STATEMENTS,
+    quota::STATEMENTS,
     request::STATEMENTS,
     resource::STATEMENTS,
     resource::PROJECTION_STATEMENTS,

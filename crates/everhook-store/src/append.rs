@@ -59,6 +59,22 @@ pub struct PlannedTask {
     pub slot: Option<Slot>,
 }
 
+/// When a delivery takes a position at the end of its lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TakesPosition {
+    /// Always: the lane is ordered.
+    Always,
+    /// Only behind positions that are ahead of the clock. The lane may be ordered.
+    Behind,
+}
+
+impl PlannedTask {
+    /// Whether the delivery takes a position at the end of an ordered lane. A delivery for later has its time.
+    pub fn takes_position(&self, now: Timestamp) -> bool {
+        self.slot.is_none() && self.task.due_at <= now && self.endpoint.limits().order.is_some()
+    }
+}
+
 /// Plans the deliveries of one message: one for each endpoint of its audience that is not polled, due now or at a later `deliver_at`.
 pub fn plan(
     environment: EnvironmentId,

@@ -387,6 +387,26 @@ pub struct Settlement {
 }
 
 impl Settlement {
+    /// Returns the settlement that hands a task back as it was, without an attempt.
+    pub fn of(task: &Task, session: SessionId) -> Settlement {
+        Settlement {
+            key: task.key,
+            kind: task.kind,
+            lane: task.lane,
+            batch: task.batch,
+            session,
+            epoch: task.epoch,
+            row: NextRow::Pending { due_in: Duration::ZERO },
+            tries: task.tries,
+            crashes: task.crashes,
+            attempt: None,
+            hold_lane: None,
+            limits: LimitEnd::default(),
+            stop_lane: false,
+            result: None,
+        }
+    }
+
     /// Returns how long an ordered lane waits for the retry of this task; zero if it does not.
     pub fn retry_hold(&self) -> Duration {
         match (self.limits.place, self.row) {

@@ -31,6 +31,7 @@ pub mod piece;
 pub mod poll;
 pub mod query;
 pub mod queue;
+pub mod quota;
 pub mod request;
 pub mod resource;
 pub mod retention;

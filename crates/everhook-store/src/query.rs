@@ -27,6 +27,7 @@ use everhook_core::message::Message;
 use everhook_core::name::Name;
 use everhook_core::portal::PortalSettings;
 use everhook_core::queue::Queue;
+use everhook_core::quota::Quota;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
@@ -47,6 +48,7 @@ use crate::lease::SessionRecord;
 use crate::once::OnceRecord;
 use crate::piece::Piece;
 use crate::queue::QueueStats;
+use crate::quota::{MessageCount, MessagePlace};
 use crate::schedule::{Run, ScheduleRecord};
 use crate::uids::Found;
 use crate::worker::WorkerRecord;
@@ -170,6 +172,17 @@ queries! {
     lookup FindPortalSettings { scope: Scope } -> Option<PortalSettings>;
     /// The chat apps of an environment; none until there is one.
     lookup FindChatApps { scope: Scope } -> Option<ChatApps>;
+    /// The quota of an environment, or of an application; none until it is set.
+    lookup FindQuota { scope: Scope, application: Option<ApplicationId> } -> Option<Quota>;
+    /// The quotas of all environments that were changed at or after a time, in the order of their changes; at most
+    /// `QUOTAS_READ_MAX`.
+    lookup Quotas { since: Timestamp } -> Vec<(EnvironmentId, Quota)>;
+    /// The number of endpoints of an application, or of an environment without its operational endpoints, up to `limit`.
+    search CountEndpoints { scope: Scope, application: Option<ApplicationId>, limit: usize } -> usize;
+    /// The number of stored messages of an application or an environment: the next `limit` ones after a place.
+    search CountMessages {
+        scope: Scope, application: Option<ApplicationId>, after: Option<MessagePlace>, limit: usize
+    } -> MessageCount;
     lookup FindAlert { scope: Scope, name: Name } -> Option<Alert>;
     /// Alert rules by name.
     search Alerts { scope: Scope, slice: Slice<Name> } -> Piece<Alert, Name>;

@@ -15,6 +15,7 @@ use everhook_core::integration::Integration;
 use everhook_core::name::Name;
 use everhook_core::portal::PortalSettings;
 use everhook_core::queue::Queue;
+use everhook_core::quota::Quota;
 use everhook_core::resource::{ResourceKind, chat_apps_id, environment_policy_id, portal_settings_id};
 
 use crate::catalog::Locator;
@@ -36,6 +37,7 @@ pub enum Resource {
     PortalSettings(PortalSettings),
     ChatApps(ChatApps),
     Alert(Alert),
+    Quota(Quota),
 }
 
 /// A resource to create. The store sets `created_at`, `updated_at`, `revision` and the state of a schedule.
@@ -176,6 +178,11 @@ impl ResourcePlace {
         ResourcePlace { kind, parent: Parent::NONE, locator }
     }
 
+    pub fn quota(application: Option<ApplicationId>) -> ResourcePlace {
+        let (kind, locator) = (ResourceKind::Quota, Locator::Id(Quota::id(application)));
+        ResourcePlace { kind, parent: Parent::NONE, locator }
+    }
+
     pub fn named(kind: ResourceKind, name: &Name) -> ResourcePlace {
         ResourcePlace { kind, parent: Parent::NONE, locator: Locator::Uid(name.clone()) }
     }
@@ -264,6 +271,7 @@ records! {
     PortalSettings(PortalSettings);
     ChatApps(ChatApps);
     Alert(Alert);
+    Quota(Quota);
 }
 
 macro_rules! creates {
@@ -335,6 +343,7 @@ changes!(
     Integration,
     PortalSettings,
     Queue,
+    Quota,
     ScheduleRecord
 );
 

@@ -20,6 +20,7 @@ mod operational;
 mod operations;
 mod poll;
 mod queue;
+mod quota;
 mod request;
 mod resource;
 mod retention;

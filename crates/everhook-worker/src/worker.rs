@@ -202,6 +202,7 @@ impl Worker {
             retention: Ages::default(),
             public_url: None,
             alert_interval: None,
+            quota_interval: None,
         };
         let store = self.store;
         let (inner, ids) = (store.inner.clone(), store.ids.clone());

@@ -10,14 +10,27 @@ use crate::cli::print;
 use crate::config::{Config, StoreConfig};
 use crate::confirm::Consent;
 use crate::exit::usage;
+use crate::operator::{LoggedChange, Operator};
 use crate::progress::{Progress, bytes};
+use crate::store;
 
 /// Copies the store to a new file.
-pub(crate) fn back_up(config: &Config, file: &Path) -> anyhow::Result<()> {
+pub(crate) async fn back_up(config: &Config, file: &Path, operator: Operator) -> anyhow::Result<()> {
     let folder = folder(config)?;
-    let mut progress = Progress::new("copied");
-    let size = everhook_sqlite::back_up(folder, file, |copied| progress.set(copied.done, copied.total))?;
-    drop(progress);
+    let copy = async {
+        let mut progress = Progress::new("copied");
+        Ok(everhook_sqlite::back_up(folder, file, |copied| progress.set(copied.done, copied.total))?)
+    };
+    let (size, not_logged) = match store::open_beside(config).await {
+        Ok(opened) => {
+            let change = LoggedChange { action: "backup", object: "/store".to_owned(), ..LoggedChange::default() };
+            let size = operator.logged(&*opened.store, &opened.ids, change, copy).await;
+            opened.close().await;
+            (size?, None)
+        }
+        // A store of an earlier version is copied before it is upgraded.
+        Err(error) => (copy.await?, Some(error)),
+    };
     let mut text = format!("backed up {} to {} ({})\n", folder.display(), file.display(), bytes(size));
     if let Some(keys) = own_keys(config, folder).filter(|keys| keys.exists()) {
         let copy = keys_beside(file);
@@ -25,7 +38,15 @@ pub(crate) fn back_up(config: &Config, file: &Path) -> anyhow::Result<()> {
         write_keys(&copy, &content)?;
         text += &format!("the keys of its secrets are in {}: keep them apart from the backup\n", copy.display());
     }
+    if let Some(error) = not_logged {
+        text += &not_in_log(&error);
+    }
     print(&text)
+}
+
+/// Tells the operator about a store that could not be opened to log a command.
+fn not_in_log(error: &anyhow::Error) -> String {
+    format!("the audit log has no entry of this command: {error:#}\n")
 }
 
 /// The key file in the data folder, unless the keys are elsewhere.
@@ -74,12 +95,17 @@ fn restore_keys(keys: &Path, backup: &Path) -> anyhow::Result<String> {
 }
 
 /// Puts a backup into the data folder.
-pub(crate) fn restore(config: &Config, file: &Path, replace: bool, consent: Consent) -> anyhow::Result<()> {
+pub(crate) async fn restore(
+    config: &Config,
+    file: &Path,
+    existing: Existing,
+    consent: Consent,
+    operator: Operator,
+) -> anyhow::Result<()> {
     let folder = folder(config)?;
-    if replace {
+    if existing == Existing::MoveAside {
         consent.to(&format!("replace the store in {} by {}", folder.display(), file.display()), None)?;
     }
-    let existing = if replace { Existing::MoveAside } else { Existing::Refuse };
     let restored = everhook_sqlite::restore(file, folder, existing)?;
     let mut text = format!("restored {} to {}\n", file.display(), restored.file.display());
     if let Some(replaced) = restored.replaced {
@@ -88,9 +114,21 @@ pub(crate) fn restore(config: &Config, file: &Path, replace: bool, consent: Cons
     if let Some(keys) = own_keys(config, folder) {
         text += &restore_keys(&keys, file)?;
     }
+    if let Err(error) = log_restore(config, operator).await {
+        text += &not_in_log(&error);
+    }
     text += "egress is paused: a server on this store accepts messages and sends nothing until `everhook egress \
              resume`\n";
     print(&text)
+}
+
+/// Logs the command in the restored store, which did not exist before.
+async fn log_restore(config: &Config, operator: Operator) -> anyhow::Result<()> {
+    let opened = store::open_beside(config).await?;
+    let change = LoggedChange { action: "restore", object: "/store".to_owned(), ..LoggedChange::default() };
+    let logged = operator.logged(&*opened.store, &opened.ids, change, async { Ok(()) }).await;
+    opened.close().await;
+    logged
 }
 
 fn folder(config: &Config) -> anyhow::Result<&PathBuf> {

@@ -7,6 +7,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use everhook_core::token::TokenKeyChange;
 use everhook_core::traffic::overview::Range;
+use everhook_sqlite::Existing;
 
 use crate::alert::AlertCommand;
 use crate::app::AppCommand;
@@ -31,10 +32,12 @@ use crate::message::MessageCommand;
 use crate::nodes::NodeCommand;
 use crate::once::OnceCommand;
 use crate::operational::OperationalCommand;
+use crate::operator::OperatorArgs;
 use crate::outbox::OutboxCommand;
 use crate::output::{Answer, FormatArgs, write_out};
 use crate::plain::plain;
 use crate::queue::QueueCommand;
+use crate::quota::QuotaCommand;
 use crate::remote::{ClientArgs, Remote};
 use crate::replay::ReplayArgs;
 use crate::schedule::ScheduleCommand;
@@ -121,6 +124,8 @@ A restored copy sends nothing until `everhook egress resume`. For PostgreSQL, us
         settings: SettingsArgs,
         /// Name of the new file.
         file: PathBuf,
+        #[command(flatten)]
+        operator: OperatorArgs,
     },
     /// Put a backup into the data folder. No server may use the folder.
     #[command(after_help = "Example:
@@ -139,6 +144,8 @@ The restored store accepts messages and sends nothing until `everhook egress res
         replace: bool,
         #[command(flatten)]
         consent: Consent,
+        #[command(flatten)]
+        operator: OperatorArgs,
     },
     /// Copy everything from the embedded store to PostgreSQL. No server may run meanwhile.
     #[command(after_help = "Example:
@@ -258,6 +265,8 @@ The exit code is 0 for a genuine request and 1 for any other.")]
     Job(Asked<JobCommand>),
     /// Show, pause, limit and delete queues, and set their push URLs.
     Queue(Asked<QueueCommand>),
+    /// Show and change quotas: how many endpoints, new messages and stored messages there may be.
+    Quota(Asked<QuotaCommand>),
     /// Create, show and repair batches of jobs.
     Batch(Asked<BatchCommand>),
     /// Start jobs or messages on a schedule.
@@ -318,6 +327,8 @@ enum TokenCommand {
         revoke: bool,
         #[command(flatten)]
         consent: Consent,
+        #[command(flatten)]
+        operator: OperatorArgs,
     },
 }
 
@@ -353,13 +364,14 @@ impl Cli {
                 runtime()?.block_on(store::migrate(&config))
             }
             Command::Doctor(doctor) => runtime()?.block_on(doctor.run()),
-            Command::Backup { settings, file } => {
+            Command::Backup { settings, file, operator } => {
                 let (config, _logs) = settings.start(Flags::default())?;
-                backup::back_up(&config, &file)
+                runtime()?.block_on(backup::back_up(&config, &file, operator.operator()?))
             }
-            Command::Restore { settings, file, replace, consent } => {
+            Command::Restore { settings, file, replace, consent, operator } => {
                 let (config, _logs) = settings.start(Flags::default())?;
-                backup::restore(&config, &file, replace, consent)
+                let existing = if replace { Existing::MoveAside } else { Existing::Refuse };
+                runtime()?.block_on(backup::restore(&config, &file, existing, consent, operator.operator()?))
             }
             Command::Copy(copy) => runtime()?.block_on(copy.run())?.print(copy.format.format()),
             Command::Egress(command) => command.run(),
@@ -392,6 +404,7 @@ impl Cli {
             }
             Command::Job(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
             Command::Queue(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            Command::Quota(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
             Command::Batch(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
             Command::Schedule(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
             Command::Worker(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
@@ -505,12 +518,15 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
 
 impl TokenCommand {
     fn run(self) -> anyhow::Result<()> {
-        let TokenCommand::RotateKey { settings, revoke, consent } = self;
+        let TokenCommand::RotateKey { settings, revoke, consent, operator } = self;
+        let operator = operator.operator()?;
         let change = if revoke { TokenKeyChange::Revoke } else { TokenKeyChange::Rotate };
         if revoke {
             consent.to("end all application tokens of the server", None)?;
         }
-        let text = beside(settings, async |opened| keys::rotate_token_key(&*opened.store, &opened.ids, change).await)?;
+        let text = beside(settings, async |opened| {
+            keys::rotate_token_key(&*opened.store, &opened.ids, &operator, change).await
+        })?;
         print(&text)
     }
 }

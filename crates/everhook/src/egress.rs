@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::cli::{SettingsArgs, beside, print};
 use crate::exit::usage;
+use crate::operator::{LoggedChange, Operator, OperatorArgs};
 use crate::output::{Answer, FormatArgs};
 
 /// Longest reason of a pause, in characters.
@@ -23,11 +24,15 @@ pub(crate) enum EgressCommand {
         /// Reason for other operators. The log of the servers shows it.
         #[arg(long, default_value = "an operator paused it")]
         reason: String,
+        #[command(flatten)]
+        operator: OperatorArgs,
     },
     /// Send again, beginning with the waiting deliveries.
     Resume {
         #[command(flatten)]
         settings: SettingsArgs,
+        #[command(flatten)]
+        operator: OperatorArgs,
     },
     /// Show whether egress is paused, since when and why.
     Show {
@@ -41,15 +46,15 @@ pub(crate) enum EgressCommand {
 impl EgressCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self {
-            EgressCommand::Pause { settings, reason } => {
+            EgressCommand::Pause { settings, reason, operator } => {
                 if reason.chars().count() > REASON_CHARS_MAX {
                     return Err(usage(format!("--reason is too long: use at most {REASON_CHARS_MAX} characters")));
                 }
-                beside(settings, async |opened| Ok(opened.store.set_egress_pause(Some(reason)).await?))?;
+                set(settings, operator.operator()?, Some(reason))?;
                 print("egress is paused: `everhook egress resume` ends the pause\n")
             }
-            EgressCommand::Resume { settings } => {
-                beside(settings, async |opened| Ok(opened.store.set_egress_pause(None).await?))?;
+            EgressCommand::Resume { settings, operator } => {
+                set(settings, operator.operator()?, None)?;
                 print("egress is resumed\n")
             }
             EgressCommand::Show { settings, format } => {
@@ -69,4 +74,15 @@ impl EgressCommand {
             }
         }
     }
+}
+
+/// Pauses egress for a reason, or ends the pause.
+fn set(settings: SettingsArgs, operator: Operator, reason: Option<String>) -> anyhow::Result<()> {
+    let action = if reason.is_some() { "egress pause" } else { "egress resume" };
+    let object = "/egress".to_owned();
+    let change = LoggedChange { environment: None, action, object, reason: reason.clone() };
+    beside(settings, async |opened| {
+        let set = async { Ok(opened.store.set_egress_pause(reason).await?) };
+        operator.logged(&*opened.store, &opened.ids, change, set).await
+    })
 }

@@ -12,6 +12,7 @@ use tracing::warn;
 
 use crate::config::{Config, StoreConfig};
 use crate::keys::{self, Wanted};
+use crate::operator::Operator;
 use crate::private::write_private;
 use crate::store::Opened;
 use everhook_store::query;
@@ -111,7 +112,7 @@ async fn given(opened: &Opened, key: &ApiKey, is_empty: bool) -> anyhow::Result<
 }
 
 async fn keep(opened: &Opened, key: &ApiKey) -> anyhow::Result<()> {
-    keys::keep(&*opened.store, &opened.ids, key, &Wanted::first()).await
+    keys::keep(&*opened.store, &opened.ids, &Operator::NOBODY, key, &Wanted::first()).await
 }
 
 fn file(config: &Config) -> anyhow::Result<PathBuf> {

@@ -26,6 +26,7 @@ use self::report::{Kind, Report, Step};
 use crate::cli::{SettingsArgs, note};
 use crate::config::Config;
 use crate::keys::{self, DEFAULT_ENVIRONMENT};
+use crate::operator::{LoggedChange, OperatorArgs};
 use crate::output::FormatArgs;
 use crate::store::{self, Opened};
 
@@ -60,6 +61,8 @@ pub(crate) struct SvixArgs {
     /// Show the result of an import without writing anything.
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    operator: OperatorArgs,
     #[command(flatten)]
     format: FormatArgs,
 }
@@ -101,9 +104,18 @@ async fn import(
         report: Report::new(org, &environment, args.dry_run),
     };
     note(&format!("importing {org} into environment {environment} ({})", store::place(config)));
-    // Endpoints name event types.
-    import.event_types(org).await?;
-    import.applications(org).await?;
+    let operator = args.operator.clone().operator()?;
+    let environment = scope.map(|scope| scope.environment);
+    let change = LoggedChange { environment, action: "import svix", object: format!("/import/{org}"), reason: None };
+    let write = async {
+        // Endpoints name event types.
+        import.event_types(org).await?;
+        import.applications(org).await
+    };
+    match args.dry_run {
+        true => write.await?,
+        false => operator.logged(&*opened.store, &opened.ids, change, write).await?,
+    }
     Ok(import.report)
 }
 

@@ -12,6 +12,7 @@ use crate::cli::{SettingsArgs, ask, beside, print};
 use crate::confirm::Consent;
 use crate::exit::usage;
 use crate::keys::{self, Wanted};
+use crate::operator::OperatorArgs;
 use crate::output::Answer;
 use crate::remote::{ClientArgs, Remote};
 use crate::table::{cells, time};
@@ -30,6 +31,8 @@ pub(crate) enum KeyCommand {
         place: Place,
         #[command(flatten)]
         new: NewKeyArgs,
+        #[command(flatten)]
+        operator: OperatorArgs,
     },
     /// Print a new key for EVERHOOK_BOOTSTRAP_KEY. An empty store accepts it as its first key.
     Generate,
@@ -46,6 +49,8 @@ pub(crate) enum KeyCommand {
         id: String,
         #[command(flatten)]
         consent: Consent,
+        #[command(flatten)]
+        operator: OperatorArgs,
     },
 }
 
@@ -56,6 +61,16 @@ pub(crate) struct Place {
     settings: SettingsArgs,
     #[command(flatten)]
     client: ClientArgs,
+}
+
+impl OperatorArgs {
+    /// Refuses a person for a command over the API, which logs the key that it is called with.
+    fn none_for_server(&self) -> anyhow::Result<()> {
+        if self.is_given() {
+            return Err(usage("--principal is for the store of this machine: a server logs the key of the command"));
+        }
+        Ok(())
+    }
 }
 
 #[derive(Debug, Args)]
@@ -87,13 +102,16 @@ impl KeyCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self {
             KeyCommand::Generate => print(&format!("{}\n", keys::generate().expose())),
-            KeyCommand::Create { place, new } if place.client.names_server() => {
+            KeyCommand::Create { place, new, operator } if place.client.names_server() => {
+                operator.none_for_server()?;
                 ask(&place.client, async |remote| create(remote, new).await)
             }
-            KeyCommand::Create { place, new } => {
+            KeyCommand::Create { place, new, operator } => {
                 // Invalid arguments are reported before the store is opened.
-                let (wanted, key) = (new.wanted()?, keys::generate());
-                beside(place.settings, async |opened| keys::keep(&*opened.store, &opened.ids, &key, &wanted).await)?;
+                let (wanted, key, operator) = (new.wanted()?, keys::generate(), operator.operator()?);
+                beside(place.settings, async |opened| {
+                    keys::keep(&*opened.store, &opened.ids, &operator, &key, &wanted).await
+                })?;
                 print(&format!("{}\n", key.expose()))
             }
             KeyCommand::List { place } if place.client.names_server() => ask(&place.client, async |remote| {
@@ -104,7 +122,8 @@ impl KeyCommand {
                 let format = place.client.format.format();
                 beside(place.settings, async |opened| keys::list(&*opened.store).await)?.print(format)
             }
-            KeyCommand::Revoke { place, id, consent } if place.client.names_server() => {
+            KeyCommand::Revoke { place, id, consent, operator } if place.client.names_server() => {
+                operator.none_for_server()?;
                 let id = keys::handle(&id)?;
                 ask(&place.client, async |remote| {
                     remote.confirm(consent, &format!("revoke key {id} for ever"))?;
@@ -112,10 +131,10 @@ impl KeyCommand {
                     Ok(Answer::line(json!({ "revoked": id }), format!("revoked {id}")))
                 })
             }
-            KeyCommand::Revoke { place, id, consent } => {
-                let id = keys::handle(&id)?;
+            KeyCommand::Revoke { place, id, consent, operator } => {
+                let (id, operator) = (keys::handle(&id)?, operator.operator()?);
                 consent.to(&format!("revoke key {id} for ever"), None)?;
-                beside(place.settings, async |opened| keys::revoke(&*opened.store, &opened.ids, id).await)?;
+                beside(place.settings, async |opened| keys::revoke(&*opened.store, &opened.ids, &operator, id).await)?;
                 print(&format!("revoked {id}\n"))
             }
         }

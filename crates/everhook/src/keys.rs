@@ -5,7 +5,6 @@ use std::time::Duration;
 use anyhow::Context;
 use everhook_core::api_key::{ApiKey, KeyAccess};
 use everhook_core::application::Environment;
-use everhook_core::audit::{AuditFacts, AuditPhase};
 use everhook_core::id::{ApplicationId, DEFAULT_ORG, EnvironmentId, KeyId, OrgId, TokenKeyId};
 use everhook_core::limits::TITLE_CHARS_MAX;
 use everhook_core::name::Name;
@@ -20,6 +19,7 @@ use serde_json::json;
 
 use crate::exit::{Exit, Failure, usage};
 use crate::key_command::{HEADS, row};
+use crate::operator::{LoggedChange, Operator};
 use crate::output::Answer;
 
 /// Environment of keys that name none.
@@ -95,7 +95,13 @@ pub(crate) fn generate() -> ApiKey {
 }
 
 /// Stores a key. Creates its environment if it does not exist.
-pub(crate) async fn keep(store: &dyn Store, ids: &Ids, key: &ApiKey, wanted: &Wanted) -> anyhow::Result<()> {
+pub(crate) async fn keep(
+    store: &dyn Store,
+    ids: &Ids,
+    operator: &Operator,
+    key: &ApiKey,
+    wanted: &Wanted,
+) -> anyhow::Result<()> {
     let now = store.now().await?;
     let environment = match &wanted.environment {
         Some(name) => Some(environment(store, ids, name).await?.id),
@@ -115,40 +121,8 @@ pub(crate) async fn keep(store: &dyn Store, ids: &Ids, key: &ApiKey, wanted: &Wa
         expires_at: wanted.expires_in.map(|span| now.plus(span)),
     };
     let create = async { store.create_key(new.clone()).await.context("could not store the key") };
-    logged(store, ids, environment, ("key create", format!("/key/{id}")), create).await
-}
-
-/// Logs a change of this command in the audit log of an environment, or of the default one.
-async fn logged<T>(
-    store: &dyn Store,
-    ids: &Ids,
-    environment: Option<EnvironmentId>,
-    (action, object): (&str, String),
-    change: impl Future<Output = anyhow::Result<T>>,
-) -> anyhow::Result<T> {
-    let environment = match environment {
-        Some(environment) => environment,
-        None => self::environment(store, ids, DEFAULT_ENVIRONMENT).await?.id,
-    };
-    let begun = AuditFacts {
-        operation: ids.next(store.now().await?),
-        phase: AuditPhase::Begun,
-        actor: "command line".to_owned(),
-        key: None,
-        principal: None,
-        action: action.to_owned(),
-        object,
-        reason: None,
-        status: None,
-        request: None,
-        before: None,
-        after: None,
-    };
-    let scope = Scope::of(environment);
-    store.append_audit(scope, begun.clone()).await.context("could not write to the audit log")?;
-    let done = change.await?;
-    store.append_audit(scope, AuditFacts { phase: AuditPhase::Ended, ..begun }).await?;
-    Ok(done)
+    let change = LoggedChange { environment, action: "key create", object: format!("/key/{id}"), reason: None };
+    operator.logged(store, ids, change, create).await
 }
 
 async fn application(store: &dyn Store, environment: EnvironmentId, text: &str) -> anyhow::Result<ApplicationId> {
@@ -199,11 +173,13 @@ pub(crate) fn handle(text: &str) -> anyhow::Result<KeyId> {
     text.parse().map_err(|_| usage(format!("{text:?} is not the id of a key: `everhook key list` shows the ids")))
 }
 
-pub(crate) async fn revoke(store: &dyn Store, ids: &Ids, id: KeyId) -> anyhow::Result<()> {
+pub(crate) async fn revoke(store: &dyn Store, ids: &Ids, operator: &Operator, id: KeyId) -> anyhow::Result<()> {
     let known = store.read(query::Keys {}).await?.into_iter().find(|key| key.id == id && key.revoked_at.is_none());
     if let Some(key) = known {
         let revoke = async { Ok(store.change_key(id, KeyChange::Revoke).await?) };
-        if logged(store, ids, key.access.environment, ("key revoke", format!("/key/{id}")), revoke).await? {
+        let environment = key.access.environment;
+        let change = LoggedChange { environment, action: "key revoke", object: format!("/key/{id}"), reason: None };
+        if operator.logged(store, ids, change, revoke).await? {
             return Ok(());
         }
     }
@@ -211,10 +187,18 @@ pub(crate) async fn revoke(store: &dyn Store, ids: &Ids, id: KeyId) -> anyhow::R
 }
 
 /// Stores a new key that signs application tokens from now on.
-pub(crate) async fn rotate_token_key(store: &dyn Store, ids: &Ids, change: TokenKeyChange) -> anyhow::Result<String> {
+pub(crate) async fn rotate_token_key(
+    store: &dyn Store,
+    ids: &Ids,
+    operator: &Operator,
+    change: TokenKeyChange,
+) -> anyhow::Result<String> {
     let key = NewTokenKey { id: TokenKeyId(ids.next(store.now().await?)), secret: TokenSecret(random()) };
     let id = key.id;
-    store.put_token_key(key, change).await.context("could not store the key")?;
+    let action = if change == TokenKeyChange::Revoke { "token revoke-all" } else { "token rotate-key" };
+    let logged = LoggedChange { action, object: format!("/token-key/{id}"), ..LoggedChange::default() };
+    let put = async { store.put_token_key(key, change).await.context("could not store the key") };
+    operator.logged(store, ids, logged, put).await?;
     Ok(match change {
         TokenKeyChange::Revoke => format!("{id} signs application tokens; all earlier tokens have ended\n"),
         TokenKeyChange::First | TokenKeyChange::Rotate => {

@@ -9,6 +9,7 @@ use everhook_store::seal::{Rotated, add_key, generate_key};
 use crate::cli::{SettingsArgs, beside_with, print};
 use crate::config::{Config, StoreConfig};
 use crate::exit::usage;
+use crate::operator::{LoggedChange, OperatorArgs};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SecretsCommand {
@@ -27,6 +28,8 @@ Backups need the keys of their time: keep old keys as long as the backups.")]
         /// Make a new key and put it before the others in the key file. For the embedded database only.
         #[arg(long)]
         new_key: bool,
+        #[command(flatten)]
+        operator: OperatorArgs,
     },
 }
 
@@ -34,9 +37,14 @@ impl SecretsCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self {
             SecretsCommand::Generate => print(&format!("{}\n", generate_key().expose())),
-            SecretsCommand::Rotate { settings, new_key } => {
+            SecretsCommand::Rotate { settings, new_key, operator } => {
+                let operator = operator.operator()?;
+                let change =
+                    LoggedChange { action: "secrets rotate", object: "/secrets".to_owned(), ..Default::default() };
                 let prepare = |config: &Config| if new_key { add_new_key(config) } else { Ok(()) };
-                let rotated = beside_with(settings, prepare, async |opened| opened.rotate_secrets().await)?;
+                let rotated = beside_with(settings, prepare, async |opened| {
+                    operator.logged(&*opened.store, &opened.ids, change, opened.rotate_secrets()).await
+                })?;
                 print(&describe(&rotated))
             }
         }

@@ -36,6 +36,8 @@ use crate::process;
 use crate::startup_retry::StartupRetry;
 use crate::store::{self, Opened};
 
+/// The interval at which changed quotas are read. A change applies on every node within five seconds.
+const QUOTA_INTERVAL: Duration = Duration::from_secs(2);
 /// How long clients may finish their requests after the deliveries have ended.
 const CLIENTS_DEADLINE: Duration = Duration::from_secs(2);
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -281,6 +283,7 @@ async fn start_node(config: &Config, opened: &Opened, egress: Egress, kept: usiz
         retention: config.retention,
         public_url: config.public_url.clone(),
         alert_interval: Some(config.alert_interval),
+        quota_interval: Some(QUOTA_INTERVAL),
     };
     let (store, ids) = (Arc::clone(&opened.store), Arc::clone(&opened.ids));
     Node::start(store, Some(sender), ids, Entropy::from_system(), node).await.context("could not start the node")

@@ -15,7 +15,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use everhook_core::application::Application;
 use everhook_core::dispatch::DispatchConfig;
-use everhook_core::endpoint::{Endpoint, EndpointState};
+use everhook_core::endpoint::Endpoint;
 use everhook_core::exchange::Exchange;
 use everhook_core::fair::GroupedLane;
 use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, Id, LaneId, MessageId, OrgId, SessionId};
@@ -26,7 +26,6 @@ use everhook_core::outcome::{Class, Reply, SendFailure};
 use everhook_core::retry::RetryPolicy;
 use everhook_core::role::Role;
 use everhook_core::scope::Scope;
-use everhook_core::signing::SigningKeys;
 use everhook_core::time::Timestamp;
 use everhook_engine::config::NodeConfig;
 use everhook_engine::entropy::Entropy;
@@ -127,6 +126,7 @@ async fn engine(messages: usize) -> anyhow::Result<()> {
         retention: Ages::default(),
         public_url: None,
         alert_interval: None,
+        quota_interval: None,
     };
     let ids = Arc::new(Ids::seeded(2));
     let (store, transport) = (Arc::new(store), Some(Arc::new(AnswersAtOnce) as Arc<dyn Transport>));
@@ -180,30 +180,7 @@ fn application(now: Timestamp) -> Application {
 }
 
 fn endpoint(now: Timestamp) -> Endpoint {
-    Endpoint {
-        id: EndpointId(Id::MIN),
-        application: APPLICATION,
-        uid: None,
-        url: "https://example.com/hook".to_owned(),
-        description: String::new(),
-        state: EndpointState::Enabled,
-        event_types: None,
-        channels: None,
-        headers: Default::default(),
-        throttle_rate: None,
-        policy: None,
-        inherited: None,
-        auth: None,
-        failing: None,
-        chat: None,
-        filter: None,
-        metadata: Default::default(),
-        version: 1,
-        keys: SigningKeys::default(),
-        created_at: now,
-        updated_at: now,
-        revision: 0,
-    }
+    Endpoint::new(EndpointId(Id::MIN), APPLICATION, "https://example.com/hook".to_owned(), now)
 }
 
 fn message(environment: EnvironmentId, id: MessageId, number: usize, now: Timestamp) -> NewMessage {
@@ -237,20 +214,5 @@ fn settlement(leased: &Leased, session: SessionId, id: Id, now: Timestamp) -> Se
         duration: Duration::from_millis(1),
         exchange: None,
     };
-    Settlement {
-        key: task.key,
-        kind: task.kind,
-        lane: task.lane,
-        batch: task.batch,
-        session,
-        epoch: task.epoch,
-        row: NextRow::Gone,
-        tries: task.tries + 1,
-        crashes: task.crashes,
-        attempt: Some(attempt),
-        hold_lane: None,
-        limits: Default::default(),
-        stop_lane: false,
-        result: None,
-    }
+    Settlement { row: NextRow::Gone, tries: task.tries + 1, attempt: Some(attempt), ..Settlement::of(task, session) }
 }

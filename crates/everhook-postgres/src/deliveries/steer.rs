@@ -12,13 +12,14 @@ use everhook_core::message::Message;
 use everhook_core::outcome::Class;
 use everhook_core::task::{Task, TaskKey, TaskState, Trigger};
 use everhook_core::time::Timestamp;
-use everhook_store::append::new_delivery;
+use everhook_store::append::{TakesPosition, new_delivery};
 use everhook_store::statement;
 
-use crate::append::{AppendMessage, AppendPayloadExpiry, AppendTask, lower_lanes_due};
-use crate::columns::{DueLane, DueLanes, Expiries, ExpiryRow, MessageRow, TaskKeys, TaskRow};
+use crate::append::{AppendMessage, AppendPayloadExpiry, lower_lanes_due};
+use crate::columns::{DueLane, DueLanes, Expiries, ExpiryRow, MessageRow, TaskKeys};
 use crate::error::Fault;
 use crate::job::steer::{EndedTask, EndedTasks, FlagTask, MovedTask, RescheduleJobTask};
+use crate::order::append_ordered;
 use crate::settle::{FreeLane, FreedLane, FreedLanes};
 use crate::store::PostgresStore;
 use crate::tx::{Now, Tx};
@@ -100,7 +101,7 @@ impl PostgresStore {
         let append_message = AppendMessage { fresh, created_at: now };
         let expiries: Expiries = ExpiryRow::new(environment, &message).into_iter().collect();
         let append_expiry = expiries.nonempty().map(|fresh| AppendPayloadExpiry { fresh });
-        let append_task = AppendTask { fresh: [TaskRow::new(&task, None)].into_iter().collect() };
+        let append_task = append_ordered(&[task], TakesPosition::Behind);
         let note = format!("the dead delivery was replaced by {}", message.id);
         let cancel = self.cancel(ended.iter(), note.as_bytes(), now);
         let lanes = [DueLane::new(environment, task.lane, now)].into_iter().collect();

@@ -62,7 +62,8 @@ pub(super) async fn lock_parent(tx: &Tx<'_>, environment: EnvironmentId, resourc
         | Resource::EnvironmentPolicy(_)
         | Resource::PortalSettings(_)
         | Resource::ChatApps(_)
-        | Resource::Alert(_) => Ok(true),
+        | Resource::Alert(_)
+        | Resource::Quota(_) => Ok(true),
     }
 }
 
@@ -104,7 +105,8 @@ pub(super) async fn write(
         | Resource::EnvironmentPolicy(_)
         | Resource::PortalSettings(_)
         | Resource::ChatApps(_)
-        | Resource::Alert(_) => {}
+        | Resource::Alert(_)
+        | Resource::Quota(_) => {}
         Resource::Queue(queue) => {
             let id = everhook_core::queue::queue_id(environment, &queue.name);
             tx.run(put_group(environment, id, &LaneGroup::of(queue))).await?;

@@ -79,7 +79,8 @@ pub(super) fn write(tx: &Tx<'_>, environment: EnvironmentId, resource: &Resource
         | Resource::EnvironmentPolicy(_)
         | Resource::PortalSettings(_)
         | Resource::ChatApps(_)
-        | Resource::Alert(_) => {}
+        | Resource::Alert(_)
+        | Resource::Quota(_) => {}
         Resource::Queue(queue) => {
             put_group(tx, environment, queue_id(environment, &queue.name), &LaneGroup::of(queue))?;
         }

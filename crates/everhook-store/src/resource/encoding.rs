@@ -8,6 +8,7 @@
 
 mod alert;
 mod chat_apps;
+mod quota;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -194,6 +195,7 @@ impl Resource {
             Resource::PortalSettings(_) => ResourceKind::PortalSettings,
             Resource::ChatApps(_) => ResourceKind::ChatApps,
             Resource::Alert(_) => ResourceKind::Alert,
+            Resource::Quota(_) => ResourceKind::Quota,
         }
     }
 
@@ -209,6 +211,7 @@ impl Resource {
             Resource::PortalSettings(settings) => of_portal_settings(settings),
             Resource::ChatApps(apps) => chat_apps::columns(apps),
             Resource::Alert(alert) => alert::columns(alert),
+            Resource::Quota(quota) => quota::columns(quota),
         }
     }
 
@@ -225,6 +228,7 @@ impl Resource {
             ResourceKind::PortalSettings => Resource::PortalSettings(portal_settings(row)?),
             ResourceKind::ChatApps => Resource::ChatApps(chat_apps::read(row)?),
             ResourceKind::Alert => Resource::Alert(alert::read(row)?),
+            ResourceKind::Quota => Resource::Quota(quota::read(row)?),
         })
     }
 }

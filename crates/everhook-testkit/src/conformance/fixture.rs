@@ -25,7 +25,6 @@ use everhook_core::once::{OnceClaim, Phase};
 use everhook_core::outcome::Class;
 use everhook_core::role::Role;
 use everhook_core::scope::AppScope;
-use everhook_core::signing::SigningKeys;
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 use everhook_store::capacity::Capacity;
@@ -249,22 +248,7 @@ impl<S: Stage + ?Sized> Fixture<S> {
             duration: Duration::from_micros(1_234_567),
             exchange: Some(Arc::new(exchange())),
         };
-        Settlement {
-            key: task.key,
-            kind: task.kind,
-            lane: task.lane,
-            batch: task.batch,
-            session,
-            epoch: task.epoch,
-            row,
-            tries: task.tries + 1,
-            crashes: task.crashes,
-            attempt: Some(attempt),
-            hold_lane: None,
-            limits: Default::default(),
-            stop_lane: false,
-            result: None,
-        }
+        Settlement { row, tries: task.tries + 1, attempt: Some(attempt), ..Settlement::of(task, session) }
     }
 
     /// Reclaims tasks of closed sessions.
@@ -419,30 +403,7 @@ pub fn new_application(id: ApplicationId) -> Application {
 
 /// Returns an endpoint for all messages.
 pub fn new_endpoint(id: EndpointId, application: ApplicationId) -> Endpoint {
-    Endpoint {
-        id,
-        application,
-        uid: None,
-        url: "https://example.com/hook".to_owned(),
-        description: String::new(),
-        state: EndpointState::Enabled,
-        event_types: None,
-        channels: None,
-        headers: Default::default(),
-        throttle_rate: None,
-        policy: None,
-        inherited: None,
-        auth: None,
-        failing: None,
-        chat: None,
-        filter: None,
-        metadata: Default::default(),
-        version: 1,
-        keys: SigningKeys::default(),
-        created_at: Timestamp::default(),
-        updated_at: Timestamp::default(),
-        revision: 0,
-    }
+    Endpoint::new(id, application, "https://example.com/hook".to_owned(), Timestamp::default())
 }
 
 /// Returns the steps of a request over a new connection.

@@ -377,6 +377,12 @@ macro_rules! conformance_resources {
             an_application_has_no_more_integrations_than_it_may
             integrations_are_listed_piece_by_piece_and_end_with_their_application
         }
+        $crate::conformance_cases! { $backend, quota:
+            an_environment_and_an_application_have_one_quota_each
+            changed_quotas_of_all_environments_are_listed
+            endpoints_are_counted_up_to_a_limit
+            stored_messages_are_counted_page_by_page
+        }
         $crate::conformance_cases! { $backend, policy:
             a_delivery_has_the_policies_of_its_endpoint_and_application
             an_environment_has_one_policy

@@ -1,5 +1,6 @@
 //! Ordered endpoints: one delivery after the other, whatever happens to the first one.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use everhook_core::delivery::{DeliveryCommand, DeliveryState};
@@ -17,6 +18,8 @@ use crate::conformance::fixture::{FixedCapacity, Fixture, HOUR, PLENTY, fast};
 use crate::conformance::lease::change;
 use crate::conformance::policy::policy;
 use crate::conformance::sessions::close_expired;
+use crate::conformance::stage::Stage;
+use crate::conformance::{Fresh, block_on};
 
 const NOW: NextRow = NextRow::Pending { due_in: Duration::ZERO };
 
@@ -144,6 +147,30 @@ pub(super) async fn a_redriven_delivery_goes_next_in_an_ordered_lane(fx: &Fixtur
     assert_eq!(fx.redrive(endpoint).await, 2);
     end(fx, &task, session, NextRow::Gone).await;
     rest(fx, session, &[first, second, fourth]).await;
+}
+
+/// Runs a case in which `set_back` sets the clock of the store back by an hour. Each store does this in its own way, so
+/// the case is not in the table.
+pub fn order_survives_a_clock_that_is_set_back<S: Stage + 'static>(
+    make: impl Future<Output = Fresh<S>>,
+    set_back: impl AsyncFnOnce(),
+) {
+    block_on(async {
+        let Fresh { store, other, guard } = make.await;
+        let fx = &Fixture::new(Fresh { store: store as Arc<dyn Stage>, other: other as Arc<dyn Stage>, guard }).await;
+        let endpoint = ordered(fx, OnDead::Skip).await;
+        let session = fx.session().await;
+        let [first, second] = send(fx).await;
+        let task = next(fx, session, first).await;
+        set_back().await;
+        let [third, fourth] = send(fx).await;
+        fx.resend(first, endpoint).await;
+        end(fx, &task, session, NOW).await;
+        let task = next(fx, session, first).await;
+        end(fx, &task, session, NextRow::Dead).await;
+        assert_eq!(fx.redrive(endpoint).await, 1);
+        rest(fx, session, &[first, second, third, fourth, first]).await;
+    });
 }
 
 pub(super) async fn a_dead_delivery_blocks_an_ordered_lane_until_it_is_redriven_or_dismissed(fx: &Fixture) {

@@ -10,7 +10,9 @@ use everhook_core::message::Message;
 use everhook_core::name::Name;
 use everhook_core::scope::AppScope;
 use everhook_core::time::Timestamp;
-use everhook_store::append::{KeyHolder, PlannedTask, accepted, judge, kept_by_suppressed, plan, plan_polled};
+use everhook_store::append::{
+    KeyHolder, PlannedTask, TakesPosition, accepted, judge, kept_by_suppressed, plan, plan_polled,
+};
 use everhook_store::cache::EndpointSet;
 use everhook_store::dedup::DedupKey;
 use everhook_store::ids::Ids;
@@ -77,7 +79,13 @@ fn write(tables: &mut Tables, fast: Option<&FastPath>, planned: &PlannedTask, no
         (Some(_), Some(fast)) => TaskPlace::Leased(fast.session),
         _ => TaskPlace::Pending,
     };
-    tables.tasks.insert(task.key, TaskRow::new(task, place));
+    let mut placed = task;
+    if planned.takes_position(now)
+        && let Some(lane) = tables.lane(task.key.environment, task.lane)
+    {
+        placed.due_at = lane.place(now, TakesPosition::Always);
+    }
+    tables.tasks.insert(task.key, TaskRow::new(placed, place));
     if place == TaskPlace::Pending
         && let Some(lane) = tables.lane(task.key.environment, task.lane)
     {

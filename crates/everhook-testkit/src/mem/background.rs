@@ -82,10 +82,7 @@ impl MemStore {
             });
             let key = TaskKey { environment, subject: id.0, id: TaskId(self.ids.next(now)) };
             let task = new_delivery(key, lane, Trigger::Scheduled, now);
-            tables.tasks.insert(key, TaskRow::new(task, TaskPlace::Pending));
-            if let Some(lane) = tables.lane(environment, lane) {
-                lane.touch(now);
-            }
+            tables.add_last(task, now);
             changed += 1;
         }
         Some(advance.done(read, last, changed))

@@ -72,7 +72,7 @@ impl MemStore {
         let key = TaskKey { environment, subject: message.id.0, id: TaskId(self.ids.next(now)) };
         let task = new_delivery(key, dead.endpoint.lane(), Trigger::Scheduled, now);
         tables.messages.insert((environment, message.application, message.id), message.clone().into());
-        put_pending(&mut tables, task);
+        tables.add_last(task, now);
         Some(message)
     }
 }

@@ -16,7 +16,7 @@ use everhook_store::history::{Attempt, Destination, Redrive, Resend, Resent};
 use crate::mem::MemStore;
 use crate::mem::append::{holder, keep_key};
 use crate::mem::deliveries::free_lane;
-use crate::mem::tables::{AttemptRow, Tables, TaskPlace, TaskRow};
+use crate::mem::tables::{AttemptRow, Tables, TaskPlace};
 
 impl MemStore {
     /// Returns the attempts of a message by id.
@@ -60,10 +60,7 @@ impl MemStore {
         }
         let key = TaskKey { environment, subject: resend.message.0, id: TaskId(self.ids.next(now)) };
         let task = new_delivery(key, resend.endpoint.lane(), Trigger::Manual, now);
-        tables.tasks.insert(key, TaskRow::new(task, TaskPlace::Pending));
-        if let Some(lane) = tables.lane(environment, task.lane) {
-            lane.touch(now);
-        }
+        tables.add_last(task, now);
         if let Some(key) = &resend.key {
             keep_key(&mut tables, environment, key, resend.message.0, now);
         }

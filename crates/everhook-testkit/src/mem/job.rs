@@ -61,6 +61,7 @@ pub(super) fn enqueue(tables: &mut Tables, ids: &Ids, now: Timestamp, new: &NewJ
         hold_until: Timestamp::default(),
         hold_kind: HoldKind::default(),
         waiting: false,
+        last_position: Timestamp::default(),
     };
     tables.lanes.entry(lane).or_insert(fresh).touch(due_at);
     Enqueued::Accepted { created_at: now, due_at }

@@ -41,7 +41,8 @@ pub(super) fn lease(tables: &mut Tables, now: Timestamp, ask: &LeaseAsk) -> Leas
             continue;
         }
         let limits = limits_of(tables, lane);
-        let hold_until = tables.lanes.get(&lane).map_or(now, |row| row.hold_until);
+        let (hold_until, last_position) =
+            tables.lanes.get(&lane).map_or((now, now), |row| (row.hold_until, row.last_position));
         let own = limits.group(lane.1);
         let locked = LockedLane {
             hold_until,
@@ -51,7 +52,8 @@ pub(super) fn lease(tables: &mut Tables, now: Timestamp, ask: &LeaseAsk) -> Leas
         };
         let room = room.min(limits.room(locked));
         let asked = room.min(open.allowance.left()).min(limit - tasks.len());
-        let due = due(tables, now, lane);
+        let due_until = limits.due_until(last_position, now);
+        let due = due(tables, due_until, lane);
         let wanted: Vec<Task> = due.iter().copied().filter(|task| is_asked(tables, ask, task)).take(asked).collect();
         let given = Given { room, asked, gave: wanted.len(), is_foreign: wanted.len() < due.len() };
         open.allowance.take(wanted.len());

@@ -298,6 +298,10 @@ impl Store for MemStore {
                 self.find_resource(q.scope.environment, &ResourcePlace::environment_policy())
             },
             FindChatApps(q) => self.find_resource(q.scope.environment, &ResourcePlace::chat_apps()),
+            FindQuota(q) => self.find_resource(q.scope.environment, &ResourcePlace::quota(q.application)),
+            Quotas(q) => self.list_quotas(q.since),
+            CountEndpoints(q) => self.count_endpoints(q.scope.environment, q.application, q.limit),
+            CountMessages(q) => self.count_messages(q.scope.environment, q.application, q.after, q.limit),
             FindAlert(q) => {
                 let place = ResourcePlace::named(ResourceKind::Alert, &q.name);
                 self.find_resource(q.scope.environment, &place)

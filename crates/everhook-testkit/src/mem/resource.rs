@@ -16,6 +16,7 @@ use everhook_core::operational::{self as events, OPERATIONAL_APPLICATION, Operat
 use everhook_core::policy::Settings;
 use everhook_core::portal::PortalSettings;
 use everhook_core::queue::{Queue, QueueState, queue_id};
+use everhook_core::quota::Quota;
 use everhook_core::resource::ResourceKind;
 use everhook_core::scope::AppScope;
 use everhook_core::time::Timestamp;
@@ -343,7 +344,8 @@ pub(super) fn write(
         | Resource::EnvironmentPolicy(_)
         | Resource::PortalSettings(_)
         | Resource::ChatApps(_)
-        | Resource::Alert(_) => {}
+        | Resource::Alert(_)
+        | Resource::Quota(_) => {}
         Resource::Queue(queue) => {
             put_group(tables, environment, queue_id(environment, &queue.name), LaneGroup::of(queue), now);
         }
@@ -466,7 +468,8 @@ fn delete(tables: &mut Tables, environment: EnvironmentId, place: &ResourcePlace
         | ResourceKind::EnvironmentPolicy
         | ResourceKind::PortalSettings
         | ResourceKind::ChatApps
-        | ResourceKind::Alert => {}
+        | ResourceKind::Alert
+        | ResourceKind::Quota => {}
     }
     true
 }
@@ -527,6 +530,7 @@ fn put_lane(tables: &mut Tables, environment: EnvironmentId, endpoint: &Endpoint
         hold_until: Timestamp::default(),
         hold_kind: HoldKind::default(),
         waiting: false,
+        last_position: Timestamp::default(),
     };
     let lane = tables.lanes.entry((environment, endpoint.id.lane())).or_insert(new);
     if lane.state != LaneState::Closing {
@@ -558,6 +562,7 @@ fn created_at(resource: &Resource) -> Timestamp {
         Resource::PortalSettings(settings) => settings.updated_at,
         Resource::ChatApps(apps) => apps.updated_at,
         Resource::Alert(alert) => alert.created_at,
+        Resource::Quota(quota) => quota.updated_at,
     }
 }
 
@@ -573,5 +578,6 @@ fn stamped(resource: Resource, created_at: Timestamp, updated_at: Timestamp, rev
         Resource::PortalSettings(record) => PortalSettings { updated_at, revision, ..record }.into(),
         Resource::ChatApps(record) => ChatApps { updated_at, revision, ..record }.into(),
         Resource::Alert(record) => Alert { created_at, updated_at, revision, ..record }.into(),
+        Resource::Quota(record) => Quota { updated_at, revision, ..record }.into(),
     }
 }

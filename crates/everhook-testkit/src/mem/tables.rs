@@ -24,6 +24,7 @@ use everhook_core::role::Role;
 use everhook_core::task::{Task, TaskKey};
 use everhook_core::time::Timestamp;
 use everhook_core::traffic::{Span, Traffic};
+use everhook_store::append::TakesPosition;
 use everhook_store::batch::BatchRecord;
 use everhook_store::dedup::{DedupScope, HASH_BYTES};
 use everhook_store::lease::{Holding, NewAttempt, Reclaimed};
@@ -120,6 +121,8 @@ pub struct LaneRow {
     pub hold_kind: HoldKind,
     /// True if new tasks wait because there was no capacity for them.
     pub waiting: bool,
+    /// The last position of an ordered lane.
+    pub last_position: Timestamp,
 }
 
 impl LaneRow {
@@ -136,6 +139,15 @@ impl LaneRow {
     /// A due retry does not matter: where deliveries fail, one is nearly always due.
     pub fn is_free(&self, now: Timestamp) -> bool {
         self.state == LaneState::Open && !self.waiting && self.hold_until <= now
+    }
+
+    /// Returns the due time of a new delivery: behind all positions of the lane.
+    pub(super) fn place(&mut self, now: Timestamp, takes: TakesPosition) -> Timestamp {
+        if takes == TakesPosition::Behind && self.last_position < now {
+            return now;
+        }
+        self.last_position = now.max(self.last_position.plus(Duration::from_micros(1)));
+        self.last_position
     }
 
     /// Records that a pending task is due at `due`.
@@ -268,6 +280,14 @@ impl Tables {
     /// Returns a lane; every task has one.
     pub(super) fn lane(&mut self, environment: EnvironmentId, id: LaneId) -> Option<&mut LaneRow> {
         self.lanes.get_mut(&(environment, id))
+    }
+
+    /// Adds a delivery at the end of its lane. Later ones need not wait for it.
+    pub(super) fn add_last(&mut self, task: Task, now: Timestamp) {
+        let Some(lane) = self.lane(task.key.environment, task.lane) else { return };
+        let due_at = lane.place(now, TakesPosition::Behind);
+        lane.touch(now);
+        self.tasks.insert(task.key, TaskRow::new(Task { due_at, ..task }, TaskPlace::Pending));
     }
 
     /// Returns the pending tasks of a lane in the order of their leases.

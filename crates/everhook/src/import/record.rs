@@ -61,12 +61,11 @@ pub(super) fn endpoint(
         let names = json::<Vec<String>>(field, text.as_deref())?.filter(|names| !names.is_empty());
         names.map(|names| names.into_iter().map(|text| name(field, &text)).collect()).transpose()
     };
+    let id = row.id.parse().map_err(|_| unknown_id(&row.id))?;
+    let application = row.application.parse().map_err(|_| unknown_id(&row.application))?;
     let endpoint = Endpoint {
-        id: row.id.parse().map_err(|_| unknown_id(&row.id))?,
-        application: row.application.parse().map_err(|_| unknown_id(&row.application))?,
         uid: uid(row.uid.as_deref(), EndpointId::PREFIX)?,
         keys: keys(&row, main, now)?,
-        url: row.url,
         description: row.description,
         state: if row.disabled { EndpointState::Disabled } else { EndpointState::Enabled },
         event_types: names("eventTypes", row.event_types)?
@@ -74,17 +73,9 @@ pub(super) fn endpoint(
         channels: names("channels", row.channels)?,
         headers: json::<BTreeMap<String, String>>("headers", row.headers.as_deref())?.unwrap_or_default(),
         throttle_rate: rate(row.rate_limit)?,
-        policy: None,
-        inherited: None,
-        auth: None,
-        failing: None,
-        chat: None,
-        filter: None,
         metadata: json::<Metadata>("metadata", row.metadata.as_deref())?.unwrap_or_default(),
         version: u16::try_from(row.version).map_err(|_| format!("version {} is too large", row.version))?,
-        created_at: Timestamp::default(),
-        updated_at: Timestamp::default(),
-        revision: 0,
+        ..Endpoint::new(id, application, row.url, Timestamp::default())
     };
     rules::check_endpoint(endpoint, egress).map_err(|broken| broken.to_string())
 }

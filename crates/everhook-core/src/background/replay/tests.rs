@@ -4,7 +4,6 @@ use super::*;
 use crate::endpoint::EndpointState;
 use crate::id::{Id, MessageId};
 use crate::message::Rest;
-use crate::signing::SigningKeys;
 
 const fn at(seconds: i64) -> Timestamp {
     Timestamp::from_millis(seconds * 1000)
@@ -42,28 +41,9 @@ fn attempted(end: EndState, status: u16) -> Candidate {
 
 fn endpoint(types: Option<&str>) -> Endpoint {
     Endpoint {
-        id: EndpointId(Id::MIN),
-        application: ApplicationId(Id::MIN),
-        uid: None,
-        url: String::new(),
-        description: String::new(),
         state: EndpointState::Disabled,
         event_types: types.map(|types| vec![name(types).into()]),
-        channels: None,
-        headers: Default::default(),
-        throttle_rate: None,
-        policy: None,
-        inherited: None,
-        auth: None,
-        failing: None,
-        chat: None,
-        filter: None,
-        metadata: Default::default(),
-        version: 1,
-        keys: SigningKeys::default(),
-        created_at: Timestamp::default(),
-        updated_at: Timestamp::default(),
-        revision: 1,
+        ..Endpoint::new(EndpointId(Id::MIN), ApplicationId(Id::MIN), String::new(), Timestamp::default())
     }
 }
 

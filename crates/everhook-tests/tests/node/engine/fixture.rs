@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use everhook_core::dispatch::DispatchConfig;
-use everhook_core::endpoint::{Endpoint, EndpointState};
+use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, MessageId};
 use everhook_core::message::{Message, Rest};
 use everhook_core::policy::Settings;
 use everhook_core::retry::RetryPolicy;
 use everhook_core::role::Role;
-use everhook_core::signing::SigningKeys;
 use everhook_core::time::Timestamp;
 use everhook_engine::config::NodeConfig;
 use everhook_engine::entropy::Entropy;
@@ -52,6 +51,7 @@ pub(crate) fn config(node: &str) -> NodeConfig {
         retention: Ages::default(),
         public_url: None,
         alert_interval: None,
+        quota_interval: None,
     }
 }
 
@@ -102,28 +102,9 @@ pub(crate) fn add_endpoint_with(store: &Faulty, url: &str, policy: Option<Settin
     let application = ApplicationId(Id::MIN);
     store.store.put_application(ENVIRONMENT, application);
     let endpoint = Endpoint {
-        id: EndpointId(Id::MIN),
-        application,
-        uid: None,
-        url: url.to_owned(),
-        description: String::new(),
-        state: EndpointState::Enabled,
-        event_types: None,
-        channels: None,
-        headers: Default::default(),
-        throttle_rate: None,
         policy: policy.map(Arc::new),
-        inherited: None,
-        auth: None,
-        failing: None,
-        chat: None,
-        filter: None,
-        metadata: Default::default(),
-        version: 1,
-        keys: SigningKeys::default(),
-        created_at: EPOCH,
-        updated_at: EPOCH,
         revision: 1,
+        ..Endpoint::new(EndpointId(Id::MIN), application, url.to_owned(), EPOCH)
     };
     store.store.put_endpoint(ENVIRONMENT, endpoint);
 }

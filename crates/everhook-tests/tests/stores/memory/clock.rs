@@ -15,6 +15,7 @@ use everhook_store::ids::Ids;
 use everhook_store::lease::{Append, Appended, LeaseAsk, NewMessage, NewSession, Renewed, Settlement};
 use everhook_store::store::Store;
 use everhook_testkit::conformance::fixture::{HOUR, new_endpoint, new_message, request_key};
+use everhook_testkit::conformance::{Fresh, order};
 use everhook_testkit::mem::MemStore;
 
 const ENVIRONMENT: EnvironmentId = EnvironmentId(1);
@@ -127,4 +128,16 @@ async fn a_session_may_be_closed_only_after_its_lease() {
     scene.pass(HOUR + INSTANT);
     assert_eq!(scene.store.close_expired(HOUR).await.unwrap(), [SESSION]);
     assert_eq!(scene.store.renew_session(SESSION).await.unwrap(), Renewed::Closed);
+}
+
+#[test]
+fn order_survives_a_clock_that_is_set_back() {
+    let now = Arc::new(AtomicI64::new(1_790_000_000_000_000));
+    let clock = Arc::clone(&now);
+    let clock = move || Timestamp::from_micros(clock.fetch_add(1, Ordering::Relaxed));
+    let fresh = async { Fresh::one(MemStore::new(Ids::seeded(1), Arc::new(clock)), ()) };
+    let set_back = async || {
+        now.fetch_sub(micros(HOUR), Ordering::Relaxed);
+    };
+    order::order_survives_a_clock_that_is_set_back(fresh, set_back);
 }

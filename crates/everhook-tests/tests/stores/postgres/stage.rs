@@ -103,21 +103,6 @@ impl Stage {
             duration: Default::default(),
             exchange: None,
         };
-        Settlement {
-            key: task.key,
-            kind: task.kind,
-            lane: task.lane,
-            batch: task.batch,
-            session: self.session,
-            epoch: task.epoch,
-            row,
-            tries: task.tries + 1,
-            crashes: task.crashes,
-            attempt: Some(attempt),
-            hold_lane: None,
-            limits: Default::default(),
-            stop_lane: false,
-            result: None,
-        }
+        Settlement { row, tries: task.tries + 1, attempt: Some(attempt), ..Settlement::of(task, self.session) }
     }
 }

@@ -4,12 +4,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use everhook_core::lifecycle::NextRow;
+use everhook_core::time::micros;
 use everhook_sqlite::{OpenAs, SqliteStore, TimeSource};
 use everhook_store::ids::Ids;
 use everhook_store::lease::{Reclaim, ReclaimAsk, Renewed};
 use everhook_store::query;
 use everhook_store::store::{Reads, Store};
 use everhook_testkit::conformance::fixture::HOUR;
+use everhook_testkit::conformance::{Fresh, order};
+use rusqlite::Connection;
 use tempfile::TempDir;
 
 use crate::sqlite::stage::Stage;
@@ -127,4 +130,22 @@ async fn a_clock_that_is_set_back_does_not_hold_up_retries() {
     hands.pass(2 * HOUR);
     assert_eq!(stage.store.ahead(), Duration::ZERO);
     assert_eq!(stage.store.now().await.unwrap(), before.plus(HOUR + 121 * SECOND));
+}
+
+/// The clock of an open store is never set back, only that of a store that is opened again. Moving all stored times
+/// ahead has the same effect.
+#[test]
+fn order_survives_a_clock_that_is_set_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(folder.path(), OpenAs::Server, Arc::new(Ids::from_system())).unwrap();
+    let set_back = async || {
+        let hour = micros(HOUR);
+        let sql = format!(
+            "update task set due_at = due_at + {hour};
+            update lane set last_position = last_position + {hour};
+            update lane set next_due = next_due + {hour} where next_due < 9223372036854775807;"
+        );
+        Connection::open(folder.path().join("everhook.db")).unwrap().execute_batch(&sql).unwrap();
+    };
+    order::order_survives_a_clock_that_is_set_back(async { Fresh::one(store, ()) }, set_back);
 }

@@ -137,22 +137,7 @@ impl Stage {
             duration: Duration::from_millis(5),
             exchange: None,
         };
-        Settlement {
-            key: task.key,
-            kind: task.kind,
-            lane: task.lane,
-            batch: task.batch,
-            session,
-            epoch: task.epoch,
-            row,
-            tries: task.tries + 1,
-            crashes: task.crashes,
-            attempt: Some(attempt),
-            hold_lane: None,
-            limits: Default::default(),
-            stop_lane: false,
-            result: None,
-        }
+        Settlement { row, tries: task.tries + 1, attempt: Some(attempt), ..Settlement::of(task, session) }
     }
 
     pub(crate) async fn settle(&self, settlement: &Settlement) -> Settled {

@@ -90,6 +90,8 @@ fn the_document_lists_every_route() {
 /api/v1/app/{app_id}/poller/{sink_id} get
 /api/v1/app/{app_id}/poller/{sink_id}/consumer/{consumer_id} get
 /api/v1/app/{app_id}/poller/{sink_id}/consumer/{consumer_id}/seek post
+/api/v1/app/{app_id}/quota get put
+/api/v1/app/{app_id}/usage get
 /api/v1/app/{app_id}/webhook/test post
 /api/v1/audit get
 /api/v1/audit/verify get
@@ -115,6 +117,8 @@ fn the_document_lists_every_route() {
 /api/v1/environment/export post
 /api/v1/environment/import post
 /api/v1/environment/policy get put
+/api/v1/environment/quota get put
+/api/v1/environment/usage get
 /api/v1/event-type get post
 /api/v1/event-type/import/openapi post
 /api/v1/event-type/{event_type_name} delete get patch put

@@ -42,6 +42,7 @@ impl Operation {
             "/failure-group",
             "/environment/policy",
             "/portal-settings",
+            "/quota",
         ];
         let is_own = is_of_jobs(&self.path) || own.iter().any(|own| self.path.contains(own));
         let mut body = all.clone();

@@ -38,6 +38,7 @@ mod policy;
 mod poller;
 mod portal_settings;
 mod queue;
+mod quota;
 mod schedule;
 mod server;
 mod session;

@@ -153,6 +153,7 @@ async fn start(store: Arc<dyn Store>, ids: &Arc<Ids>, role: Role, jobs: bool) ->
         retention: Ages::default(),
         public_url: None,
         alert_interval: None,
+        quota_interval: Some(Duration::from_millis(20)),
     };
     Node::start(store, None, Arc::clone(ids), Entropy::seeded(1), config).await.unwrap()
 }
@@ -346,22 +347,8 @@ impl World {
             duration: Duration::from_millis(12),
             exchange: is_success.then(|| Arc::new(everhook_testkit::conformance::fixture::exchange())),
         };
-        Settlement {
-            key: leased.task.key,
-            kind: leased.task.kind,
-            batch: None,
-            result: None,
-            lane: leased.task.lane,
-            session: self.session,
-            epoch: leased.task.epoch,
-            row,
-            tries: leased.task.tries + 1,
-            crashes: 0,
-            attempt: Some(attempt),
-            hold_lane: None,
-            limits: Default::default(),
-            stop_lane: false,
-        }
+        let tries = leased.task.tries + 1;
+        Settlement { row, tries, crashes: 0, attempt: Some(attempt), ..Settlement::of(&leased.task, self.session) }
     }
 
     /// A token with these claims.

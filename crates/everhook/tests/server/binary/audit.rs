@@ -9,7 +9,10 @@ use crate::binary::environment::everhook;
 use crate::binary::postgres::execute;
 use crate::binary::server::{Backend, Server, on_both_stores};
 
-on_both_stores! { a_changed_audit_log_is_detected }
+on_both_stores! {
+    a_changed_audit_log_is_detected,
+    commands_on_the_store_leave_entries_with_their_person,
+}
 
 /// Changes the database behind the server's back.
 fn tamper(backend: &Backend) {
@@ -58,4 +61,52 @@ fn a_changed_audit_log_is_detected(backend: Arc<Backend>) {
     let complaint = String::from_utf8(broken.stderr).unwrap();
     assert_eq!(broken.status.code(), Some(1));
     assert!(complaint.contains("entry 2 was changed"), "{complaint}");
+}
+
+fn commands_on_the_store_leave_entries_with_their_person(backend: Arc<Backend>) {
+    let server = Server::start(&backend, &[]);
+    for command in ["pause", "resume"] {
+        backend.run(&["egress", command, "--principal", "ann@example.com"]);
+    }
+    backend.run(&["token", "rotate-key"]);
+    backend.run(&["key", "create", "--name", "billing", "--principal", "ann@example.com"]);
+    let refused = backend.try_run(&["egress", "pause", "--principal", ""]);
+    assert_eq!(refused.status.code(), Some(2), "{}", String::from_utf8_lossy(&refused.stderr));
+    let entries: Vec<Value> =
+        serde_json::from_str(&stdout(&ask(&server, &["list", "--actor", "command line", "--json"]))).unwrap();
+    let person = |entry: &Value| entry["principal"].as_str().map(str::to_owned);
+    let ended = |action: &str| {
+        let is_it = |entry: &&Value| entry["action"] == action && entry["phase"] == "ended" && !person(entry).is_none();
+        entries.iter().find(is_it).unwrap_or_else(|| panic!("{action} is not in {entries:?}"))
+    };
+    for action in ["egress pause", "egress resume", "key create"] {
+        assert_eq!(person(ended(action)).as_deref(), Some("ann@example.com"), "{action}");
+    }
+    assert_eq!(ended("egress pause")["reason"], "an operator paused it");
+    let user = person(ended("token rotate-key")).unwrap();
+    assert!(!user.is_empty(), "the user of the system");
+}
+
+#[test]
+fn backups_restores_and_rotations_leave_entries() {
+    let backend = Backend::sqlite();
+    let mut server = Server::start(&backend, &[]);
+    let copy = server.folder().join("copy.db");
+    let copy = copy.to_str().unwrap();
+    backend.run(&["backup", copy, "--principal", "ann"]);
+    backend.run(&["secrets", "rotate", "--new-key", "--principal", "ben"]);
+    server.terminate();
+    server.wait();
+    let restored = backend.run(&["restore", copy, "--replace", "--yes", "--principal", "cleo"]);
+    assert!(!restored.contains("has no entry"), "{restored}");
+    server.start_again();
+    let entries: Vec<Value> = serde_json::from_str(&stdout(&ask(&server, &["list", "--json"]))).unwrap();
+    let of = |action: &str| {
+        let found = entries.iter().filter(|entry| entry["action"] == action);
+        found.map(|entry| entry["principal"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(of("backup"), ["ann"], "the copy has the entry that was written before it");
+    assert_eq!(of("secrets rotate"), Vec::<String>::new(), "the copy is older");
+    assert_eq!(of("restore"), ["cleo", "cleo"]);
+    assert!(stdout(&ask(&server, &["verify"])).contains("intact"));
 }

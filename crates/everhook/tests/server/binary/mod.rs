@@ -48,6 +48,7 @@ mod outbox_examples;
 mod overview;
 mod pause;
 mod postgres;
+mod quota;
 mod rate_limit;
 mod replicas;
 mod retry;

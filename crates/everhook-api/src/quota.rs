@@ -1,0 +1,320 @@
+//! Quotas of the environment and its applications, and how much of them is used.
+//!
+//! Keys that operate the environment set quotas; application tokens neither see nor change them. The node checks new
+//! messages; new endpoints are checked here.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use everhook_core::endpoint::Endpoint;
+use everhook_core::id::{ApplicationId, EnvironmentId};
+use everhook_core::limits::STORED_MESSAGES_PAGE;
+use everhook_core::policy::Switch;
+use everhook_core::quota::{MessageRate, Quota, QuotaKind, QuotaLimits};
+use everhook_core::scope::Scope;
+use everhook_core::violation::at;
+use everhook_engine::quotas::OverQuota;
+use everhook_store::dedup::DedupKey;
+use everhook_store::error::StoreError;
+use everhook_store::query;
+use everhook_store::quota::MessageCount;
+use everhook_store::resource::NewEndpoint;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::error::ApiError;
+use crate::input::Input;
+use crate::limits::USAGE_ENDPOINTS_MAX;
+use crate::resource::{self, ApiResource, Creation};
+use crate::routes::Routes;
+use crate::scope::{ApplicationPath, InApplication, InEnvironment};
+use crate::state::Api;
+
+/// The limits of an application. An absent limit is inherited from `eachApplication` of the environment; `"none"` means
+/// no limit.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schema(as = Quota, example = json!({"endpoints": 20, "messageRate": {"count": 100, "seconds": 1, "burst": 500}}))]
+pub(crate) struct QuotaBody {
+    /// Endpoints that may exist: a number up to 1000000, or `"none"`. Operational endpoints do not count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Value>)]
+    endpoints: Option<Switch<u32>>,
+    /// Messages that requests may create: `{"count": 100, "seconds": 1, "burst": 500}`, or `"none"`. Up to `burst`
+    /// messages may come at once; the default is `count`. A refused request gets 429 with `Retry-After`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Value>)]
+    message_rate: Option<Switch<RateBody>>,
+    /// Messages that may be stored, until retention removes them: a number, or `"none"`. A refused request gets 429 with
+    /// `Retry-After`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Value>)]
+    stored_messages: Option<Switch<u64>>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "an object with count and seconds")]
+struct RateBody {
+    count: u32,
+    seconds: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    burst: Option<u32>,
+}
+
+/// The limits of the environment. Those outside `eachApplication` bound all applications together.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schema(as = EnvironmentQuota, example = json!({"endpoints": 1000, "eachApplication": {"endpoints": 20}}))]
+pub(crate) struct EnvironmentQuotaBody {
+    /// Endpoints that may exist in all applications: a number up to 1000000, or `"none"`. Operational endpoints do not
+    /// count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Value>)]
+    endpoints: Option<Switch<u32>>,
+    /// Messages that requests to all applications may create: `{"count": 100, "seconds": 1, "burst": 500}`, or `"none"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Value>)]
+    message_rate: Option<Switch<RateBody>>,
+    /// Messages of all applications that may be stored: a number, or `"none"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Value>)]
+    stored_messages: Option<Switch<u64>>,
+    /// The limits of each application that does not set its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    each_application: Option<QuotaBody>,
+}
+
+/// The use of a quota.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Usage)]
+pub(crate) struct UsageOut {
+    endpoints: UsedOut,
+    stored_messages: UsedOut,
+    /// The rate of new messages in force: `count` in each period of `seconds`; null without a limit.
+    #[schema(value_type = Option<Value>)]
+    message_rate: Option<MessageRate>,
+}
+
+/// The number of objects, and their limit.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = UsageCount)]
+pub(crate) struct UsedOut {
+    /// The number of objects, counted up to a bound.
+    used: u64,
+    /// Whether there may be more than `used`.
+    at_least: bool,
+    /// The limit in force; null without a limit.
+    limit: Option<u64>,
+}
+
+pub(crate) fn routes() -> Routes {
+    Routes::default()
+        .add(get_environment, __path_get_environment)
+        .add(put_environment, __path_put_environment)
+        .add(environment_usage, __path_environment_usage)
+        .add(get_application, __path_get_application)
+        .add(put_application, __path_put_application)
+        .add(application_usage, __path_application_usage)
+}
+
+/// Get the quota of the environment.
+#[utoipa::path(
+    get, path = "/api/v1/environment/quota", operation_id = "v1.quota.get", tag = "Quota",
+    responses((status = 200, body = EnvironmentQuotaBody))
+)]
+async fn get_environment(
+    State(api): State<Arc<Api>>,
+    InEnvironment { environment }: InEnvironment,
+) -> Result<Json<EnvironmentQuotaBody>, ApiError> {
+    let found = api.read(query::FindQuota { scope: Scope::of(environment), application: None }).await?;
+    Ok(Json(found.unwrap_or_default().into()))
+}
+
+/// Replace the quota of the environment. It applies on every replica within five seconds.
+#[utoipa::path(
+    put, path = "/api/v1/environment/quota", operation_id = "v1.quota.put", tag = "Quota",
+    request_body = EnvironmentQuotaBody, responses((status = 200, body = EnvironmentQuotaBody))
+)]
+async fn put_environment(
+    State(api): State<Arc<Api>>,
+    InEnvironment { environment }: InEnvironment,
+    input: Input,
+) -> Result<Json<EnvironmentQuotaBody>, ApiError> {
+    let EnvironmentQuotaBody { endpoints, message_rate, stored_messages, each_application } = input.json()?;
+    let limits = QuotaLimits::from(QuotaBody { endpoints, message_rate, stored_messages });
+    let each = QuotaLimits::from(each_application.unwrap_or_default());
+    limits.check()?;
+    each.check().map_err(|violation| violation.under(at("eachApplication")))?;
+    let change = |old: Quota| Ok(Quota { limits: limits.clone(), each: each.clone(), ..old });
+    let changed = resource::change(&api, environment, &None, None, change).await?;
+    Ok(Json(changed.unwrap_or_default().into()))
+}
+
+/// Get the use of the environment's quota.
+#[utoipa::path(
+    get, path = "/api/v1/environment/usage", operation_id = "v1.quota.get-usage", tag = "Quota",
+    responses((status = 200, body = UsageOut))
+)]
+async fn environment_usage(
+    State(api): State<Arc<Api>>,
+    InEnvironment { environment }: InEnvironment,
+) -> Result<Json<UsageOut>, ApiError> {
+    usage(&api, environment, None).await
+}
+
+/// Get the limits that an application sets itself.
+#[utoipa::path(
+    get, path = "/api/v1/app/{app_id}/quota", operation_id = "v1.quota.get-application", tag = "Quota",
+    params(ApplicationPath), responses((status = 200, body = QuotaBody))
+)]
+async fn get_application(
+    State(api): State<Arc<Api>>,
+    InApplication { environment, application }: InApplication,
+) -> Result<Json<QuotaBody>, ApiError> {
+    let query = query::FindQuota { scope: Scope::of(environment), application: Some(application.id) };
+    Ok(Json(api.read(query).await?.unwrap_or_default().limits.into()))
+}
+
+/// Replace the limits of an application. They apply on every replica within five seconds.
+#[utoipa::path(
+    put, path = "/api/v1/app/{app_id}/quota", operation_id = "v1.quota.put-application", tag = "Quota",
+    params(ApplicationPath), request_body = QuotaBody, responses((status = 200, body = QuotaBody))
+)]
+async fn put_application(
+    State(api): State<Arc<Api>>,
+    InApplication { environment, application }: InApplication,
+    input: Input,
+) -> Result<Json<QuotaBody>, ApiError> {
+    let limits = QuotaLimits::from(input.json::<QuotaBody>()?);
+    limits.check()?;
+    let change = |old: Quota| Ok(Quota { limits: limits.clone(), ..old });
+    let changed = resource::change(&api, environment, &Some(application.id), None, change).await?;
+    Ok(Json(changed.unwrap_or_default().limits.into()))
+}
+
+/// Get the use of an application's quota, with the limits in force.
+#[utoipa::path(
+    get, path = "/api/v1/app/{app_id}/usage", operation_id = "v1.quota.get-application-usage", tag = "Quota",
+    params(ApplicationPath), responses((status = 200, body = UsageOut))
+)]
+async fn application_usage(
+    State(api): State<Arc<Api>>,
+    InApplication { environment, application }: InApplication,
+) -> Result<Json<UsageOut>, ApiError> {
+    usage(&api, environment, Some(application.id)).await
+}
+
+async fn usage(
+    api: &Api,
+    environment: EnvironmentId,
+    application: Option<ApplicationId>,
+) -> Result<Json<UsageOut>, ApiError> {
+    let (scope, bounds) = (Scope::of(environment), api.node.quota(environment, application));
+    let limit = USAGE_ENDPOINTS_MAX;
+    let endpoints = api.read(query::CountEndpoints { scope, application, limit }).await?;
+    let limit = STORED_MESSAGES_PAGE;
+    let stored = api.read(query::CountMessages { scope, application, after: None, limit }).await?;
+    let MessageCount { messages, next } = stored;
+    let endpoints_used = endpoints as u64;
+    Ok(Json(UsageOut {
+        endpoints: UsedOut {
+            used: endpoints_used,
+            at_least: endpoints >= USAGE_ENDPOINTS_MAX,
+            limit: bounds.endpoints.map(u64::from),
+        },
+        stored_messages: UsedOut { used: messages, at_least: next.is_some(), limit: bounds.stored_messages },
+        message_rate: bounds.message_rate,
+    }))
+}
+
+/// Creates an endpoint, if the quotas of its application and environment have room for it.
+pub(crate) async fn create_endpoint(
+    api: &Api,
+    environment: EnvironmentId,
+    endpoint: Endpoint,
+    key: Option<&DedupKey>,
+) -> Result<Creation<Endpoint>, ApiError> {
+    let own = api.node.quota(environment, Some(endpoint.application)).endpoints.map(|max| max as usize);
+    let whole = api.node.quota(environment, None).endpoints.map(|max| max as usize);
+    let is_full = match whole {
+        Some(limit) => {
+            let count = query::CountEndpoints { scope: Scope::of(environment), application: None, limit };
+            api.read(count).await? >= limit
+        }
+        None => false,
+    };
+    let max = own.map_or(api.endpoints_max, |max| max.min(api.endpoints_max));
+    // The store refuses a new endpoint, and still answers a repeated request.
+    let new = NewEndpoint { endpoint, max: if is_full { 0 } else { max } };
+    let full = || {
+        let detail = match whole.filter(|_| is_full) {
+            Some(max) => format!("The quota of the environment is {max} endpoints: delete one first, or raise it."),
+            None => format!("An application has at most {max} endpoints: delete one first."),
+        };
+        if is_full || own.is_some() {
+            api.node.refused_by(QuotaKind::Endpoints);
+        }
+        ApiError::limit_reached(detail)
+    };
+    resource::create_or(api, environment, new, key, full).await
+}
+
+/// The code and text for messages that a quota refuses.
+pub(crate) fn refusal(refused: &OverQuota) -> (&'static str, Cow<'static, str>) {
+    let owner = if refused.is_environment { "environment" } else { "application" };
+    let seconds = crate::error::whole_seconds(refused.wait);
+    let detail = match refused.kind {
+        QuotaKind::StoredMessages => {
+            format!("The {owner} stores as many messages as its quota allows: wait for their retention, or raise it.")
+        }
+        QuotaKind::MessageRate | QuotaKind::Endpoints => {
+            format!("The {owner} exceeds the message rate of its quota: try again in {seconds} s.")
+        }
+    };
+    ("quota_exceeded", detail.into())
+}
+
+impl ApiResource for Quota {
+    type Place = Option<ApplicationId>;
+    type Changed = Quota;
+
+    const NOUN: &'static str = "a quota";
+
+    /// Returns an empty quota if none was set.
+    async fn find(api: &Api, environment: EnvironmentId, place: &Self::Place) -> Result<Option<Self>, StoreError> {
+        let found = api.read(query::FindQuota { scope: Scope::of(environment), application: *place }).await?;
+        Ok(Some(found.unwrap_or_else(|| Quota::none(*place))))
+    }
+
+    fn changed(self, _: Option<DedupKey>) -> Quota {
+        self
+    }
+}
+
+impl From<QuotaBody> for QuotaLimits {
+    fn from(QuotaBody { endpoints, message_rate, stored_messages }: QuotaBody) -> QuotaLimits {
+        let rate = |RateBody { count, seconds, burst }| MessageRate { count, seconds, burst };
+        let message_rate = message_rate.map(|wanted| wanted.on().map_or(Switch::Off, |body| Switch::On(rate(body))));
+        QuotaLimits { endpoints, message_rate, stored_messages }
+    }
+}
+
+impl From<QuotaLimits> for QuotaBody {
+    fn from(QuotaLimits { endpoints, message_rate, stored_messages }: QuotaLimits) -> QuotaBody {
+        let rate = |MessageRate { count, seconds, burst }| RateBody { count, seconds, burst };
+        let message_rate = message_rate.map(|set| set.on().map_or(Switch::Off, |limit| Switch::On(rate(limit))));
+        QuotaBody { endpoints, message_rate, stored_messages }
+    }
+}
+
+impl From<Quota> for EnvironmentQuotaBody {
+    fn from(Quota { limits, each, .. }: Quota) -> EnvironmentQuotaBody {
+        let each_application = (!each.is_empty()).then(|| each.into());
+        let QuotaBody { endpoints, message_rate, stored_messages } = limits.into();
+        EnvironmentQuotaBody { endpoints, message_rate, stored_messages, each_application }
+    }
+}

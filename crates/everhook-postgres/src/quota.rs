@@ -1,0 +1,56 @@
+//! Quotas, and counts of the objects that they bound.
+
+use everhook_core::id::{ApplicationId, EnvironmentId, Id, MessageId};
+use everhook_core::limits::QUOTAS_READ_MAX;
+use everhook_core::operational::OPERATIONAL_APPLICATION;
+use everhook_core::quota::Quota;
+use everhook_core::time::Timestamp;
+use everhook_store::quota::{MessageCount, MessagePlace, MessageRange};
+use everhook_store::sql::rows::ResourceRow;
+use everhook_store::statement;
+
+use crate::error::Fault;
+use crate::resource::readable;
+use crate::store::PostgresStore;
+
+statement! {
+    ListQuota = "list_quota" { since: Timestamp, limit: usize } -> Vec<ResourceRow>;
+    CountEndpointOpen = "count_endpoint_open" {
+        environment: EnvironmentId, low: Id, high: Id, hidden: ApplicationId, limit: usize,
+    } -> Option<usize>;
+    CountMessage = "count_message" {
+        environment: EnvironmentId, above_application: ApplicationId, above: MessageId, below: ApplicationId,
+        limit: usize,
+    } -> Option<(i64, Option<ApplicationId>, Option<MessageId>)>;
+}
+
+impl PostgresStore {
+    pub(crate) async fn list_quotas_once(&self, since: Timestamp) -> Result<Vec<(EnvironmentId, Quota)>, Fault> {
+        let found = self.database.read(ListQuota { since, limit: QUOTAS_READ_MAX }).await?;
+        Ok(found.iter().filter_map(|row| Some((row.environment, readable(row, None)?))).collect())
+    }
+
+    pub(crate) async fn count_endpoints_once(
+        &self,
+        environment: EnvironmentId,
+        application: Option<ApplicationId>,
+        limit: usize,
+    ) -> Result<usize, Fault> {
+        let (low, high) = application.map_or((Id::MIN, Id::MAX), |application| (application.0, application.0));
+        let count = CountEndpointOpen { environment, low, high, hidden: OPERATIONAL_APPLICATION, limit };
+        Ok(self.database.read(count).await?.unwrap_or_default())
+    }
+
+    pub(crate) async fn count_messages_once(
+        &self,
+        environment: EnvironmentId,
+        application: Option<ApplicationId>,
+        after: Option<MessagePlace>,
+        limit: usize,
+    ) -> Result<MessageCount, Fault> {
+        let MessageRange { above: (above_application, above), below } = MessageRange::of(application, after);
+        let counted = self.database.read(CountMessage { environment, above_application, above, below, limit }).await?;
+        let (messages, application, id) = counted.unwrap_or_default();
+        Ok(MessageCount::of(messages.unsigned_abs(), application.zip(id), limit))
+    }
+}
