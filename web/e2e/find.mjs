@@ -139,7 +139,7 @@ async function lists_leave_room_for_names_at_every_width({ page, receiver, signI
     for (const width of [700, 960, 1280, 1920]) {
       await page.setViewportSize({ width, height: 900 });
       // The observer of the table runs before the next frame.
-      await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+      await page.evaluate(() => new Promise((resolve) => window.requestAnimationFrame(() => window.requestAnimationFrame(resolve))));
       const cut = await page.evaluate(() => [...document.querySelectorAll('.tbl.rows th')].filter((head) => head.innerText.trim() && head.scrollWidth > head.clientWidth + 1).map((head) => head.innerText));
       check(cut.length === 0, `${path} at ${width} px cuts off ${cut.join(', ')}`);
     }

@@ -8,10 +8,10 @@ export async function first(path) {
 
 export async function paths() {
   const app = (await first('/app'))?.id;
-  const list = ['/overview', '/messages', '/endpoints', '/messages?status=dead', '/dead', '/apps', '/event-types', '/jobs', '/queues', '/schedules', '/schedules?builtin=1', '/batches', '/alerts', '/alerts?tab=endpoints', '/bulk', '/nodes', '/outboxes', '/keys', '/audit', '/settings', '/settings?tab=policy', '/settings?tab=chat', '/no-such-page'];
+  const list = ['/overview', '/messages', '/endpoints', '/messages?status=dead', '/dead', '/apps', '/event-types', '/jobs', '/queues', '/schedules', '/schedules?builtin=1', '/batches', '/alerts', '/alerts?tab=endpoints', '/bulk', '/nodes', '/outboxes', '/keys', '/audit', '/settings', '/settings?tab=policy', '/settings?tab=quotas', '/settings?tab=chat', '/no-such-page'];
   if (!app) return list;
   const [message, endpoint] = [await first(`/app/${app}/msg`), await first(`/app/${app}/endpoint`)];
-  list.push(`/messages?app=${app}`, `/endpoints?app=${app}`, `/once?app=${app}`, `/apps/${app}`, `/apps/${app}?tab=policy`);
+  list.push(`/messages?app=${app}`, `/endpoints?app=${app}`, `/once?app=${app}`, `/apps/${app}`, `/apps/${app}?tab=policy`, `/apps/${app}?tab=quota`);
   if (message) list.push(`/messages?app=${app}&open=${message.id}`, `/apps/${app}/messages/${message.id}`);
   if (endpoint) list.push(...['health', 'deliveries', 'recover', 'policy', 'settings', 'secret', 'test'].map((tab) => `/apps/${app}/endpoints/${endpoint.id}/${tab}`));
   if (message && endpoint) list.push(`/apps/${app}/messages/${message.id}/endpoints/${endpoint.id}`);

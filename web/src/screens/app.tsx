@@ -22,6 +22,7 @@ import { useUrl } from '../url';
 import { EndpointCell } from './parts/endpoint-cells';
 import { EndpointDialog } from './parts/endpoint-form';
 import { ApplicationPolicy } from './parts/outer-policy';
+import { ApplicationQuota } from './parts/quotas';
 import type { Own } from './parts/policy-form';
 import { isPaused, PauseApplication, PausedAbove } from './parts/pause';
 
@@ -43,7 +44,7 @@ function Content({ app }: { app: Application }) {
   const mayDelete = useMay('DELETE /api/v1/app/{app_id}');
   const navigate = useNavigate();
   const [url] = useUrl();
-  const tab = url.tab === 'policy' && offers.outerPolicy ? 'policy' : '';
+  const tab = url.tab === 'policy' && offers.outerPolicy ? 'policy' : url.tab === 'quota' && offers.quotas ? 'quota' : '';
   const [dialog, setDialog] = useState<'delete' | 'endpoint' | null>(null);
   const endpoints = useQuery(endpointsQuery(app.id));
   const path = { app_id: app.id };
@@ -88,13 +89,16 @@ function Content({ app }: { app: Application }) {
             tabs={[
               { to: '/apps/$app', params: { app: app.id }, label: 'Overview', active: tab === '' },
               { to: '/apps/$app', params: { app: app.id }, search: { tab: 'policy' }, label: 'Policy', active: tab === 'policy' },
+              ...(offers.quotas ? [{ to: '/apps/$app', params: { app: app.id }, search: { tab: 'quota' }, label: 'Quota', active: tab === 'quota' }] : []),
             ]}
           />
         )
       }
     >
       <PausedAbove app={app} />
-      {tab === 'policy' ? (
+      {tab === 'quota' ? (
+        <ApplicationQuota app={app.id} />
+      ) : tab === 'policy' ? (
         <ApplicationPolicy app={app.id} own={(app.policy ?? {}) as Own} />
       ) : (
         <div className="grid cols two-cards wide-left">

@@ -11,6 +11,7 @@ import { Configuration } from './parts/configuration';
 import { EnvironmentPolicy } from './parts/outer-policy';
 import { PauseEnvironment } from './parts/pause';
 import { PortalLookCard } from './parts/portal-look';
+import { EnvironmentQuotas } from './parts/quotas';
 import { currentEnvironment, useMay, useSession } from '../session';
 import { Button, Seg, Switch } from '../ui/controls';
 import { Card, Props } from '../ui/figures';
@@ -26,7 +27,7 @@ export default function SettingsScreen() {
   const [adding, setAdding] = useState(false);
   const mayAdd = useMay('PUT /api/v1/chat-app/{kind}');
   const maySee = useMay('GET /api/v1/config');
-  const tabs = [['', 'General', true], ['policy', 'Delivery policy', offers.outerPolicy], ['chat', 'Chat apps', offers.chatApps], ['config', 'Configuration', offers.config && maySee]] as const;
+  const tabs = [['', 'General', true], ['policy', 'Delivery policy', offers.outerPolicy], ['quotas', 'Quotas', offers.quotas], ['chat', 'Chat apps', offers.chatApps], ['config', 'Configuration', offers.config && maySee]] as const;
   const shown = tabs.filter(([, , on]) => on);
   const tab = shown.find(([key]) => key === url.tab)?.[0] ?? '';
   const add = mayAdd ? () => setAdding(true) : undefined;
@@ -36,6 +37,11 @@ export default function SettingsScreen() {
       {tab === 'policy' && (
         <Body>
           <EnvironmentPolicy />
+        </Body>
+      )}
+      {tab === 'quotas' && (
+        <Body>
+          <EnvironmentQuotas />
         </Body>
       )}
       {tab === 'chat' && <ChatApps adding={adding} onAdd={add} onAdded={() => setAdding(false)} />}
