@@ -151,7 +151,8 @@ async function the_palette_finds_an_application_by_the_beginning_of_its_name({ p
   await call('POST', '/app?get_if_exists=true', { name: 'Zebra Goods', uid: 'zebra' });
   await signIn();
   await page.goto(`${base}/jobs`);
-  await settled(page);
+  // The shell listens to keys once it is shown.
+  await page.getByRole('heading', { name: 'Jobs' }).waitFor();
   await page.keyboard.press('Control+k');
   await page.getByPlaceholder('Search or paste an id').fill('zeb');
   await page.getByRole('option', { name: /^Zebra Goods/ }).waitFor();

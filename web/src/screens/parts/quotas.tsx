@@ -25,7 +25,11 @@ export function ApplicationQuota({ app }: { app: string }) {
     <>
       <UsageCard path={`${base}/usage`} sub="of this application" />
       <Loaded query={query} what="The quota">
-        {(quota) => <QuotaCard key={JSON.stringify(quota)} title="Limits of this application" sub="inherited from the environment if they are not set" inherited="Inherited" quota={quota} may={may} write={(body) => raw('PUT', `${base}/quota`, { body })} />}
+        {(quota) => (
+          <div className="grid cols two-cards">
+            <QuotaCard key={JSON.stringify(quota)} title="Limits of this application" sub="inherited if they are not set" inherited="Inherited" quota={quota} may={may} write={(body) => raw('PUT', `${base}/quota`, { body })} />
+          </div>
+        )}
       </Loaded>
     </>
   );
@@ -118,7 +122,9 @@ function QuotaCard({ title, sub, quota, may, inherited, write }: CardProps) {
             {form[name].mode === 'own' && <TextField label="At most" aria-label={`${label}, at most`} unit={unit} inputMode="numeric" value={form[name].value} readOnly={!may} onChange={(value) => setForm({ ...form, [name]: { ...form[name], value } })} error={error(name)} />}
           </div>
         ))}
-        <SelectField label="New messages" value={shown(rate.mode)} options={modes} disabled={!may} onChange={(mode) => setRate({ mode: mode as Mode })} hint="Requests beyond it get 429 with Retry-After" error={refused.messageRate} />
+        <div className="fgrid two-col">
+          <SelectField label="New messages" value={shown(rate.mode)} options={modes} disabled={!may} onChange={(mode) => setRate({ mode: mode as Mode })} hint="Requests beyond it get 429 with Retry-After" error={refused.messageRate} />
+        </div>
         {rate.mode === 'own' && (
           <div className="fgrid three-col">
             <TextField label="Messages" inputMode="numeric" value={rate.count} readOnly={!may} onChange={(value) => setRate({ count: value })} error={error('messageRate.count')} />
