@@ -224,14 +224,16 @@ impl Node {
     }
 
     pub(crate) async fn read_quotas(&self) -> Result<(), StoreError> {
+        let mut since = self.quotas.lock().read_until.minus(OVERLAP);
         loop {
-            let since = self.quotas.lock().read_until.minus(OVERLAP);
             let changed = self.store.read(query::Quotas { since }).await?;
-            let (read, last) = (changed.len(), changed.last().map(|(_, quota)| quota.updated_at));
+            let is_full = changed.len() >= QUOTAS_READ_MAX;
+            let last = changed.last().map(|(_, quota)| quota.updated_at);
             self.quotas.take(changed);
-            // A page that ends within the overlap is repeated at the next interval: it has no later change.
-            if read < QUOTAS_READ_MAX || last.is_none_or(|last| last.minus(OVERLAP) <= since) {
-                break;
+            match last {
+                // The next page begins with the last change of this one.
+                Some(last) if is_full && last > since => since = last,
+                _ => break,
             }
         }
         if self.quotas.any.load(Ordering::Relaxed) {

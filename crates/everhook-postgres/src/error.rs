@@ -60,6 +60,12 @@ pub enum PostgresOpenError {
     /// The store's own database already has an outbox.
     #[error("the database at {address} is Everhook's own and has an outbox already: call everhook.send in it")]
     OwnOutbox { address: String },
+    /// The tenant role cannot read a table, or sees rows that it should not.
+    #[error(
+        "the role {role} of database_tenant_role has no grant or no policy for the table {table} at {address}: repeat \
+         the statements of docs/row-level-security.md"
+    )]
+    Unguarded { address: String, role: String, table: String },
     /// The role may not call the functions that create and drop partitions.
     #[error(
         "the user may not create partitions at {address}: as the owner of the schema, `grant execute on function \
@@ -98,7 +104,8 @@ impl PostgresOpenError {
             | PostgresOpenError::UnsafeSetting { .. }
             | PostgresOpenError::NotGranted { .. }
             | PostgresOpenError::Keys { .. }
-            | PostgresOpenError::OwnOutbox { .. } => return false,
+            | PostgresOpenError::OwnOutbox { .. }
+            | PostgresOpenError::Unguarded { .. } => return false,
         };
         let mut causes = std::iter::successors(Some(&**source as &dyn std::error::Error), |cause| cause.source());
         match causes.find_map(|cause| cause.downcast_ref::<tokio_postgres::Error>()?.code()) {

@@ -52,6 +52,7 @@ mod settle;
 mod sql;
 mod store;
 mod svix;
+mod tenant;
 mod tls;
 mod token;
 mod traffic;

@@ -108,7 +108,12 @@ impl PostgresOutbox {
         let settings = settings(url, if pooler { Route::Pooler } else { Route::Direct })?;
         let connector = Connector::new(url, &settings)?;
         Ok(PostgresOutbox {
-            database: Database { pool: pool(settings, connector, POOL_SIZE)?, pooler, seal: Seal::default() },
+            database: Database {
+                pool: pool(settings, connector, POOL_SIZE)?,
+                tenants: None,
+                pooler,
+                seal: Seal::default(),
+            },
         })
     }
 

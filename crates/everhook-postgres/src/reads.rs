@@ -10,18 +10,23 @@ use everhook_store::store::Op;
 
 use crate::error::Fault;
 use crate::store::PostgresStore;
+use crate::tenant;
 
 impl PostgresStore {
     /// Runs a read. A search waits for the turn of its environment first.
     pub(crate) async fn run_read(&self, query: &Query) -> Result<Answer, StoreError> {
         let (op, share) = (Op::Read(query.name()), query.share());
-        let Some(environment) = share else { return self.run_plain(op, || Box::pin(self.answer_once(query))).await };
+        let Some(environment) = share else {
+            return self.run_plain(op, || Box::pin(tenant::scoped(query, self.answer_once(query)))).await;
+        };
         let _share = self.shares.wait(environment, op).await?;
-        self.run_plain(op, || Box::pin(self.answer_once(query))).await.map_err(|error| match error {
-            StoreError::Unavailable { op, source } if source.downcast_ref().is_some_and(Fault::is_slow) => {
-                StoreError::Slow { op, source }
+        self.run_plain(op, || Box::pin(tenant::scoped(query, self.answer_once(query)))).await.map_err(|error| {
+            match error {
+                StoreError::Unavailable { op, source } if source.downcast_ref().is_some_and(Fault::is_slow) => {
+                    StoreError::Slow { op, source }
+                }
+                other => other,
             }
-            other => other,
         })
     }
 

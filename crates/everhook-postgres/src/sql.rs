@@ -13,7 +13,7 @@ use crate::schedule::fire;
 use crate::{
     append, audit, background, backlog, batch, dedup, deliveries, directory, egress, endpoints, environment, failure,
     feed, history, lease, once, operational, optimistic_append, outbox, partition, poll, queue, quota, redrive, renew,
-    request, resource, retention, schedule, seal, session, settle, token, traffic, tx, worker,
+    request, resource, retention, schedule, seal, session, settle, tenant, token, traffic, tx, worker,
 };
 
 /// The statements of every module.
@@ -58,6 +58,7 @@ const ALL: &[&[fn() -> &'static Text]] = &[
     seal::STATEMENTS,
     session::STATEMENTS,
     settle::STATEMENTS,
+    tenant::STATEMENTS,
     token::STATEMENTS,
     traffic::STATEMENTS,
     tx::STATEMENTS,

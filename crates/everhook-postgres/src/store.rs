@@ -25,6 +25,7 @@ use crate::partition::{self, Week};
 use crate::renew::Renewals;
 use crate::retention::{DropPause, KeyCursor};
 use crate::scan_cursor::ScanCursors;
+use crate::tenant;
 use crate::tx::{Database, Now, within};
 use crate::wakeup::Wakeups;
 
@@ -44,6 +45,8 @@ pub struct PostgresConfig {
     pub pool_size: usize,
     /// Whether `url` is a transaction pooler's: then no statement is named.
     pub pooler: bool,
+    /// The role of reads that belong to one environment. Policies of the tables limit it to that environment.
+    pub tenant_role: Option<String>,
     /// The keys of secrets, the same on every replica.
     pub seal: Seal,
 }
@@ -88,11 +91,19 @@ impl PostgresStore {
             None => (settings.clone(), connector.clone()),
         };
         check_server(&settings, &connector).await?;
+        let tenants = match &config.tenant_role {
+            Some(role) => {
+                let settings = tenant::settings(&settings, role);
+                tenant::check(&settings, &connector, role).await?;
+                Some(pool(settings, connector.clone(), config.pool_size)?)
+            }
+            None => None,
+        };
         let pool = pool(settings.clone(), connector, config.pool_size)?;
         let only_pooler = config.pooler && config.direct_url.is_none();
         let wakeups = (!only_pooler).then(|| Arc::new(Wakeups::new(direct.clone(), to_direct.clone(), &ids)));
         let store = PostgresStore {
-            database: Database { pool, pooler: config.pooler, seal: config.seal },
+            database: Database { pool, tenants, pooler: config.pooler, seal: config.seal },
             renewals: Renewals::new(direct, to_direct, only_pooler),
             wakeups,
             cache: EndpointCache::default(),
@@ -132,6 +143,7 @@ impl PostgresStore {
     /// Closes every connection; later calls fail.
     pub async fn close(&self) {
         self.database.pool.close();
+        self.database.tenants.iter().for_each(Pool::close);
         self.renewals.close().await;
         if let Some(wakeups) = &self.wakeups {
             wakeups.close().await;

@@ -24,6 +24,7 @@ use tokio_postgres::{Client, Error, RowStream};
 
 use crate::connection::{BEGIN, BEGIN_POOLED};
 use crate::error::Fault;
+use crate::tenant::{self, SetTenant};
 use crate::value::{Answered, Cursor, params, typed, types};
 
 /// The deadline of a statement that does not commit.
@@ -37,6 +38,8 @@ statement! {
 #[derive(Clone)]
 pub(crate) struct Database {
     pub(crate) pool: Pool,
+    /// Connections for reads of one environment, whose role sees its rows only.
+    pub(crate) tenants: Option<Pool>,
     pub(crate) pooler: bool,
     /// The keys of secrets in the rows.
     pub(crate) seal: Seal,
@@ -45,20 +48,32 @@ pub(crate) struct Database {
 impl Database {
     /// Takes a connection for a new transaction.
     pub(crate) async fn tx(&self) -> Result<Tx<'static>, Fault> {
-        let client = self.pool.get().await.map_err(Fault::NoConnection)?;
+        self.tx_from(&self.pool).await
+    }
+
+    async fn tx_from(&self, pool: &Pool) -> Result<Tx<'static>, Fault> {
+        let client = pool.get().await.map_err(Fault::NoConnection)?;
         let mode = if self.pooler { Mode::Unnamed } else { Mode::Named };
         let (source, seal) = (Source::Pooled(Some(client)), self.seal.clone());
         Ok(Tx { source, seal, mode, end: End::Commit, ended: AtomicBool::new(false) })
     }
 
-    /// Runs reads without a transaction.
+    /// Runs reads without a transaction. Reads of one environment see its rows only, if there is a role for them.
     pub(crate) fn read<'t, P: Pipeline<'t> + 't>(&'t self, reads: P) -> Sent<'t, P::Answer> {
-        let calls = calls(reads);
+        let mut calls = calls(reads);
         Box::pin(async move {
-            let tx = self.tx().await?;
-            let replies = tx.exchange(&calls).await?;
+            let tenant = tenant::current().zip(self.tenants.as_ref());
+            let tx = self.tx_from(tenant.map_or(&self.pool, |(_, pool)| pool)).await?;
+            if let Some((environment, _)) = tenant {
+                // In the same round trip. If it failed, the replies to the reads would not be used.
+                calls.insert(0, Some(SetTenant { environment }.call()));
+            }
+            let mut replies = tx.exchange(&calls).await?.into_iter();
             tx.set_ended();
-            P::read(&mut replies.into_iter())
+            if tenant.is_some() {
+                replies.next();
+            }
+            P::read(&mut replies)
         })
     }
 

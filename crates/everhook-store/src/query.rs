@@ -88,6 +88,7 @@ macro_rules! queries {
             }
 
             queries!(@share $kind $name);
+            queries!(@environment $name $($field)*);
         )*
 
         #[derive(Clone, Debug)]
@@ -123,12 +124,33 @@ macro_rules! queries {
                 }
             }
 
+            /// The environment that the read belongs to; none if it is about all of them.
+            pub fn environment(&self) -> Option<EnvironmentId> {
+                match self {
+                    $(Query::$name(query) => query.environment(),)*
+                }
+            }
+
             /// The environment whose share of the connections this read uses, under the deadline of searches; none for
             /// a lookup.
             pub fn share(&self) -> Option<EnvironmentId> {
                 match self {
                     $(Query::$name(query) => query.share(),)*
                 }
+            }
+        }
+    };
+    (@environment $name:ident scope $($field:ident)*) => {
+        impl $name {
+            fn environment(&self) -> Option<EnvironmentId> {
+                Some(self.scope.environment)
+            }
+        }
+    };
+    (@environment $name:ident $($field:ident)*) => {
+        impl $name {
+            fn environment(&self) -> Option<EnvironmentId> {
+                None
             }
         }
     };

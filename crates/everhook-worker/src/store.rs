@@ -47,7 +47,14 @@ impl Store {
     async fn connect(url: &str, seal: Seal) -> Result<Store, OpenError> {
         use everhook_postgres::{PostgresConfig, PostgresStore};
         let ids = Arc::new(Ids::from_system());
-        let config = PostgresConfig { url: url.to_owned(), direct_url: None, pool_size: POOL, pooler: false, seal };
+        let config = PostgresConfig {
+            url: url.to_owned(),
+            direct_url: None,
+            pool_size: POOL,
+            pooler: false,
+            tenant_role: None,
+            seal,
+        };
         let store = PostgresStore::connect(config, Arc::clone(&ids)).await.map_err(|error| OpenError(error.into()))?;
         let store = Arc::new(store);
         Ok(Store { inner: Arc::clone(&store) as Arc<dyn store::Store>, ids, postgres: Some(store) })

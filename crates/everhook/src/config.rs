@@ -112,7 +112,7 @@ impl fmt::Debug for Secret {
 #[derive(Clone, Debug)]
 pub(crate) enum StoreConfig {
     Sqlite { folder: PathBuf },
-    Postgres { url: Secret, direct_url: Option<Secret>, pool_size: usize, pooler: bool },
+    Postgres { url: Secret, direct_url: Option<Secret>, pool_size: usize, pooler: bool, tenant_role: Option<String> },
 }
 
 /// An outbox outside the store's own database.
@@ -180,6 +180,7 @@ const KEYS: &[(&str, Kind)] = &[
     ("database_direct", Kind::Url),
     ("database_pool", Kind::Number),
     ("database_pooler", Kind::Switch),
+    ("database_tenant_role", Kind::Text),
     ("database_wait_seconds", Kind::Number),
     ("auto_migrate", Kind::Switch),
     ("retry_schedule", Kind::Numbers),

@@ -77,7 +77,7 @@ async fn open(config: &Config, open_as: OpenAs) -> anyhow::Result<Opened> {
             let store = Arc::new(SqliteStore::open_sealed(folder, open_as, Arc::clone(&ids), &config.secrets)?);
             Ok(Opened { store: store.clone(), ids, backend: Backend::Sqlite(store) })
         }
-        StoreConfig::Postgres { url, direct_url, pool_size, pooler } => {
+        StoreConfig::Postgres { url, direct_url, pool_size, pooler, tenant_role } => {
             if config.auto_migrate && open_as == OpenAs::Server {
                 everhook_postgres::migrate(&direct_url.as_ref().unwrap_or(url).0).await?;
             }
@@ -87,7 +87,10 @@ async fn open(config: &Config, open_as: OpenAs) -> anyhow::Result<Opened> {
                 SealSource::File(file) => Seal::from_file(file)?,
                 SealSource::Ring(ring) => Seal::of(ring.clone()),
             };
-            let postgres = PostgresConfig { url, direct_url, pool_size: *pool_size, pooler: *pooler, seal };
+            let (pool_size, pooler) = (*pool_size, *pooler);
+            // Commands beside a server read whatever they change.
+            let tenant_role = tenant_role.clone().filter(|_| open_as == OpenAs::Server);
+            let postgres = PostgresConfig { url, direct_url, pool_size, pooler, tenant_role, seal };
             let store = Arc::new(PostgresStore::connect(postgres, Arc::clone(&ids)).await?);
             if open_as == OpenAs::Server {
                 warn_if_plain(&store.needed_keys().await?, &config.secrets);

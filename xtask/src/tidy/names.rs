@@ -33,6 +33,7 @@ const PLUMBING: [(&str, &[&str]); 2] = [
             "statement",
             "store",
             "svix",
+            "tenant",
             "tls",
             "tx",
             "url",

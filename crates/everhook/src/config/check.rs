@@ -175,18 +175,36 @@ impl Settings {
 
     fn store(&self) -> anyhow::Result<StoreConfig> {
         let pool_size = self.number("database_pool", 4..=1000)?;
-        let direct_url = self.url("database_direct")?;
+        let (direct_url, tenant_role) = (self.url("database_direct")?, self.tenant_role()?);
         let Some(url) = self.url("database")? else {
             if direct_url.is_some() {
                 let source = self.source("database_direct");
                 bail!("`database_direct` is set ({source}) but `database` is not: set `database`, or remove this");
             }
+            if tenant_role.is_some() {
+                let source = self.source("database_tenant_role");
+                bail!("`database_tenant_role` is set ({source}) but `database` is not: set `database`, or remove this");
+            }
             let folder = self.text("data").filter(|folder| !folder.is_empty());
             let folder = folder.context("`data` is empty: set it to a folder, or set `database`")?.into();
             return Ok(StoreConfig::Sqlite { folder });
         };
-        let (url, direct_url) = (Secret(url), direct_url.map(Secret));
-        Ok(StoreConfig::Postgres { url, direct_url, pool_size, pooler: self.switch("database_pooler") })
+        let (url, direct_url, pooler) = (Secret(url), direct_url.map(Secret), self.switch("database_pooler"));
+        if pooler && tenant_role.is_some() {
+            let source = self.source("database_tenant_role");
+            bail!("`database_tenant_role` ({source}) needs connections with settings: it cannot be used with a pooler");
+        }
+        Ok(StoreConfig::Postgres { url, direct_url, pool_size, pooler, tenant_role })
+    }
+
+    fn tenant_role(&self) -> anyhow::Result<Option<String>> {
+        let Some(role) = self.text("database_tenant_role").filter(|role| !role.is_empty()) else { return Ok(None) };
+        let is_plain = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || char == '_';
+        if !role.chars().all(is_plain) {
+            let source = self.source("database_tenant_role");
+            bail!("invalid `database_tenant_role` ({source}): use lower-case letters, digits and underscores");
+        }
+        Ok(Some(role.to_owned()))
     }
 
     fn url(&self, key: &str) -> anyhow::Result<Option<String>> {

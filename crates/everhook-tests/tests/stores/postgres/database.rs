@@ -49,7 +49,7 @@ impl Database {
     /// Opens the store of a node with a changed configuration.
     pub(crate) async fn store_with(&self, change: impl FnOnce(&mut PostgresConfig)) -> PostgresStore {
         let (url, seal) = (self.url.clone(), Seal::of(SealRing::new(SealKey::new(SEAL_KEY))));
-        let mut config = PostgresConfig { url, direct_url: None, pool_size: 4, pooler: false, seal };
+        let mut config = PostgresConfig { url, direct_url: None, pool_size: 4, pooler: false, tenant_role: None, seal };
         change(&mut config);
         PostgresStore::connect(config, Arc::new(Ids::from_system())).await.unwrap()
     }

@@ -43,7 +43,7 @@ impl Service {
         let url = self.database.url();
         let mark = if url.contains('?') { '&' } else { '?' };
         let url = format!("{url}{mark}options=-c%20role%3D{}", self.role);
-        PostgresConfig { url, direct_url: None, pool_size: 4, pooler: false, seal: Seal::default() }
+        PostgresConfig { url, direct_url: None, pool_size: 4, pooler: false, tenant_role: None, seal: Seal::default() }
     }
 
     async fn connect(&self) -> Result<PostgresStore, PostgresOpenError> {

@@ -11,8 +11,14 @@ use everhook_store::store::Store;
 use crate::postgres::database::Database;
 
 async fn open(url: &str) -> Result<PostgresStore, PostgresOpenError> {
-    let config =
-        PostgresConfig { url: url.to_owned(), direct_url: None, pool_size: 2, pooler: false, seal: Seal::default() };
+    let config = PostgresConfig {
+        url: url.to_owned(),
+        direct_url: None,
+        pool_size: 2,
+        pooler: false,
+        tenant_role: None,
+        seal: Seal::default(),
+    };
     PostgresStore::connect(config, Arc::new(Ids::from_system())).await
 }
 

@@ -20,5 +20,6 @@ mod refused;
 mod resource;
 mod secrets;
 mod stage;
+mod tenant;
 mod wakeup;
 mod warm;

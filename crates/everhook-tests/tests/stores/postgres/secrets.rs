@@ -29,7 +29,7 @@ fn keys(keys: &[[u8; SEAL_KEY_BYTES]]) -> Seal {
 
 async fn connect(database: &Database, seal: Seal) -> Result<PostgresStore, PostgresOpenError> {
     let url = database.url().to_owned();
-    let config = PostgresConfig { url, direct_url: None, pool_size: 4, pooler: false, seal };
+    let config = PostgresConfig { url, direct_url: None, pool_size: 4, pooler: false, tenant_role: None, seal };
     PostgresStore::connect(config, Arc::new(Ids::from_system())).await
 }
 

@@ -192,6 +192,10 @@ fn what_is_counted_or_forgotten_is_found_by_what_was_made_for_it() {
         query!("prune_lane"),
         &["task_ready (environment=? AND lane=?)", "task_dead (environment=? AND lane=?)"],
     );
+    // Nodes read changed quotas every two seconds, and count stored messages by their keys alone.
+    check(&conn, declared("list_quota"), &["quota USING INDEX resource_quota (updated_at>?)"]);
+    check(&conn, declared("count_message"), &["message USING COVERING INDEX"]);
+    check(&conn, declared("count_endpoint_open"), &["resource USING INDEX resource_open (environment=? AND kind=?"]);
 }
 
 #[test]
