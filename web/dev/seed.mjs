@@ -57,7 +57,8 @@ for (const [index, name] of apps.entries()) {
   const have = await call('GET', `/app/${app.id}/endpoint`);
   if (have.data.length === 0) {
     for (const [path, eventTypes, description] of plans[index]) {
-      await call('POST', `/app/${app.id}/endpoint`, { url: hook(path), description, eventTypes: eventTypes ?? undefined });
+      const policy = path.startsWith('/html') || path.startsWith('/limit') ? { retry: { backoff: [1, 1] } } : undefined;
+      await call('POST', `/app/${app.id}/endpoint`, { url: hook(path), description, eventTypes: eventTypes ?? undefined, policy });
     }
   }
 }
@@ -99,4 +100,27 @@ const schedules = [
 for (const schedule of schedules) await call('POST', '/schedule', schedule);
 for (let i = 0; i < 3; i += 1) await call('POST', '/schedule/fx-rates/run');
 await call('POST', '/schedule/daily-settlement/pause');
+await call('PATCH', '/queue/payout-files', { targetUrl: hook('/fail/payouts') });
+for (let i = 0; i < 3; i += 1) await call('POST', '/job', { queue: 'payout-files', kind: 'payout.file', payload: { run: i }, maxAttempts: 4 });
+
+const phone = await call('POST', '/operational-webhook/endpoint', { url: hook('/ok/on-call'), description: 'On-call phone' });
+await call('POST', '/operational-webhook/endpoint', { url: hook('/ok/ops-room'), kind: 'slack', description: 'Room #payments-ops' });
+await call('POST', '/alert', { name: 'dead-letters', signal: 'dead', threshold: 0, forSeconds: 0, destinations: [phone.id], description: 'Open the group in the dashboard, mend the receiver, then redrive.' });
+await call('POST', '/alert', { name: 'backlog-age', signal: 'oldest-due-age', threshold: 120 });
+await call('POST', '/alert', { name: 'failure-rate', signal: 'failure-rate', threshold: 0.2, windowSeconds: 300, escalation: { afterSeconds: 900, destinations: [phone.id] } });
+await call('POST', '/alert', { name: 'risk-queue', signal: 'queue-depth', queue: 'risk', threshold: 5000, disabled: true });
+
+await call('POST', `/app/${ids[0]}/endpoint`, { url: hook('/ok/slack'), kind: 'slack', description: 'Room #orders', eventTypes: ['payment.failed'], chat: { people: '/owner/email' } });
+await call('PUT', '/chat-app/slack', { secret: 'xoxb-not-a-token', apiUrl: hook('/ok') });
+await call('PUT', '/chat-app/wecom', { clientId: 'ww6f1c0e5d', secret: 'not-a-secret', agentId: 1000002, apiUrl: hook('/ok') });
+
+for (const [name, scope, days] of [['Checkout service', 'write', 365], ['Grafana', 'read', undefined], ['On-call tooling', 'operate', 30]]) {
+  await call('POST', '/key', { name, scope, expiresAt: days && new Date(Date.now() + days * 86_400_000).toISOString() });
+}
+const endpoints = (await call('GET', `/app/${ids[0]}/endpoint`)).data;
+const since = new Date(Date.now() - 3_600_000).toISOString();
+await call('POST', `/app/${ids[0]}/endpoint/${endpoints[0].id}/replay-missing`, { since });
+const paused = (await call('GET', `/app/${ids[5]}/endpoint`)).data[0];
+await call('PATCH', `/app/${ids[5]}/endpoint/${paused.id}`, { policy: { paused: true } });
+for (let i = 0; i < 4; i += 1) await call('POST', `/app/${ids[5]}/msg`, { eventType: types[i], payload: { id: `pay_held_${i}`, amount: i } });
 console.log('seeded; the receiver keeps running');

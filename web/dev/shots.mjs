@@ -1,10 +1,14 @@
 // Takes screenshots of paths: node dev/shots.mjs <out> <name>=<path>... [--size=1440,390] [--theme=light,dark] [--wait=ms]
+// [--tall]. The path `all` stands for every screen.
 import { mkdirSync } from 'node:fs';
 import { chromium } from 'playwright-core';
+import { paths as everyPath } from '../e2e/screens.mjs';
 
 const args = process.argv.slice(2);
 const option = (name, fallback) => (args.find((arg) => arg.startsWith(`--${name}=`))?.slice(name.length + 3) ?? fallback).split(',');
-const [out, ...paths] = args.filter((arg) => !arg.startsWith('--'));
+const [out, ...given] = args.filter((arg) => !arg.startsWith('--'));
+const label = (path) => path.slice(1).replace(/_[0-9A-Za-z]{20,}/g, '').replace(/[^a-z]+/gi, '-') || 'home';
+const paths = given[0] === 'all' ? (await everyPath()).map((path) => `${label(path)}=${path}`) : given;
 const base = process.env.BASE ?? 'http://127.0.0.1:8090';
 const key = process.env.EVERHOOK_KEY ?? '';
 mkdirSync(out, { recursive: true });
@@ -25,7 +29,7 @@ for (const size of option('size', '1440,390')) {
       await page.goto(base + path, { waitUntil: 'load' });
       await page.waitForTimeout(Number(option('wait', '1500')[0]));
       const name = `${label}-${size}-${theme}.png`;
-      await page.screenshot({ path: `${out}/${name}` });
+      await page.screenshot({ path: `${out}/${name}`, fullPage: args.includes('--tall') });
       const wide = await page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
       if (wide) console.log(`[${size}] ${path} scrolls sideways`);
       console.log(name);

@@ -2,31 +2,10 @@
 
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { dialogs, first, paths } from './screens.mjs';
 import { base, call, settled, signIn, watch } from './world.mjs';
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-
-async function first(path) {
-  return (await call('GET', path)).data[0];
-}
-
-async function paths() {
-  const app = (await first('/app'))?.id;
-  const list = ['/overview', '/messages', '/endpoints', '/messages?status=dead', '/dead', '/apps', '/event-types', '/jobs', '/queues', '/schedules', '/schedules?builtin=1', '/batches', '/alerts', '/alerts?tab=endpoints', '/bulk', '/nodes', '/outboxes', '/keys', '/audit', '/settings', '/settings?tab=policy', '/no-such-page'];
-  if (!app) return list;
-  const [message, endpoint] = [await first(`/app/${app}/msg`), await first(`/app/${app}/endpoint`)];
-  list.push(`/messages?app=${app}`, `/endpoints?app=${app}`, `/once?app=${app}`, `/apps/${app}`, `/apps/${app}?tab=policy`);
-  if (message) list.push(`/messages?app=${app}&open=${message.id}`, `/apps/${app}/messages/${message.id}`);
-  if (endpoint) list.push(...['health', 'deliveries', 'recover', 'policy', 'settings', 'secret', 'test'].map((tab) => `/apps/${app}/endpoints/${endpoint.id}/${tab}`));
-  if (message && endpoint) list.push(`/apps/${app}/messages/${message.id}/endpoints/${endpoint.id}`);
-  const job = await first('/job');
-  if (job) list.push(`/jobs/${job.id}`, `/jobs?open=${job.id}`, `/queues/${job.queue}`);
-  const schedule = await first('/schedule');
-  if (schedule) list.push(`/schedules?open=${schedule.name}`);
-  const batch = await first('/batch');
-  if (batch) list.push(`/batches/${batch.id}`);
-  return list;
-}
 
 async function examine(page, where, problems) {
   await page.evaluate(axe);
@@ -83,6 +62,28 @@ async function paletteAndPortal({ page, signIn: enter, problems, shot }) {
   }
 }
 
+/** Every dialog is accessible, and has its buttons in sight on a narrow screen. */
+async function every_dialog_is_accessible_and_fits_a_narrow_screen({ page, signIn: enter, problems, shot }) {
+  await call('POST', '/app?get_if_exists=true', { name: 'Osprey Outdoor', uid: 'osprey-portal' });
+  await enter();
+  for (const [path, button] of await dialogs()) {
+    for (const width of [390, 1440]) {
+      await page.setViewportSize({ width, height: 844 });
+      await page.goto(base + path);
+      await settled(page);
+      await page.getByRole('button', { name: button }).first().click();
+      const dialog = page.getByRole('dialog');
+      await dialog.getByRole('button', { name: /^(Cancel|Close)$/ }).last().waitFor();
+      await page.evaluate(() => Promise.all(document.getAnimations().map((one) => one.finished.catch(() => undefined))));
+      const box = await dialog.boundingBox();
+      const foot = await dialog.locator('footer button').last().boundingBox();
+      if (box.x < 0 || box.x + box.width > width || foot.x + foot.width > width || foot.y + foot.height > 844) problems.push(`${width} ${path}: the dialog is not in sight`);
+      await examine(page, `${width} ${path} ${button}`, problems);
+    }
+  }
+  await shot('dialog');
+}
+
 const palette_and_portal_are_accessible = (world) => paletteAndPortal(world);
 const every_screen_is_accessible_wide_and_light = (world) => everyScreen(1440, 'light', world);
 const every_screen_is_accessible_wide_and_dark = (world) => everyScreen(1440, 'dark', world);
@@ -90,6 +91,7 @@ const every_screen_is_accessible_narrow_and_light = (world) => everyScreen(390, 
 const every_screen_is_accessible_narrow_and_dark = (world) => everyScreen(390, 'dark', world);
 
 export default [
+  every_dialog_is_accessible_and_fits_a_narrow_screen,
   palette_and_portal_are_accessible,
   every_screen_is_accessible_wide_and_light,
   every_screen_is_accessible_wide_and_dark,

@@ -54,6 +54,12 @@ async function markup_of_customers_and_receivers_stays_text({ page, receiver, si
   const message = await call('POST', `/app/${app.id}/msg`, { eventType: 'attack.sent', payload });
   const queue = await attempt(problems, 'queue', async () => (await call('POST', '/job', { queue: 'attack', kind: 'attack.run', name: corpus[1], payload, tags: ['attack'] })) && 'attack');
   await attempt(problems, 'type', () => call('POST', '/event-type', { name: `attack.t${Date.now()}`, description: all, groupName: 'attack' }));
+  const alert = `attack-${Date.now()}`;
+  await call('POST', '/operational-webhook/endpoint', { url: receiver.url('/attack-alert'), description: all.slice(0, 500) });
+  await call('POST', '/alert', { name: alert, signal: 'dead', threshold: 9000, description: all.slice(0, 900) });
+  await call('PUT', '/chat-app/wecom', { clientId: corpus[2], secret: 'not-a-secret', agentId: 1 });
+  await call('POST', '/key', { name: corpus[1], scope: 'read' });
+  const batch = await call('POST', '/batch', { application: app.id, name: corpus[1], prefix: 'attack' });
   const worker = await call('POST', '/worker', { name: corpus[0].slice(0, 60), queues: ['attack'] });
   const job = (await call('POST', `/worker/${worker.id}/lease`, { limit: 1 })).data[0];
   if (job) await call('POST', `/job/${job.id}/fail`, { workerId: worker.id, epoch: job.epoch, error: all, log: corpus });
@@ -64,6 +70,7 @@ async function markup_of_customers_and_receivers_stays_text({ page, receiver, si
   const pages = [
     '/overview', '/messages', '/endpoints', '/settings', `/messages?open=${app.id}/${message.id}`, `/messages?app=${app.id}`, `/messages?app=${app.id}&open=${message.id}`, object, `${object}?view=raw`, `${object}/endpoints/${endpoint.id}`,
     `/endpoints?app=${app.id}`, ...['health', 'deliveries', 'policy', 'settings', 'secret', 'test'].map((tab) => `/apps/${app.id}/endpoints/${endpoint.id}/${tab}`),
+    '/alerts', `/alerts?open=${alert}`, '/alerts?tab=endpoints', '/settings?tab=chat', '/keys', '/audit', '/batches', `/batches/${batch.id}`,
     '/dead', '/apps', `/apps/${app.id}`, `/apps/${app.id}?tab=policy`, '/event-types', '/jobs', job ? `/jobs/${job.id}` : '/jobs', `/jobs?open=${job?.id ?? ''}`, '/queues', `/queues/${queue ?? ''}`,
     // Values of the address bar are attacker-controlled, too.
     `/messages?app=${app.id}&text=${encodeURIComponent(corpus[1])}`, `/messages?app=${encodeURIComponent(corpus[1])}&tag=${encodeURIComponent(corpus[0])}`, `/jobs?error=${encodeURIComponent(corpus[2])}`, `/queues/${encodeURIComponent(corpus[1])}`, `/sign-in?next=javascript:window.__xss=1`,

@@ -70,6 +70,55 @@ async function a_new_message_appears_in_the_list_of_all_applications({ page, sig
   await settled(page);
 }
 
+async function messages_of_several_applications_are_replayed_together({ page, receiver, signIn }) {
+  const tag = `r${Date.now()}`;
+  const paths = ['alpha', 'beta'].map((uid) => `/${uid}-${tag}`);
+  await call('POST', '/event-type', { name: tag, description: 'Replayed' });
+  for (const [index, uid] of ['alpha', 'beta'].entries()) {
+    const app = await call('POST', '/app?get_if_exists=true', { name: uid, uid });
+    await call('POST', `/app/${app.id}/endpoint`, { url: receiver.url(paths[index]), eventTypes: [tag] });
+    await call('POST', `/app/${app.id}/msg`, { eventType: tag, payload: {}, tags: [tag] });
+  }
+  await until('both arrived', () => paths.every((path) => receiver.seen(path).length === 1));
+  await signIn();
+  await page.goto(`${base}/messages?tag=${tag}`);
+  await page.getByRole('button', { name: 'Text in payload' }).click();
+  await page.getByText('Payloads are searched in one application').waitFor();
+  await page.keyboard.press('Escape');
+  await page.getByLabel('Select all rows of this page').check();
+  await page.getByRole('region', { name: 'Selected rows' }).getByRole('button', { name: 'Replay' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Replay 2 messages' }).click();
+  await until('both arrived again', () => paths.every((path) => receiver.seen(path).length === 2));
+}
+
+async function quotas_are_set_and_their_use_is_shown({ page, receiver, signIn, shot }) {
+  const app = await call('POST', '/app?get_if_exists=true', { name: 'Limited', uid: 'limited' });
+  await call('POST', `/app/${app.id}/endpoint`, { url: receiver.url('/limited') });
+  await signIn();
+  await page.goto(`${base}/settings`);
+  await page.getByRole('link', { name: 'Quotas' }).click();
+  const each = page.locator('.card').filter({ has: page.getByRole('heading', { name: 'Each application' }) });
+  await each.getByLabel('Endpoints', { exact: true }).selectOption('own');
+  await each.getByLabel('Endpoints, at most').fill('many');
+  await each.getByText('Must be a whole number').waitFor();
+  await each.getByLabel('Endpoints, at most').fill('7');
+  await each.getByRole('button', { name: 'Save limits' }).click();
+  await until('the quota is stored', async () => (await call('GET', '/environment/quota')).eachApplication?.endpoints === 7);
+  await shot('environment');
+
+  await page.goto(`${base}/apps/${app.id}?tab=quota`);
+  await page.getByText('1 of 7', { exact: true }).waitFor();
+  await page.getByLabel('New messages').selectOption('own');
+  await page.getByLabel('Messages', { exact: true }).fill('100');
+  await page.getByLabel('At once').fill('500');
+  await page.getByRole('button', { name: 'Save limits' }).click();
+  await until('the rate is stored', async () => (await call('GET', `/app/${app.id}/quota`)).messageRate?.burst === 500);
+  await page.getByText('100 in a second, 500 at once').waitFor();
+  await shot('application');
+  await call('PUT', '/environment/quota', {});
+  await call('DELETE', `/app/${app.id}`);
+}
+
 async function the_portal_has_the_look_of_the_operator({ page, signIn, shot }) {
   await signIn();
   await page.goto(`${base}/settings`);
@@ -202,6 +251,8 @@ export default [
   a_paused_endpoint_holds_its_deliveries_and_resumes,
   the_policy_shows_the_origin_of_each_setting,
   a_new_message_appears_in_the_list_of_all_applications,
+  messages_of_several_applications_are_replayed_together,
+  quotas_are_set_and_their_use_is_shown,
   the_portal_has_the_look_of_the_operator,
   a_paused_application_holds_the_deliveries_of_its_endpoints,
   a_key_is_shown_once_and_a_read_only_key_sees_no_button,

@@ -11,6 +11,7 @@ import { base, signIn, watch } from './world.mjs';
 import accessibility from './accessibility.mjs';
 import alerts from './alerts.mjs';
 import attacks from './attacks.mjs';
+import chat from './chat.mjs';
 import find from './find.mjs';
 import jobs from './jobs.mjs';
 import journey from './journey.mjs';
@@ -22,7 +23,7 @@ const out = process.env.EVERHOOK_SHOTS ?? fileURLToPath(new URL('./out', import.
 mkdirSync(out, { recursive: true });
 const wanted = process.argv[2] ?? '';
 // The journey is first: it needs an empty environment for the first start.
-const tests = [journey, jobs, operate, find, alerts, portal, attacks, accessibility, speed].flat().filter((test) => test.name.includes(wanted));
+const tests = [journey, jobs, operate, find, alerts, chat, portal, attacks, accessibility, speed].flat().filter((test) => test.name.includes(wanted));
 
 const browser = await launch();
 const receiver = await startReceiver();

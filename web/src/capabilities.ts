@@ -50,6 +50,8 @@ export const offers = {
   config: has('GET', '/config'),
   endpointAuth: has('GET', '/app/{app_id}/endpoint/{endpoint_id}/basic-auth'),
   chat: has('POST', '/app/{app_id}/chat/preview'),
+  chatApps: has('GET', '/chat-app'),
+  quotas: has('GET', '/environment/quota'),
   portalSettings: has('GET', '/portal-settings'),
 } as const;
 

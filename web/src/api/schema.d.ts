@@ -1108,6 +1108,41 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/app/{app_id}/quota": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the limits that an application sets itself. */
+        get: operations["v1.quota.get-application"];
+        /** Replace the limits of an application. They apply on every replica within five seconds. */
+        put: operations["v1.quota.put-application"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/app/{app_id}/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the use of an application's quota, with the limits in force. */
+        get: operations["v1.quota.get-application-usage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/app/{app_id}/webhook/test": {
         parameters: {
             query?: never;
@@ -1545,6 +1580,41 @@ export interface paths {
         get: operations["v1.policy.get"];
         /** Replace the delivery policy of the environment. It applies on every replica within five seconds. */
         put: operations["v1.policy.put"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/environment/quota": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the quota of the environment. */
+        get: operations["v1.quota.get"];
+        /** Replace the quota of the environment. It applies on every replica within five seconds. */
+        put: operations["v1.quota.put"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/environment/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the use of the environment's quota. */
+        get: operations["v1.quota.get-usage"];
+        put?: never;
         post?: never;
         delete?: never;
         options?: never;
@@ -5505,6 +5575,46 @@ export interface components {
              * @example 1
              */
             version: number;
+        };
+        /**
+         * @description The limits of the environment. Those outside `eachApplication` bound all applications together.
+         * @example {
+         *       "eachApplication": {
+         *         "endpoints": 20
+         *       },
+         *       "endpoints": 1000
+         *     }
+         */
+        EnvironmentQuota: {
+            /**
+             * @description The limits of each application that does not set its own.
+             * @default null
+             * @example {
+             *       "endpoints": 20,
+             *       "messageRate": {
+             *         "burst": 500,
+             *         "count": 100,
+             *         "seconds": 1
+             *       }
+             *     }
+             */
+            eachApplication: components["schemas"]["Quota"] | null;
+            /**
+             * @description Endpoints that may exist in all applications: a number up to 1000000, or `"none"`. Operational endpoints do not
+             *     count.
+             * @example {}
+             */
+            endpoints?: unknown;
+            /**
+             * @description Messages that requests to all applications may create: `{"count": 100, "seconds": 1, "burst": 500}`, or `"none"`.
+             * @example {}
+             */
+            messageRate?: unknown;
+            /**
+             * @description Messages of all applications that may be stored: a number, or `"none"`.
+             * @example {}
+             */
+            storedMessages?: unknown;
         };
         /** @description An example message to send. */
         EventExampleIn: {
@@ -9694,6 +9804,37 @@ export interface components {
              */
             running: number;
         };
+        /**
+         * @description The limits of an application. An absent limit is inherited from `eachApplication` of the environment; `"none"` means
+         *     no limit.
+         * @example {
+         *       "endpoints": 20,
+         *       "messageRate": {
+         *         "burst": 500,
+         *         "count": 100,
+         *         "seconds": 1
+         *       }
+         *     }
+         */
+        Quota: {
+            /**
+             * @description Endpoints that may exist: a number up to 1000000, or `"none"`. Operational endpoints do not count.
+             * @example {}
+             */
+            endpoints?: unknown;
+            /**
+             * @description Messages that requests may create: `{"count": 100, "seconds": 1, "burst": 500}`, or `"none"`. Up to `burst`
+             *     messages may come at once; the default is `count`. A refused request gets 429 with `Retry-After`.
+             * @example {}
+             */
+            messageRate?: unknown;
+            /**
+             * @description Messages that may be stored, until retention removes them: a number, or `"none"`. A refused request gets 429 with
+             *     `Retry-After`.
+             * @example {}
+             */
+            storedMessages?: unknown;
+        };
         /** @description The readiness of the server. */
         ReadyOut: {
             /**
@@ -10527,6 +10668,53 @@ export interface components {
              * @example text
              */
             rawPayload?: string | null;
+        };
+        /** @description The use of a quota. */
+        Usage: {
+            /**
+             * @description Endpoints that may exist in all applications: a number up to 1000000, or `"none"`. Operational endpoints do not
+             *     count.
+             * @example {
+             *       "atLeast": true,
+             *       "limit": 1,
+             *       "used": 1
+             *     }
+             */
+            endpoints: components["schemas"]["UsageCount"];
+            /**
+             * @description The rate of new messages in force: `count` in each period of `seconds`; null without a limit.
+             * @example {}
+             */
+            messageRate?: unknown;
+            /**
+             * @description Messages of all applications that may be stored: a number, or `"none"`.
+             * @example {
+             *       "atLeast": true,
+             *       "limit": 1,
+             *       "used": 1
+             *     }
+             */
+            storedMessages: components["schemas"]["UsageCount"];
+        };
+        /** @description The number of objects, and their limit. */
+        UsageCount: {
+            /**
+             * @description Whether there may be more than `used`.
+             * @example true
+             */
+            atLeast: boolean;
+            /**
+             * Format: int64
+             * @description The limit in force; null without a limit.
+             * @example 1
+             */
+            limit?: number | null;
+            /**
+             * Format: int64
+             * @description The number of objects, counted up to a bound.
+             * @example 1
+             */
+            used: number;
         };
         /** @description A value that breaks a rule. */
         ValidationError: {
@@ -18006,6 +18194,166 @@ export interface operations {
             507: components["responses"]["Failure507"];
         };
     };
+    "v1.quota.get-application": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The application's id or uid.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                app_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "endpoints": 20,
+                     *       "messageRate": {
+                     *         "burst": 500,
+                     *         "count": 100,
+                     *         "seconds": 1
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Quota"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.quota.put-application": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The application's id or uid.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                app_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example {} */
+                "application/json": components["schemas"]["Quota"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "endpoints": 20,
+                     *       "messageRate": {
+                     *         "burst": 500,
+                     *         "count": 100,
+                     *         "seconds": 1
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Quota"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.quota.get-application-usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The application's id or uid.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                app_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "endpoints": {
+                     *         "atLeast": true,
+                     *         "limit": 1,
+                     *         "used": 1
+                     *       },
+                     *       "messageRate": {},
+                     *       "storedMessages": {
+                     *         "atLeast": true,
+                     *         "limit": 1,
+                     *         "used": 1
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Usage"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
     "v1.webhook.test": {
         parameters: {
             query?: never;
@@ -20045,6 +20393,144 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["DeliveryPolicy"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.quota.get": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "eachApplication": {
+                     *         "endpoints": 20
+                     *       },
+                     *       "endpoints": 1000
+                     *     }
+                     */
+                    "application/json": components["schemas"]["EnvironmentQuota"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.quota.put": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example {} */
+                "application/json": components["schemas"]["EnvironmentQuota"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "eachApplication": {
+                     *         "endpoints": 20
+                     *       },
+                     *       "endpoints": 1000
+                     *     }
+                     */
+                    "application/json": components["schemas"]["EnvironmentQuota"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.quota.get-usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "endpoints": {
+                     *         "atLeast": true,
+                     *         "limit": 1,
+                     *         "used": 1
+                     *       },
+                     *       "messageRate": {},
+                     *       "storedMessages": {
+                     *         "atLeast": true,
+                     *         "limit": 1,
+                     *         "used": 1
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Usage"];
                 };
             };
             400: components["responses"]["Failure400"];

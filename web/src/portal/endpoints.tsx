@@ -17,7 +17,7 @@ import { ListTime } from '../ui/time';
 import { toast } from '../ui/toast';
 import { useUrl } from '../url';
 import { bodyOf, checkUrl, emptyForm, EndpointFields } from '../screens/parts/endpoint-form';
-import { Ticks } from '../screens/endpoints';
+import { Ticks } from '../screens/parts/endpoint-cells';
 import { allows, type Access } from './access';
 
 export function PortalEndpoints({ app, access }: { app: string; access: Access }) {

@@ -10,7 +10,7 @@ import type { Application } from '../api/types';
 import { offers } from '../capabilities';
 import { plural } from '../lib/text';
 import { useMay } from '../session';
-import { CopyButton, Id, StateText, Url } from '../ui/atoms';
+import { CopyButton, Id, Url } from '../ui/atoms';
 import { Button, SelectField, TextField } from '../ui/controls';
 import { Card } from '../ui/figures';
 import { Confirm } from '../ui/overlay';
@@ -19,8 +19,10 @@ import { Callout, Empty, Failure, Skeleton } from '../ui/status';
 import { FullTime } from '../ui/time';
 import { toast } from '../ui/toast';
 import { useUrl } from '../url';
+import { EndpointCell } from './parts/endpoint-cells';
 import { EndpointDialog } from './parts/endpoint-form';
 import { ApplicationPolicy } from './parts/outer-policy';
+import { ApplicationQuota } from './parts/quotas';
 import type { Own } from './parts/policy-form';
 import { isPaused, PauseApplication, PausedAbove } from './parts/pause';
 
@@ -42,7 +44,7 @@ function Content({ app }: { app: Application }) {
   const mayDelete = useMay('DELETE /api/v1/app/{app_id}');
   const navigate = useNavigate();
   const [url] = useUrl();
-  const tab = url.tab === 'policy' && offers.outerPolicy ? 'policy' : '';
+  const tab = url.tab === 'policy' && offers.outerPolicy ? 'policy' : url.tab === 'quota' && offers.quotas ? 'quota' : '';
   const [dialog, setDialog] = useState<'delete' | 'endpoint' | null>(null);
   const endpoints = useQuery(endpointsQuery(app.id));
   const path = { app_id: app.id };
@@ -87,36 +89,52 @@ function Content({ app }: { app: Application }) {
             tabs={[
               { to: '/apps/$app', params: { app: app.id }, label: 'Overview', active: tab === '' },
               { to: '/apps/$app', params: { app: app.id }, search: { tab: 'policy' }, label: 'Policy', active: tab === 'policy' },
+              ...(offers.quotas ? [{ to: '/apps/$app', params: { app: app.id }, search: { tab: 'quota' }, label: 'Quota', active: tab === 'quota' }] : []),
             ]}
           />
         )
       }
     >
       <PausedAbove app={app} />
-      {tab === 'policy' ? (
+      {tab === 'quota' ? (
+        <ApplicationQuota app={app.id} />
+      ) : tab === 'policy' ? (
         <ApplicationPolicy app={app.id} own={(app.policy ?? {}) as Own} />
       ) : (
-        <div className="grid cols two-cards">
-          <Card title="Endpoints" sub={endpoints.data?.done ? plural(endpoints.data.data.length, 'endpoint') : undefined} className="clip" tools={<Link className="link" to="/endpoints" search={{ app: app.id }}>All endpoints</Link>}>
-            {endpoints.data?.data.length === 0 && <Empty icon={Webhook} title="No endpoints yet" />}
-            {!endpoints.data && <Skeleton rows={3} />}
-            <table className="tbl card-tbl">
-              <tbody>
-                {endpoints.data?.data.slice(0, 20).map((endpoint) => (
-                  <tr key={endpoint.id}>
-                    <td>
-                      <Link to="/apps/$app/endpoints/$ep/$tab" params={{ app: app.id, ep: endpoint.id, tab: 'health' }}>
-                        <Url url={endpoint.url} />
-                      </Link>
-                    </td>
-                    <td className="num w-state">{endpoint.disabled ? <StateText look="disabled" word="Disabled" /> : endpoint.policy?.paused ? <StateText look="paused" word="Paused" /> : <StateText look="delivered" word="Enabled" />}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </Card>
+        <div className="grid cols two-cards wide-left">
           <div className="stack">
+            <Card title="Endpoints" sub={endpoints.data?.done ? plural(endpoints.data.data.length, 'endpoint') : undefined} className="clip" tools={<Link className="link" to="/endpoints" search={{ app: app.id }}>All endpoints</Link>}>
+              {endpoints.data?.data.length === 0 && <Empty icon={Webhook} title="No endpoints yet" />}
+              {!endpoints.data && <Skeleton rows={3} />}
+              <table className="tbl card-tbl">
+                <tbody>
+                  {endpoints.data?.data.slice(0, 20).map((endpoint) => (
+                    <tr key={endpoint.id}>
+                      <td className="two">
+                        <b>
+                          <Link to="/apps/$app/endpoints/$ep/$tab" params={{ app: app.id, ep: endpoint.id, tab: 'health' }}>
+                            <Url url={endpoint.url} />
+                          </Link>
+                        </b>
+                        {endpoint.description && <small>{endpoint.description}</small>}
+                      </td>
+                      <td className="w-recent hide-narrow">
+                        <EndpointCell app={app.id} endpoint={endpoint} part="recent" />
+                      </td>
+                      <td className="num w-success hide-narrow">
+                        <EndpointCell app={app.id} endpoint={endpoint} part="success" />
+                      </td>
+                      <td className="w-state one">
+                        <EndpointCell app={app.id} endpoint={endpoint} part="state" />
+                      </td>
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+            </Card>
             {mayLink && <PortalLink app={app} />}
+          </div>
+          <div className="stack">
             <Settings app={app} may={may} />
             {mayDelete && (
               <Card title="Delete">

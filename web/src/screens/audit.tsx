@@ -29,10 +29,10 @@ const rowId = (row: AuditEntry) => String(row.seq);
 
 const columns: Column<AuditEntry>[] = [
   { id: 'at', header: 'Time', width: 128, narrow: 'b', cell: (row) => <ListTime at={row.at} exact /> },
-  { id: 'action', header: 'Action', width: 260, narrow: 'a', cell: (row) => <Link className="med" to="/audit" search={(now: Search) => ({ ...now, open: rowId(row) })}>{actionText(row.action)}</Link> },
-  { id: 'object', header: 'Object', narrow: 'c', cell: (row) => <span className="mono t2">{row.object}</span> },
-  { id: 'actor', header: 'Key', width: 190, narrow: 'd', className: 'two', cell: (row) => (row.principal ? <><span>{row.actor}</span><small>{row.principal}</small></> : row.actor) },
-  { id: 'result', header: 'Result', width: 130, narrow: 'drop', cell: (row) => <StateText {...resultOf(row)} /> },
+  { id: 'action', header: 'Action', width: 260, tight: 190, narrow: 'a', cell: (row) => <Link className="med" to="/audit" search={(now: Search) => ({ ...now, open: rowId(row) })}>{actionText(row.action)}</Link> },
+  { id: 'object', header: 'Object', narrow: 'c', cell: (row) => (<><span className="n-unit">{row.actor} · </span><span className="mono t2">{row.object}</span></>) },
+  { id: 'actor', header: 'Key', width: 230, tight: 150, narrow: 'drop', cell: (row) => (row.principal ? <>{row.actor} <span className="t3 s12">{row.principal}</span></> : row.actor) },
+  { id: 'result', header: 'Result', width: 130, narrow: 'd', cell: (row) => <StateText {...resultOf(row)} /> },
   { id: 'seq', header: 'Entry', width: 80, wide: true, num: true, narrow: 'drop', cell: (row) => <span className="mono t3">{row.seq}</span> },
 ];
 
@@ -54,7 +54,7 @@ export default function Audit() {
         {query.isError && !rows && <Failure error={query.error} what="The audit log" retry={() => void query.refetch()} />}
         {!rows && !query.isError && <Skeleton rows={14} />}
         {rows?.length === 0 && <Empty icon={ScrollText} title={filtered ? 'No entries match' : 'No entries yet'} action={filtered && <Button onClick={() => setUrl(Object.fromEntries(filterNames.map((name) => [name, undefined])))}>Clear filters</Button>} />}
-        {rows && rows.length > 0 && <DataTable label="Audit log" keyboard columns={columns} rows={rows} rowId={rowId} openId={url.open} onOpen={open} panelOpen={url.open !== undefined} />}
+        {rows && rows.length > 0 && <DataTable label="Audit log" keyboard columns={columns} rows={rows} rowId={rowId} openId={url.open} onOpen={open} />}
       </div>
       <Pager note="Newest first" page={query.data} cursor={url.cursor} go={(cursor) => setUrl({ cursor, open: undefined })} keys={[['J K', 'move'], ['O', 'open']]} />
     </>

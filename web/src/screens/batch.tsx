@@ -93,7 +93,7 @@ function Content({ batch }: { batch: Batch }) {
       <BatchBar batch={batch} />
       <Card title="Jobs" className="clip" tools={<Link className="link" to="/jobs" search={{ batch: batch.id }}>All jobs</Link>}>
         {latest.length === 0 && <Empty title="No jobs in this batch yet" />}
-        <table className="tbl card-tbl">
+        <table className="tbl card-tbl jobrows">
           <tbody>
             {[...dead, ...latest.filter((job) => job.state !== 'dead')].slice(0, 20).map((job) => (
               <tr key={job.id}>
@@ -106,7 +106,7 @@ function Content({ batch }: { batch: Batch }) {
                 <td>
                   <StateText {...jobState(job)} />
                 </td>
-                <td className="t2">{job.error ? clip(job.error, 80) : ''}</td>
+                <td className="t2 hide-narrow">{job.error ? clip(job.error, 160) : ''}</td>
                 <td className="num t2">
                   <Ago at={job.createdAt} />
                 </td>

@@ -8,10 +8,9 @@ import { attemptsQuery, deliveryQuery, endpointQuery, messageQuery, useAppName, 
 import { ApiFailure } from '../api/client';
 import type { Attempt, Delivery } from '../api/types';
 import { useKeys } from '../keys';
-import { position } from '../lib/retry';
 import { deliveryState, reasonText } from '../lib/state';
 import { shortId, urlParts } from '../lib/text';
-import { duration, remaining } from '../lib/time';
+import { remaining } from '../lib/time';
 import { useMay } from '../session';
 import { Badge, Glyph, Id, useCopy } from '../ui/atoms';
 import { Button } from '../ui/controls';
@@ -25,6 +24,7 @@ import { useUrl } from '../url';
 import { AttemptDetail, AttemptDiff, AttemptList } from './parts/attempts';
 import { useDeliveryCommands } from './parts/deliveries';
 import { messageCurl } from './parts/message-curl';
+import { RetryTrack } from './parts/retry-track';
 
 export default function DeliveryScreen() {
   const { app = '', msg = '', ep = '' } = useParams({ strict: false });
@@ -138,7 +138,7 @@ function Loaded({ delivery, app, type, target, attempts, attemptsError, payload 
       }
     >
       <Why delivery={delivery} />
-      {rows.length > 0 && delivery.state !== 'succeeded' && <Track delivery={delivery} attempts={rows} />}
+      {(rows.length > 0 || delivery.nextAttempt) && delivery.state !== 'succeeded' && <RetryTrack delivery={delivery} attempts={rows} />}
       <div className="grid cols dlv-cols">
         <Card
           title="Attempts"
@@ -220,48 +220,5 @@ function Why({ delivery }: { delivery: Delivery }) {
         {state === 'dead' && <p className="s12 t3 wait-note">Redrive makes it pending again, with fresh attempts. Dismiss ends it for good.</p>}
       </div>
     </section>
-  );
-}
-
-/** The attempts and the next one on a fourth-root time axis. */
-function Track({ delivery, attempts }: { delivery: Delivery; attempts: Attempt[] }) {
-  const now = useNow();
-  const start = Date.parse(delivery.timestamp);
-  const next = delivery.nextAttempt && delivery.state === 'pending' ? Date.parse(delivery.nextAttempt) : null;
-  const end = Math.max(next ?? 0, ...attempts.map((row) => Date.parse(row.timestamp)));
-  const total = Math.max(1000, end - start);
-  const x = (at: number) => `${(position(Math.max(0, at - start), total) * 100).toFixed(1)}%`;
-  const done = attempts.toReversed();
-  const lastDone = done.at(-1);
-  const label = (at: number) => (at - start < 500 ? '0' : `+${duration(at - start)}`);
-  // Labels of neighbours that are too close are left out.
-  let previous = -1;
-  return (
-    <Card title="Attempts over time" sub="since the message was accepted">
-      <div className="in hscroll" tabIndex={0} role="group" aria-label="Attempts over time">
-        <div className="track" role="img" aria-label={`${attempts.length} attempts${next ? `, the next ${label(next)} after acceptance` : ''}`}>
-          {lastDone && <span className="done" style={{ ['--w' as string]: x(Date.parse(lastDone.timestamp)) }} />}
-          {next && now < next && <span className="now" style={{ ['--x' as string]: x(now) }} />}
-          {done.map((row) => {
-            const at = Date.parse(row.timestamp);
-            const place = position(Math.max(0, at - start), total);
-            const shown = place - previous > 0.06;
-            if (shown) previous = place;
-            return (
-              <span key={row.id} className={`pt ${row.status === 0 ? 'ok' : 'fail'}`} style={{ ['--x' as string]: x(at) }}>
-                <i />
-                {shown ? label(at) : ''}
-              </span>
-            );
-          })}
-          {next && (
-            <span className="pt next" style={{ ['--x' as string]: '100%' }}>
-              <i />
-              {label(next)}
-            </span>
-          )}
-        </div>
-      </div>
-    </Card>
   );
 }

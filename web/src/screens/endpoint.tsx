@@ -1,7 +1,7 @@
 // One endpoint: health, deliveries, recovery, policy, settings, secret and test.
 
 import { useQuery } from '@tanstack/react-query';
-import { useNavigate, useParams } from '@tanstack/react-router';
+import { Navigate, useNavigate, useParams } from '@tanstack/react-router';
 import { Ellipsis, Pause, Play, Power, Send, Trash2 } from 'lucide-react';
 import { useState } from 'react';
 import { api, ok } from '../api/client';
@@ -55,6 +55,7 @@ export default function EndpointScreen() {
   const query = useQuery({ ...endpointQuery(app, ep), refetchInterval: usePoll(10_000) });
   const application = useQuery({ ...appQuery(app), staleTime: 5000 });
   const endpoint = query.data;
+  const tabs = endpoint ? tabsOf(endpoint).filter(([, , on]) => on) : [];
   const title = endpoint ? urlParts(endpoint.url).host : shortId(ep);
   const range = isRange(url.range) ? url.range : '1h';
   return (
@@ -75,7 +76,7 @@ export default function EndpointScreen() {
         ) : (
           <>
             <Head app={app} endpoint={endpoint} />
-            <Tabs label="Endpoint" tabs={tabsOf(endpoint).filter(([, , on]) => on).map(([key, label]) => ({ to: '/apps/$app/endpoints/$ep/$tab', params: { app, ep, tab: key }, label, active: key === tab }))} />
+            <Tabs label="Endpoint" tabs={tabs.map(([key, label]) => ({ to: '/apps/$app/endpoints/$ep/$tab', params: { app, ep, tab: key }, label, active: key === tab }))} />
             <div className="pad stack">
               {endpoint.disabled && (
                 <Callout look="disabled" title="This endpoint is disabled. Nothing is sent to it.">
@@ -96,6 +97,7 @@ export default function EndpointScreen() {
               {tab === 'chat' && kindOf(endpoint) && <ChatTab app={app} endpoint={endpoint} kind={kindOf(endpoint) ?? ''} />}
               {tab === 'secret' && <Secret app={app} endpoint={endpoint} />}
               {tab === 'test' && <Test app={app} endpoint={endpoint} />}
+              {!tabs.some(([key]) => key === tab) && <Navigate to="/apps/$app/endpoints/$ep/$tab" params={{ app, ep, tab: 'health' }} replace />}
             </div>
           </>
         )}

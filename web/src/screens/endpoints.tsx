@@ -4,27 +4,21 @@ import { useQuery, type UseQueryResult } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { Plus, Webhook } from 'lucide-react';
 import { useMemo, useState } from 'react';
-import { allEndpointsQuery, endpointAttemptsQuery, endpointsQuery, endpointStatsQuery, usePoll } from '../api/queries';
-import type { Attempt, Endpoint, Page } from '../api/types';
+import { allEndpointsQuery, endpointsQuery, usePoll } from '../api/queries';
+import type { Endpoint, Page } from '../api/types';
 import { offers } from '../capabilities';
-import { percentile } from '../lib/retry';
-import { ATTEMPTS_MIN, endpointState, failureText } from '../lib/state';
-import { count, curl, percent } from '../lib/text';
-import { duration } from '../lib/time';
+import { count, curl } from '../lib/text';
 import { useMay } from '../session';
-import { StateText, Tags, Url } from '../ui/atoms';
+import { Tags, Url } from '../ui/atoms';
 import { Button } from '../ui/controls';
 import { AppPicker, Filter, FilterBar, SearchBox } from '../ui/filters';
 import { LiveButton, Page as Frame } from '../ui/page';
 import { Empty, Failure, Skeleton } from '../ui/status';
 import { DataTable, Pager, type Column } from '../ui/table';
-import { ListTime } from '../ui/time';
 import { useApp } from '../ui/use-app';
 import { useUrl } from '../url';
+import { EndpointCell } from './parts/endpoint-cells';
 import { EndpointDialog } from './parts/endpoint-form';
-
-const DAY = 86_400_000;
-const RECENT = 24;
 
 export default function Endpoints() {
   const [url] = useUrl();
@@ -128,61 +122,23 @@ function columnsFor(one: string): Column<Row>[] {
         </>
       ),
     },
-    { id: 'state', header: 'State', width: 170, className: 'two', narrow: 'd', cell: (row) => <Health app={of(row)} endpoint={row} part="state" /> },
-    { id: 'success', header: 'Success, 24 h', width: 104, num: true, narrow: 'b', cell: (row) => <Health app={of(row)} endpoint={row} part="success" /> },
-    { id: 'recent', header: 'Latest attempts', width: 164, narrow: 'drop', cell: (row) => <Health app={of(row)} endpoint={row} part="recent" /> },
-    { id: 'p95', header: 'p95', width: 76, num: true, narrow: 'drop', cell: (row) => <Health app={of(row)} endpoint={row} part="p95" /> },
-    { id: 'waiting', header: 'Waiting', width: 76, num: true, narrow: 'drop', cell: (row) => <Health app={of(row)} endpoint={row} part="waiting" /> },
-    { id: 'last', header: 'Last success', width: 104, narrow: 'drop', cell: (row) => <Health app={of(row)} endpoint={row} part="last" /> },
-    { id: 'types', header: 'Event types', width: 160, narrow: 'c', cell: (row) => (row.eventTypes?.length ? <Tags names={row.eventTypes.slice(0, 2)} /> : <span className="t3">all</span>) },
+    { id: 'state', header: 'State', width: 170, tight: 150, className: 'two', narrow: 'd', cell: (row) => <EndpointCell app={of(row)} endpoint={row} part="state" /> },
+    { id: 'success', header: 'Success, 24 h', width: 104, num: true, narrow: 'b', cell: (row) => <EndpointCell app={of(row)} endpoint={row} part="success" /> },
+    { id: 'recent', header: 'Latest attempts', width: 164, narrow: 'drop', cell: (row) => <EndpointCell app={of(row)} endpoint={row} part="recent" /> },
+    { id: 'p95', header: 'p95', width: 76, num: true, wide: true, narrow: 'drop', cell: (row) => <EndpointCell app={of(row)} endpoint={row} part="p95" /> },
+    { id: 'waiting', header: 'Waiting', width: 76, num: true, narrow: 'drop', cell: (row) => <EndpointCell app={of(row)} endpoint={row} part="waiting" /> },
+    { id: 'last', header: 'Last success', width: 104, wide: true, narrow: 'drop', cell: (row) => <EndpointCell app={of(row)} endpoint={row} part="last" /> },
+    { id: 'types', header: 'Event types', width: 190, wide: true, narrow: 'c', cell: (row) => <Types names={row.eventTypes ?? []} /> },
   ];
 }
 
-/** The cells of a row share their two reads through the cache. */
-function Health({ app, endpoint, part }: { app: string; endpoint: Endpoint; part: 'state' | 'success' | 'recent' | 'p95' | 'waiting' | 'last' }) {
-  const poll = usePoll(30_000);
-  const stats = useQuery({ ...endpointStatsQuery(app, endpoint.id, DAY), refetchInterval: poll }).data;
-  const recent = useQuery({ ...endpointAttemptsQuery(app, endpoint.id, { limit: RECENT, with_content: false }), refetchInterval: poll, staleTime: 15_000 }).data?.data;
-  const dash = <span className="t3">–</span>;
-  const attempts = stats ? stats.success + stats.fail : 0;
-  switch (part) {
-    case 'state': {
-      const latest = recent?.[0];
-      const state = endpointState(endpoint, recent && { attempts: recent.length, failures: recent.filter((row) => row.status !== 0).length });
-      const failed = latest && latest.status !== 0;
-      return (
-        <>
-          <StateText {...state} />
-          <small>{endpoint.disabled || endpoint.policy?.paused ? 'deliveries wait' : failed ? failureText(latest.class, latest.responseStatusCode) : '\u00a0'}</small>
-        </>
-      );
-    }
-    case 'success':
-      if (!stats || attempts === 0) return dash;
-      return attempts < ATTEMPTS_MIN ? `${stats.success} of ${attempts}` : `${percent(stats.success / attempts)} %`;
-    case 'recent':
-      return recent?.length ? <Ticks attempts={recent} /> : dash;
-    case 'p95': {
-      const p95 = percentile((recent ?? []).map((row) => row.responseDurationMs), 0.95);
-      return p95 === null ? dash : duration(p95);
-    }
-    case 'waiting':
-      return stats ? count(stats.pending + stats.sending) : dash;
-    case 'last': {
-      const last = recent?.find((row) => row.status === 0);
-      return last ? <ListTime at={last.timestamp} /> : dash;
-    }
-  }
-}
-
-/** The latest attempts, oldest first: low and green for success, high and red for failure. */
-export function Ticks({ attempts }: { attempts: Attempt[] }) {
-  const failed = attempts.filter((row) => row.status !== 0).length;
+/** The first event type, and how many more there are. */
+function Types({ names }: { names: string[] }) {
+  if (names.length === 0) return <span className="t3">all types</span>;
   return (
-    <span className="ticks runs" role="img" aria-label={`${failed} of the latest ${attempts.length} attempts failed`}>
-      {attempts.toReversed().map((row) => (
-        <i key={row.id} className={row.status === 0 ? 'st-delivered' : 'st-dead'} />
-      ))}
+    <span className="types" title={names.join(', ')}>
+      <Tags names={names.slice(0, 1)} />
+      {names.length > 1 && <span className="t3 s12">+{names.length - 1}</span>}
     </span>
   );
 }

@@ -60,7 +60,7 @@ export default function EventTypes() {
             {text || archived ? undefined : 'Event types describe what you send. Messages of types that are not listed are accepted, too.'}
           </Empty>
         )}
-        {rows && rows.length > 0 && <DataTable label="Event types" keyboard columns={columns} rows={rows} rowId={nameOf} openId={url.open} onOpen={open} panelOpen={url.open !== undefined} />}
+        {rows && rows.length > 0 && <DataTable label="Event types" keyboard columns={columns} rows={rows} rowId={nameOf} openId={url.open} onOpen={open} />}
       </div>
       <footer className="foot">{rows && `${count(rows.length)} event types${query.data?.done ? '' : ', the first 250'}`}</footer>
     </>

@@ -55,7 +55,7 @@ function Detail({ job }: { job: Job }) {
       </span>
     );
   }
-  if (job.error && job.state !== 'succeeded') return <span className="t2">{clip(job.error, 60)}</span>;
+  if (job.error && job.state !== 'succeeded') return <span className="t2">{clip(job.error, 200)}</span>;
   if (job.state === 'pending' && job.runAt) return <In at={job.runAt} />;
   if (job.cancelRequested) return <span className="t2">cancel requested</span>;
   return <span className="t3">–</span>;
@@ -77,7 +77,7 @@ const columns: Column<Job>[] = [
   },
   { id: 'queue', header: 'Queue', width: 160, tight: 106, narrow: 'c', cell: (job) => <span className="t2">{job.queue}</span> },
   { id: 'state', header: 'State', width: 130, tight: 112, narrow: 'd', cell: (job) => <StateText {...jobState(job)} /> },
-  { id: 'detail', header: 'Detail', width: 240, tight: 136, narrow: 'drop', cell: (job) => <Detail job={job} /> },
+  { id: 'detail', header: 'Detail', tight: 136, narrow: 'drop', cell: (job) => <Detail job={job} /> },
   { id: 'tries', header: 'Tries', width: 90, num: true, wide: true, narrow: 'drop', cell: (job) => <span className="t2">{job.tries ?? 0} of {job.maxAttempts}</span> },
   { id: 'age', header: 'Created', width: 110, tight: 96, num: true, narrow: 'b', cell: (job) => <span className="t2"><Ago at={job.createdAt} /></span> },
 ];
@@ -151,7 +151,7 @@ export default function Jobs() {
               A job is a unit of work on a queue. A worker takes it, or it is pushed to a URL.
             </Empty>
           ))}
-        {rows && rows.length > 0 && <DataTable label="Jobs" keyboard columns={columns} rows={rows} rowId={jobId} selection={may ? selection : undefined} openId={url.open} onOpen={open} panelOpen={url.open !== undefined} />}
+        {rows && rows.length > 0 && <DataTable label="Jobs" keyboard columns={columns} rows={rows} rowId={jobId} selection={may ? selection : undefined} openId={url.open} onOpen={open} />}
         <BulkBar count={selection.list.length} noun={selection.list.length === 1 ? 'job' : 'jobs'} onClear={selection.clear}>
           <Button kind="primary" size="sm" icon={RotateCw} onClick={() => setBulk('retry')}>
             Retry

@@ -8,6 +8,7 @@ import { useChange } from '../api/queries';
 import type { ApiKey, NewApiKey } from '../api/types';
 import { endOf, grantable, lives, scopeText } from '../lib/keys';
 import type { Look } from '../lib/state';
+import { plural } from '../lib/text';
 import { useMay, useSession } from '../session';
 import { CopyButton, StateText } from '../ui/atoms';
 import { Button, CheckRow, SelectField, TextField } from '../ui/controls';
@@ -46,12 +47,12 @@ export default function Keys() {
         </>
       ),
     },
-    { id: 'scope', header: 'Scope', width: 190, narrow: 'c', cell: (row) => <Scope row={row} /> },
+    { id: 'scope', header: 'Scope', width: 190, tight: 120, narrow: 'c', cell: (row) => <Scope row={row} /> },
     { id: 'place', header: 'Valid in', width: 170, wide: true, narrow: 'drop', cell: (row) => (row.applicationId ? <AppName app={row.applicationId} /> : (row.environment ?? 'all environments')) },
     { id: 'state', header: 'State', width: 120, narrow: 'drop', cell: (row) => <State row={row} /> },
     { id: 'used', header: 'Last used', width: 120, narrow: 'b', cell: (row) => (row.lastUsedAt ? <Ago at={row.lastUsedAt} /> : <span className="t3">never</span>) },
-    { id: 'ends', header: 'Ends', width: 130, narrow: 'drop', cell: (row) => (row.expiresAt ? <ListTime at={row.expiresAt} /> : <span className="t3">never</span>) },
-    { id: 'created', header: 'Created', width: 130, wide: true, narrow: 'drop', cell: (row) => <ListTime at={row.createdAt} /> },
+    { id: 'ends', header: 'Ends', width: 160, narrow: 'drop', cell: (row) => (row.expiresAt ? <ListTime at={row.expiresAt} /> : <span className="t3">never</span>) },
+    { id: 'created', header: 'Created', width: 150, wide: true, narrow: 'drop', cell: (row) => <ListTime at={row.createdAt} /> },
     { id: 'act', header: <span className="sr">Action</span>, width: 90, num: true, narrow: 'd', cell: (row) => (may && row.state === 'active' ? <Button size="sm" kind="ghost" onClick={() => setRevoking(row)}>Revoke</Button> : <span className="only-narrow"><State row={row} /></span>) },
   ];
   return (
@@ -66,6 +67,7 @@ export default function Keys() {
           {rows?.length === 0 && <Empty icon={KeyRound} title={`No ${url.state ?? 'active'} keys`} />}
           {rows && rows.length > 0 && <DataTable label="Keys" columns={columns} rows={rows} rowId={(row) => row.id} />}
         </div>
+        <footer className="foot">{rows ? plural(rows.length, `${url.state ?? 'active'} key`) : ''}</footer>
       </div>
       {creating && <KeyDialog onClose={() => setCreating(false)} />}
       <Confirm open={revoking !== null} onClose={() => setRevoking(null)} danger title={`Revoke ${revoking?.name || revoking?.hint || 'this key'}`} verb="Revoke key" run={() => revoke.mutateAsync(revoking?.id ?? '')}>

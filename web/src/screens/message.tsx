@@ -85,7 +85,7 @@ export default function MessageScreen() {
           </div>
         </Body>
       )}
-      {dialog === 'replay' && <ReplayDialog app={app} messages={[msg]} onClose={() => setDialog(null)} />}
+      {dialog === 'replay' && <ReplayDialog messages={[{ app, msg }]} onClose={() => setDialog(null)} />}
       <Confirm open={dialog === 'expunge'} onClose={() => setDialog(null)} danger title="Remove the payload" verb="Remove payload" typed={title} run={() => expunge.mutateAsync(undefined)}>
         The payload is deleted for good. Deliveries that still wait cannot be sent any more.
       </Confirm>

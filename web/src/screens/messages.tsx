@@ -94,7 +94,7 @@ function ByApp({ onSend }: { onSend: () => void }) {
           </Link>
         ),
       },
-      { id: 'deliveries', header: 'Deliveries', width: 300, narrow: 'd', cell: deliveries },
+      { id: 'deliveries', header: 'Deliveries', width: 300, tight: 210, narrow: 'd', cell: deliveries },
       { id: 'tags', header: 'Tags', width: 150, wide: true, narrow: 'drop', cell: (row) => <Tags names={[...(row.channels ?? []), ...(row.tags ?? [])]} /> },
       { id: 'event', header: 'Event id', width: 190, wide: true, narrow: 'drop', cell: (row) => (row.eventId ? <span className="mono t2">{row.eventId}</span> : '') },
       { id: 'id', header: 'Id', width: 150, wide: true, narrow: 'c', cell: (row) => <Id id={row.id} /> },
@@ -121,7 +121,7 @@ function ByApp({ onSend }: { onSend: () => void }) {
         {rows?.length === 0 && next && <Searched go={() => setUrl({ cursor: next })} />}
         {rows?.length === 0 && !next && <NoMessages app={app ?? ''} filtered={filtered} onSend={may ? onSend : undefined} />}
         {rows && rows.length > 0 && (
-          <DataTable label="Messages" keyboard columns={columns} rows={rows} rowId={messageId} selection={may ? selection : undefined} openId={url.open} onOpen={open} panelOpen={url.open !== undefined} />
+          <DataTable label="Messages" keyboard columns={columns} rows={rows} rowId={messageId} selection={may ? selection : undefined} openId={url.open} onOpen={open} />
         )}
         <BulkBar count={selection.list.length} noun={selection.list.length === 1 ? 'message' : 'messages'} onClear={selection.clear}>
           <Button kind="primary" size="sm" icon={RotateCw} onClick={() => setReplay(selection.list)}>
@@ -132,8 +132,7 @@ function ByApp({ onSend }: { onSend: () => void }) {
       <Pager note="Newest first" page={query.data} cursor={url.cursor} go={(cursor) => setUrl({ cursor, open: undefined })} keys={[['J K', 'move'], ['O', 'open'], ['X', 'select']]} />
       {replay && (
         <ReplayDialog
-          app={app ?? ''}
-          messages={replay}
+          messages={replay.map((msg) => ({ app: app ?? '', msg }))}
           onClose={() => {
             setReplay(null);
             selection.clear();
@@ -185,7 +184,7 @@ function ByState({ state }: { state: string }) {
         {query.isError && !rows && <Failure error={query.error} what="The list of deliveries" retry={() => void query.refetch()} />}
         {!rows && !query.isError && <Skeleton rows={14} />}
         {rows?.length === 0 && <Empty title={`No ${state === 'pending' ? 'waiting' : state} deliveries`}>{screens.dead && state === 'dead' ? 'Deliveries that run out of attempts appear here.' : undefined}</Empty>}
-        {rows && rows.length > 0 && <DataTable label="Deliveries" keyboard columns={deliveryColumns} rows={rows} rowId={deliveryId} openId={url.open} onOpen={open} panelOpen={url.open !== undefined} />}
+        {rows && rows.length > 0 && <DataTable label="Deliveries" keyboard columns={deliveryColumns} rows={rows} rowId={deliveryId} openId={url.open} onOpen={open} />}
       </div>
       <Pager note="Newest first" page={query.data} cursor={url.cursor} go={(cursor) => setUrl({ cursor, open: undefined })} keys={[['J K', 'move'], ['O', 'open']]} />
     </>

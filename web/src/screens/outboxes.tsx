@@ -81,7 +81,7 @@ function Aside({ outbox }: { outbox: string }) {
         {query.isError && !rows && <Failure error={query.error} what={`Outbox ${outbox}`} retry={() => void query.refetch()} />}
         {!rows && !query.isError && <Skeleton rows={6} />}
         {rows?.length === 0 && <Empty icon={Database} title="No rows set aside">Rows that cannot be relayed wait here until they are fixed or discarded. The rows behind them go on.</Empty>}
-        {rows && rows.length > 0 && <DataTable label="Rows set aside" keyboard columns={rowColumns} rows={rows} rowId={idOf} openId={url.open} onOpen={open} panelOpen={url.open !== undefined} />}
+        {rows && rows.length > 0 && <DataTable label="Rows set aside" keyboard columns={rowColumns} rows={rows} rowId={idOf} openId={url.open} onOpen={open} />}
       </div>
       <Pager note="Rows set aside" page={query.data} cursor={url.cursor} go={(cursor) => setUrl({ cursor })} />
     </>

@@ -17,6 +17,7 @@ import { Empty, Failure, Skeleton } from '../ui/status';
 import { Ago } from '../ui/time';
 import { useUrl } from '../url';
 import { FirstStart } from './first-start';
+import { EndpointCell } from './parts/endpoint-cells';
 import { PausedAbove } from './parts/pause';
 
 export default function OverviewScreen() {
@@ -238,6 +239,15 @@ function Failing({ data, range }: { data: Overview; range: Range }) {
               <th scope="col" className="num">
                 Failures
               </th>
+              <th scope="col" className="num of-w">
+                Success, 24 h
+              </th>
+              <th scope="col" className="of-w">
+                Latest attempts
+              </th>
+              <th scope="col" className="num of-w">
+                Waiting
+              </th>
               <th scope="col" className="num">
                 Last
               </th>
@@ -257,6 +267,11 @@ function Failing({ data, range }: { data: Overview; range: Range }) {
                   </small>
                 </td>
                 <td className="num">{count(row.failures)}</td>
+                {(['success', 'recent', 'waiting'] as const).map((part) => (
+                  <td key={part} className={`of-w ${part === 'recent' ? '' : 'num'}`}>
+                    <EndpointCell app={row.appId} endpoint={{ id: row.endpointId }} part={part} />
+                  </td>
+                ))}
                 <td className="num t3">
                   <Ago at={row.lastFailureAt} />
                 </td>

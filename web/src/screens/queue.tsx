@@ -137,7 +137,7 @@ function LatestJobs({ queue }: { queue: Queue }) {
   return (
     <Card title="Latest jobs" className="clip" tools={<Link className="link" to="/jobs" search={{ queue: queue.name }}>All jobs</Link>}>
       {query.data?.data.length === 0 && <Empty title="No jobs on this queue" />}
-      <table className="tbl card-tbl">
+      <table className="tbl card-tbl jobrows">
         <tbody>
           {query.data?.data.slice(0, 10).map((job) => (
             <tr key={job.id}>

@@ -16,9 +16,10 @@ import { Button } from '../ui/controls';
 import { Props } from '../ui/figures';
 import { Confirm } from '../ui/overlay';
 import { LiveButton, Page, Tabs } from '../ui/page';
-import { Panel, Split, stepper } from '../ui/panel';
+import { NamedList, type PanelProps } from '../ui/named-list';
+import { Panel } from '../ui/panel';
 import { Empty, Failure, Skeleton } from '../ui/status';
-import { DataTable, Pager, type Column } from '../ui/table';
+import type { Column } from '../ui/table';
 import { In, ListTime, useNow } from '../ui/time';
 import { toast, toastError } from '../ui/toast';
 import { useUrl } from '../url';
@@ -64,6 +65,9 @@ function Ribbon({ schedule }: { schedule: Schedule }) {
   );
 }
 
+const overlapWord: Record<string, string> = { allow: 'start anyway', skip: 'skip', queueOne: 'queue one' };
+const missedWord: Record<string, string> = { runOnce: 'run once', skip: 'skip', catchUp: 'catch up' };
+
 const columns: Column<Schedule>[] = [
   {
     id: 'name',
@@ -93,35 +97,20 @@ const columns: Column<Schedule>[] = [
   },
   { id: 'next', header: 'Next', width: 150, narrow: 'b', cell: (row) => (row.state === 'active' && row.nextRunAt ? <In at={row.nextRunAt} /> : <StateText {...scheduleState(row)} />) },
   { id: 'ribbon', header: 'Next 24 h', width: 110, narrow: 'drop', cell: (row) => <Ribbon schedule={row} /> },
-  { id: 'overlap', header: 'Overlap', width: 110, wide: true, narrow: 'drop', cell: (row) => <span className="t2">{row.overlap}</span> },
-  { id: 'missed', header: 'Missed', width: 110, wide: true, narrow: 'drop', cell: (row) => <span className="t2">{row.missed}</span> },
+  { id: 'overlap', header: 'Overlap', width: 110, wide: true, narrow: 'drop', cell: (row) => <span className="t2">{overlapWord[row.overlap] ?? row.overlap}</span> },
+  { id: 'missed', header: 'Missed', width: 110, wide: true, narrow: 'drop', cell: (row) => <span className="t2">{missedWord[row.missed] ?? row.missed}</span> },
 ];
 
-const nameOf = (row: Schedule) => row.name;
-
 export default function Schedules() {
-  const [url, setUrl] = useUrl();
+  const [url] = useUrl();
   const may = useMay('POST /api/v1/schedule');
   const builtin = url.builtin === '1';
   const [edit, setEdit] = useState<Schedule | 'new' | null>(null);
   const query = useQuery({ ...schedulesQuery(builtin, url.cursor), refetchInterval: usePoll(10_000) });
-  const rows = query.data?.data;
-  const open = (row: Schedule) => setUrl({ open: row.name }, { replace: url.open !== undefined });
-  const list = (
-    <>
-      <Tabs label="Schedules" tabs={[{ to: '/schedules', label: 'Yours', active: !builtin }, { to: '/schedules', search: { builtin: '1' }, label: 'Built-in', active: builtin }]} />
-      <div className="body listbody">
-        {query.isError && !rows && <Failure error={query.error} what="The list of schedules" retry={() => void query.refetch()} />}
-        {!rows && !query.isError && <Skeleton rows={8} />}
-        {rows?.length === 0 && (
-          <Empty icon={CalendarClock} title="No schedules yet" command={curl({ method: 'POST', url: `${location.origin}/api/v1/schedule`, body: '{"name":"nightly","cron":"0 2 * * *","job":{"queue":"reports","kind":"report.daily","payload":{}}}' })} action={may && <Button icon={Plus} onClick={() => setEdit('new')}>New schedule</Button>}>
-            A schedule starts a job or a message by a cron rule or an interval.
-          </Empty>
-        )}
-        {rows && rows.length > 0 && <DataTable label="Schedules" keyboard columns={columns} rows={rows} rowId={nameOf} openId={url.open} onOpen={open} panelOpen={url.open !== undefined} />}
-      </div>
-      <Pager note="By name" page={query.data} cursor={url.cursor} go={(cursor) => setUrl({ cursor, open: undefined })} keys={[['J K', 'move'], ['O', 'open']]} />
-    </>
+  const empty = (
+    <Empty icon={CalendarClock} title="No schedules yet" command={curl({ method: 'POST', url: `${location.origin}/api/v1/schedule`, body: '{"name":"nightly","cron":"0 2 * * *","job":{"queue":"reports","kind":"report.daily","payload":{}}}' })} action={may && <Button icon={Plus} onClick={() => setEdit('new')}>New schedule</Button>}>
+      A schedule starts a job or a message by a cron rule or an interval.
+    </Empty>
   );
   return (
     <Page
@@ -137,7 +126,14 @@ export default function Schedules() {
         </>
       }
     >
-      <Split list={list} panel={url.open && <SchedulePanel key={url.open} name={url.open} onEdit={setEdit} onClose={() => setUrl({ open: undefined })} onStep={stepper(rows ?? [], nameOf, url.open, open)} />} />
+      <NamedList
+        label="Schedules"
+        query={query}
+        columns={columns}
+        empty={empty}
+        head={<Tabs label="Schedules" tabs={[{ to: '/schedules', label: 'Yours', active: !builtin }, { to: '/schedules', search: { builtin: '1' }, label: 'Built-in', active: builtin }]} />}
+        panel={(props) => <SchedulePanel key={props.name} {...props} onEdit={setEdit} />}
+      />
       {edit && (
         <Suspense>
           <ScheduleDialog schedule={edit === 'new' ? null : edit} onClose={() => setEdit(null)} />
@@ -156,7 +152,7 @@ const runs: Record<string, Shown> = {
   missed: { look: 'retrying', word: 'Missed' },
 };
 
-function SchedulePanel({ name, onEdit, onClose, onStep }: { name: string; onEdit: (schedule: Schedule) => void; onClose: () => void; onStep: (step: 1 | -1) => void }) {
+function SchedulePanel({ name, onEdit, onClose, onStep }: PanelProps & { onEdit: (schedule: Schedule) => void }) {
   const may = useMay('PATCH /api/v1/schedule/{schedule}');
   const [dialog, setDialog] = useState(false);
   const query = useQuery({ ...scheduleQuery(name), refetchInterval: usePoll(5000) });

@@ -11,6 +11,7 @@ import type { Lookup } from '../api/types';
 import { offers } from '../capabilities';
 import { appsQuery, endpointsQuery, eventTypesQuery } from '../api/queries';
 import { targetOf } from '../lib/ids';
+import { rank } from '../lib/rank';
 import { isDark, preferences, setPreference } from '../preferences';
 import { queuesQuery } from '../screens/parts/queue-data';
 import { Kbd } from '../ui/atoms';
@@ -84,7 +85,7 @@ export default function Palette({ onClose }: { onClose: () => void }) {
         <Dialog.Overlay className="scrim">
           <Dialog.Content className="pal" aria-describedby={undefined}>
             <Dialog.Title className="sr">Search</Dialog.Title>
-            <Command label="Search" shouldFilter={!target} loop>
+            <Command label="Search" shouldFilter={!target} filter={rank} loop>
               <div className="q">
                 <Search className="i" aria-hidden="true" />
                 <Command.Input value={text} onValueChange={setText} placeholder="Search or paste an id" autoFocus />

@@ -64,7 +64,7 @@ export function Shell() {
             {label === 'Dead letters' ? 'Dead' : label}
           </Link>
         ))}
-        <button type="button" aria-expanded={menu} onClick={() => setMenu(!menu)}>
+        <button type="button" aria-expanded={menu} className={narrowEntries.some(({ to }) => isAt(path, to)) ? '' : 'here'} onClick={() => setMenu(!menu)}>
           <MenuIcon className="i l" aria-hidden="true" />
           More
         </button>

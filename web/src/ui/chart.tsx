@@ -64,7 +64,7 @@ export default function Chart({ times, series, height, label, format, log, stack
     const options: uPlot.Options = {
       width: element.clientWidth,
       height,
-      padding: [10, 8, 0, 0],
+      padding: [10, 16, 0, 0],
       legend: { show: false },
       tzDate: (seconds) => (zone === 'utc' ? uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC') : new Date(seconds * 1000)),
       cursor: { points: { size: 6 }, drag: { x: false, y: false }, y: false },

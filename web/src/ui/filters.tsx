@@ -13,8 +13,8 @@ import { Kbd } from './atoms';
 export function FilterBar({ children, end }: { children: ReactNode; end?: ReactNode }) {
   return (
     <div className="filters" role="search">
-      {children}
-      {end && <span className="push row">{end}</span>}
+      <div className="filters-in">{children}</div>
+      {end && <span className="push row filters-end">{end}</span>}
     </div>
   );
 }
@@ -43,10 +43,10 @@ export function SearchBox({ value, onChange, placeholder }: { value: string; onC
   );
 }
 
-type FilterProps = { name: string; value: string | undefined; onChange: (value: string | undefined) => void; options?: readonly (readonly [string, string])[]; hint?: string; type?: 'text' | 'datetime-local'; show?: (value: string) => string };
+type FilterProps = { name: string; value: string | undefined; onChange: (value: string | undefined) => void; options?: readonly (readonly [string, string])[]; hint?: string; type?: 'text' | 'datetime-local'; show?: (value: string) => string; /** Why the list cannot be filtered by it now. */ blocked?: string };
 
 /** A filter: a chip with its value, or a button that adds it. */
-export function Filter({ name, value, onChange, options, hint, type = 'text', show }: FilterProps) {
+export function Filter({ name, value, onChange, options, hint, type = 'text', show, blocked }: FilterProps) {
   const [open, setOpen] = useState(false);
   const choose = (next: string | undefined) => {
     onChange(next || undefined);
@@ -73,7 +73,7 @@ export function Filter({ name, value, onChange, options, hint, type = 'text', sh
       )}
       <Popover.Portal>
         <Popover.Content className="menu pop" align="start" sideOffset={4} collisionPadding={8}>
-          {options ? <Options name={name} options={options} value={value} choose={choose} /> : <TextForm name={name} value={value ?? ''} choose={choose} hint={hint} type={type} />}
+          {blocked ? <p className="pop-none">{blocked}</p> : options ? <Options name={name} options={options} value={value} choose={choose} /> : <TextForm name={name} value={value ?? ''} choose={choose} hint={hint} type={type} />}
         </Popover.Content>
       </Popover.Portal>
     </Popover.Root>

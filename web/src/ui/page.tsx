@@ -3,7 +3,7 @@
 import { useConnected } from '../api/live';
 import { Link } from '@tanstack/react-router';
 import { ChevronLeft, ChevronRight, Globe } from 'lucide-react';
-import { Fragment, useEffect, type ReactNode } from 'react';
+import { Fragment, useEffect, useRef, type ReactNode } from 'react';
 import { useIsFetching } from '@tanstack/react-query';
 import { useKeys } from '../keys';
 import { ranges, type Range } from '../lib/time';
@@ -89,8 +89,15 @@ export const exactly = { exact: true, includeSearch: true } as const;
 export type Tab = { to: string; params?: Record<string, string>; search?: Record<string, string | undefined>; label: string; number?: ReactNode; active: boolean };
 
 export function Tabs({ tabs, label }: { tabs: Tab[]; label: string }) {
+  const row = useRef<HTMLElement>(null);
+  const active = tabs.findIndex((tab) => tab.active);
+  // On narrow screens the tabs scroll: the active one is in view.
+  useEffect(() => {
+    const tab = row.current?.children[active] as HTMLElement | undefined;
+    if (row.current && tab) row.current.scrollLeft = tab.offsetLeft - row.current.offsetLeft - (row.current.clientWidth - tab.offsetWidth) / 2;
+  }, [active]);
   return (
-    <nav className="tabs" aria-label={label}>
+    <nav className="tabs" aria-label={label} ref={row}>
       {tabs.map((tab) => (
         <Link key={tab.label} to={tab.to} params={tab.params ?? {}} search={tab.search ?? {}} aria-current={tab.active ? 'page' : undefined} activeOptions={exactly}>
           {tab.label}

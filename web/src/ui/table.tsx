@@ -2,29 +2,23 @@
 
 import { rowSelectionFeature, tableFeatures, useTable, type ColumnDef, type RowSelectionState } from '@tanstack/react-table';
 import { ChevronLeft, ChevronRight } from 'lucide-react';
-import { useEffect, useMemo, useRef, useState, type ReactNode } from 'react';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState, type ReactNode, type RefObject } from 'react';
 import { useKeys } from '../keys';
+import { fitColumns, type Sized } from '../lib/columns';
 import { Button } from './controls';
 import { Kbd } from './atoms';
 
 const features = tableFeatures({ rowSelectionFeature });
 
-export type Column<T> = {
-  id: string;
+/** `narrow` is the place in the two-line card of narrow screens: above left, above right, below left, below right, or none. */
+export type Column<T> = Sized & {
   header: ReactNode;
   cell: (row: T) => ReactNode;
-  width?: number;
-  /** The width while the panel is open. */
-  tight?: number;
   /** Numbers are right-aligned. */
   num?: boolean;
   className?: string;
-  /** The place in the two-line card of narrow screens: above left, above right, below left, below right, or none. */
-  narrow?: 'a' | 'b' | 'c' | 'd' | 'drop';
   /** Names a number on narrow screens, where the head is hidden. */
   unit?: string;
-  /** Dropped while the panel is open. */
-  wide?: boolean;
 };
 
 export type Selection = { ids: RowSelectionState; set: (ids: RowSelectionState) => void };
@@ -37,7 +31,6 @@ type Props<T extends object> = {
   selection?: Selection;
   openId?: string;
   onOpen?: (row: T) => void;
-  panelOpen?: boolean;
   fresh?: ReadonlySet<string>;
   /** Lists have a keyboard row; tables in cards do not. */
   keyboard?: boolean;
@@ -45,10 +38,12 @@ type Props<T extends object> = {
 };
 
 export function DataTable<T extends object>(props: Props<T>) {
-  const { columns, rows, rowId, label, selection, openId, onOpen, panelOpen, fresh, keyboard, card } = props;
+  const { columns, rows, rowId, label, selection, openId, onOpen, fresh, keyboard, card } = props;
   const [active, setActive] = useState(-1);
   const body = useRef<HTMLTableSectionElement>(null);
-  const visible = useMemo(() => columns.filter((column) => !(panelOpen && column.wide)), [columns, panelOpen]);
+  const frame = useRef<HTMLTableElement>(null);
+  const fit = useFit(frame, columns, selection ? CHECK_BOX : 0);
+  const visible = useMemo(() => columns.filter(({ id }) => fit.has(id)), [columns, fit]);
   const definitions = useMemo(
     () => visible.map((column): ColumnDef<typeof features, T> => ({ id: column.id, cell: ({ row }) => column.cell(row.original) })),
     [visible],
@@ -92,11 +87,11 @@ export function DataTable<T extends object>(props: Props<T>) {
   const all = selection && table.getIsAllRowsSelected() && rows.length > 0;
   const some = selection && !all && table.getIsSomeRowsSelected();
   return (
-    <table className={`tbl rows ${card ? 'card-tbl' : ''}`} aria-label={label}>
+    <table className={`tbl rows ${card ? 'card-tbl' : ''}`} aria-label={label} ref={frame}>
       <colgroup>
         {selection && <col className="c-cb" />}
         {visible.map((column) => (
-          <col key={column.id} style={widthOf(column, panelOpen)} />
+          <col key={column.id} style={fit.get(column.id) === undefined ? undefined : { width: fit.get(column.id) }} />
         ))}
       </colgroup>
       <thead>
@@ -145,9 +140,24 @@ export function DataTable<T extends object>(props: Props<T>) {
   );
 }
 
-function widthOf<T>(column: Column<T>, panelOpen: boolean | undefined) {
-  const width = (panelOpen ? column.tight : undefined) ?? column.width;
-  return width === undefined ? undefined : { width };
+/** The width of the column of check boxes. */
+const CHECK_BOX = 44;
+/** Up to this width rows are cards, and their style hides what has no place in them. */
+const CARDS_MAX = 640;
+
+/** The columns that fit into the place of the table, with their widths. */
+function useFit<T>(frame: RefObject<HTMLTableElement | null>, columns: Column<T>[], taken: number): Map<string, number | undefined> {
+  const [space, setSpace] = useState(Infinity);
+  useLayoutEffect(() => {
+    const place = frame.current?.parentElement;
+    if (!place) return undefined;
+    const measure = () => setSpace(window.innerWidth <= CARDS_MAX ? Infinity : place.clientWidth);
+    measure();
+    const observer = new ResizeObserver(measure);
+    observer.observe(place);
+    return () => observer.disconnect();
+  }, [frame]);
+  return useMemo(() => new Map(fitColumns(columns, space - taken).map(({ id, width }) => [id, width])), [columns, space, taken]);
 }
 
 const none: RowSelectionState = {};

@@ -51,9 +51,9 @@ export function Views({ screen, names }: { screen: string; names: readonly strin
   };
   return (
     <Popover.Root open={open} onOpenChange={setOpen}>
-      <Popover.Trigger className="btn ghost sm views-btn">
+      <Popover.Trigger className={`btn ghost sm views-btn ${active ? 'on' : ''}`}>
         <Bookmark className="i s" aria-hidden="true" />
-        <span className="cut">{active ? active.name : 'Views'}</span>
+        <span className="cut lbl">{active ? active.name : 'Views'}</span>
       </Popover.Trigger>
       <Popover.Portal>
         <Popover.Content className="menu pop" align="end" sideOffset={4} collisionPadding={8} aria-label="Saved views">

@@ -57,14 +57,18 @@ export function EndpointSettings({ app, endpoint }: { app: string; endpoint: End
           Saving overwrites only the fields that you changed here.
         </Callout>
       )}
-      <Card title="Settings">
-        <div className="in stack">
-          <EndpointFields form={form} set={(patch) => setForm({ ...form, ...patch })} error={save.error} touched readOnly={!may} fixedUrl={!mayMove} />
-          {save.isError && <Callout look="dead" title={messageOf(save.error)} />}
+      <div className="grid cols two-cards wide-left">
+        <Card title="Settings">
+          <div className="in stack">
+            <EndpointFields form={form} set={(patch) => setForm({ ...form, ...patch })} error={save.error} touched readOnly={!may} fixedUrl={!mayMove} />
+            {save.isError && <Callout look="dead" title={messageOf(save.error)} />}
+          </div>
+        </Card>
+        <div className="stack">
+          <Headers app={app} endpoint={endpoint} />
+          {offers.endpointAuth && <AuthCard app={app} ep={endpoint.id} />}
         </div>
-      </Card>
-      <Headers app={app} endpoint={endpoint} />
-      {offers.endpointAuth && <AuthCard app={app} ep={endpoint.id} />}
+      </div>
       {changed.length > 0 && (
         <div className="savebar" role="region" aria-label="Unsaved changes">
           <span className="grow">

@@ -6,6 +6,7 @@ import { useState } from 'react';
 import { api, ApiFailure, messageOf, ok } from '../../api/client';
 import { useChange } from '../../api/queries';
 import type { AlertEndpoint, Page as ApiPage } from '../../api/types';
+import { isChat, kindText } from '../../lib/chat';
 import { curl } from '../../lib/text';
 import { useMay } from '../../session';
 import { CopyButton, StateText, Tags, Url } from '../../ui/atoms';
@@ -33,12 +34,12 @@ export function AlertEndpoints({ adding, onAdded }: { adding: boolean; onAdded: 
   const rows = query.data?.data;
   const remove = useChange((id: string) => ok(api.DELETE('/api/v1/operational-webhook/endpoint/{endpoint_id}', { params: { path: { endpoint_id: id } } })), ['alertEndpoints'], () => toast('Alert endpoint deleted'));
   const columns: Column<AlertEndpoint>[] = [
-    { id: 'url', header: 'Endpoint', className: 'two', narrow: 'a', cell: (row) => (<><b><button type="button" onClick={() => may && setDialog(row)}><Url url={row.url} /></button></b><small>{row.description || row.id}</small></>) },
+    { id: 'url', header: 'Endpoint', className: 'two', narrow: 'a', cell: (row) => (<><b><button type="button" onClick={() => may && setDialog(row)}><Url url={row.url} /></button></b><small>{[isChat(row.kind) && kindText(row.kind), row.description].filter(Boolean).join(' · ') || row.id}</small></>) },
     { id: 'state', header: 'State', width: 130, narrow: 'b', cell: (row) => (row.disabled ? <StateText look="disabled" word="Disabled" /> : <StateText look="delivered" word="Enabled" />) },
     { id: 'types', header: 'Events', width: 300, narrow: 'c', cell: (row) => (row.eventTypes?.length ? <Tags names={row.eventTypes.slice(0, 3)} /> : <span className="t3">all</span>) },
     { id: 'created', header: 'Created', width: 130, narrow: 'drop', cell: (row) => <ListTime at={row.createdAt} /> },
-    { id: 'secret', header: 'Secret', width: 230, narrow: 'drop', cell: (row) => mayReveal && <Secret id={row.id} /> },
-    { id: 'act', header: <span className="sr">Action</span>, width: 100, num: true, narrow: 'd', cell: (row) => mayDelete && <Button size="sm" kind="ghost" icon={Trash2} onClick={() => setRemoving(row)}>Delete</Button> },
+    { id: 'secret', header: 'Secret', width: 230, narrow: 'drop', cell: (row) => (isChat(row.kind) ? <span className="t3">none</span> : mayReveal && <Secret id={row.id} />) },
+    { id: 'act', header: <span className="sr">Action</span>, width: 120, num: true, narrow: 'd', cell: (row) => mayDelete && <Button size="sm" kind="ghost" icon={Trash2} onClick={() => setRemoving(row)}>Delete</Button> },
   ];
   return (
     <>

@@ -13,9 +13,10 @@ import { Badge, Glyph, Id, StateText } from '../../ui/atoms';
 import { Button } from '../../ui/controls';
 import { Props } from '../../ui/figures';
 import { Confirm } from '../../ui/overlay';
-import { Panel, Split, stepper } from '../../ui/panel';
+import { NamedList, type PanelProps } from '../../ui/named-list';
+import { Panel } from '../../ui/panel';
 import { Callout, Empty, Failure, Skeleton } from '../../ui/status';
-import { DataTable, Pager, type Column } from '../../ui/table';
+import type { Column } from '../../ui/table';
 import { FullTime, ListTime } from '../../ui/time';
 import { toast, toastError } from '../../ui/toast';
 import { useUrl } from '../../url';
@@ -28,40 +29,27 @@ const ruleQuery = (name: string) => queryOptions({ queryKey: ['alerts', 'one', n
 const pagesQuery = (name: string) => queryOptions({ queryKey: ['alerts', 'pages', name], queryFn: () => raw<{ data: AlertPage[] }>('GET', `${path(name)}/page`), placeholderData: undefined });
 
 const path = (name: string) => `/api/v1/alert/${encodeURIComponent(name)}`;
-const nameOf = (row: AlertRule) => row.name;
 
 const columns: Column<AlertRule>[] = [
   { id: 'name', header: 'Alert', width: 300, className: 'two', narrow: 'a', cell: (row) => (<><b>{row.name}</b><small>{row.description || 'No description'}</small></>) },
   { id: 'state', header: 'State', width: 130, narrow: 'b', cell: (row) => <StateText {...alertState(row)} /> },
   { id: 'rule', header: 'Condition', narrow: 'c', cell: (row) => <span className="cut">{ruleText(row)}</span> },
   { id: 'since', header: 'Since', width: 120, wide: true, narrow: 'drop', cell: (row) => (row.since ? <ListTime at={row.since} /> : <span className="t3">–</span>) },
-  { id: 'page', header: 'Last page', width: 190, wide: true, narrow: 'd', cell: (row) => (row.lastPage ? <span className="row"><StateText {...pageState(row.lastPage.kind)} plain /> <ListTime at={row.lastPage.at} /></span> : <span className="t3">none yet</span>) },
+  { id: 'page', header: 'Last page', width: 190, wide: true, narrow: 'd', cell: (row) => (row.lastPage ? <span className="row"><span className="hide-narrow"><StateText {...pageState(row.lastPage.kind)} plain /></span> <ListTime at={row.lastPage.at} /></span> : <span className="t3">none yet</span>) },
 ];
 
 export function AlertRules({ onAdd }: { onAdd?: () => void }) {
-  const [url, setUrl] = useUrl();
+  const [url] = useUrl();
   const query = useQuery({ ...alertRulesQuery(url.cursor), refetchInterval: usePoll(5000) });
-  const rows = query.data?.data;
-  const open = (row: AlertRule) => setUrl({ open: row.name }, { replace: url.open !== undefined });
-  const list = (
-    <>
-      <div className="body listbody">
-        {query.isError && !rows && <Failure error={query.error} what="The list of alerts" retry={() => void query.refetch()} />}
-        {!rows && !query.isError && <Skeleton rows={6} />}
-        {rows?.length === 0 && (
-          <Empty icon={Bell} title="No alerts yet" command={curl({ method: 'POST', url: `${location.origin}/api/v1/alert`, body: '{"name":"dead-letters","signal":"dead","threshold":100}' })} action={onAdd && <Button icon={Bell} onClick={onAdd}>New alert</Button>}>
-            An alert watches one number, such as dead deliveries. It pages your alert endpoints when the number crosses a limit, and again when it is over.
-          </Empty>
-        )}
-        {rows && rows.length > 0 && <DataTable label="Alerts" keyboard columns={columns} rows={rows} rowId={nameOf} openId={url.open} onOpen={open} panelOpen={url.open !== undefined} />}
-      </div>
-      <Pager note="By name" page={query.data} cursor={url.cursor} go={(cursor) => setUrl({ cursor, open: undefined })} keys={[['J K', 'move'], ['O', 'open']]} />
-    </>
+  const empty = (
+    <Empty icon={Bell} title="No alerts yet" command={curl({ method: 'POST', url: `${location.origin}/api/v1/alert`, body: '{"name":"dead-letters","signal":"dead","threshold":100}' })} action={onAdd && <Button icon={Bell} onClick={onAdd}>New alert</Button>}>
+      An alert watches one number, such as dead deliveries. It pages your alert endpoints when the number crosses a limit, and again when it is over.
+    </Empty>
   );
-  return <Split list={list} panel={url.open && <RulePanel key={url.open} name={url.open} onClose={() => setUrl({ open: undefined })} onStep={stepper(rows ?? [], nameOf, url.open, open)} />} />;
+  return <NamedList label="Alerts" query={query} columns={columns} empty={empty} panel={(props) => <RulePanel key={props.name} {...props} />} />;
 }
 
-function RulePanel({ name, onClose, onStep }: { name: string; onClose: () => void; onStep: (step: 1 | -1) => void }) {
+function RulePanel({ name, onClose, onStep }: PanelProps) {
   const may = useMay('PATCH /api/v1/alert/{alert}');
   const mayDelete = useMay('DELETE /api/v1/alert/{alert}');
   const mayTest = useMay('POST /api/v1/alert/{alert}/test');

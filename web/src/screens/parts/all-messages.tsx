@@ -2,22 +2,31 @@
 
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { ArrowUp } from 'lucide-react';
+import { ArrowUp, RotateCw } from 'lucide-react';
+import { useState } from 'react';
 import { allMessagesQuery, appsQuery, useHeld, usePoll } from '../../api/queries';
 import type { PlacedMessage } from '../../api/types';
 import { tallyChips } from '../../lib/state';
 import { plural } from '../../lib/text';
+import { useMay } from '../../session';
 import { Fan, Id, Tags } from '../../ui/atoms';
+import { Button } from '../../ui/controls';
 import { Split, stepper } from '../../ui/panel';
 import { Failure, Skeleton } from '../../ui/status';
-import { DataTable, Pager, type Column } from '../../ui/table';
+import { BulkBar, DataTable, Pager, useSelection, type Column } from '../../ui/table';
 import { ListTime } from '../../ui/time';
 import { useUrl } from '../../url';
 import { filterNames, Filters, StateTabs } from './message-filters';
 import { MessagePanel } from './message-panel';
 import { NoApp, NoMessages, Searched } from './no-messages';
+import { ReplayDialog, type Chosen } from './replay';
 
 const rowId = (row: PlacedMessage) => `${row.appId}/${row.id}`;
+
+const chosenOf = (id: string): Chosen => {
+  const [app = '', msg = ''] = id.split('/');
+  return { app, msg };
+};
 
 const columns: Column<PlacedMessage>[] = [
   { id: 'time', header: 'Accepted', width: 128, narrow: 'b', cell: (row) => <ListTime at={row.timestamp} exact /> },
@@ -32,7 +41,7 @@ const columns: Column<PlacedMessage>[] = [
     ),
   },
   { id: 'app', header: 'Application', width: 180, narrow: 'c', cell: (row) => row.appName },
-  { id: 'deliveries', header: 'Deliveries', width: 300, narrow: 'd', cell: (row) => (row.deliveries ? <Fan chips={tallyChips(row.deliveries)} /> : <span className="t3">…</span>) },
+  { id: 'deliveries', header: 'Deliveries', width: 300, tight: 210, narrow: 'd', cell: (row) => (row.deliveries ? <Fan chips={tallyChips(row.deliveries)} /> : <span className="t3">…</span>) },
   { id: 'tags', header: 'Tags', width: 150, wide: true, narrow: 'drop', cell: (row) => <Tags names={[...row.channels, ...row.tags]} /> },
   { id: 'event', header: 'Event id', width: 190, wide: true, narrow: 'drop', cell: (row) => (row.eventId ? <span className="mono t2">{row.eventId}</span> : '') },
   { id: 'id', header: 'Id', width: 150, wide: true, narrow: 'drop', cell: (row) => <Id id={row.id} /> },
@@ -44,9 +53,12 @@ export function AllMessages({ onSend }: { onSend?: () => void }) {
   const filter = { cursor: url.cursor, type: url.type, tag: url.tag, channel: url.channel, after: url.after, before: url.before };
   const query = useQuery({ ...allMessagesQuery(filter), refetchInterval: url.cursor ? false : poll });
   const apps = useQuery(appsQuery({ limit: 1 }));
-  const { rows, waiting, release } = useHeld(query.data?.data, rowId, url.open !== undefined);
+  const may = useMay('POST /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/resend');
+  const selection = useSelection();
+  const [replay, setReplay] = useState<Chosen[] | null>(null);
+  const { rows, waiting, release } = useHeld(query.data?.data, rowId, url.open !== undefined || selection.list.length > 0);
   const open = (row: PlacedMessage) => setUrl({ open: rowId(row) }, { replace: url.open !== undefined });
-  const [app = '', msg] = (url.open ?? '').split('/');
+  const { app, msg } = chosenOf(url.open ?? '');
   const chosen = rows?.find((row) => rowId(row) === url.open);
   const hasNoApp = apps.data?.data.length === 0;
   const next = query.data?.done === false ? (query.data.iterator ?? undefined) : undefined;
@@ -64,9 +76,23 @@ export function AllMessages({ onSend }: { onSend?: () => void }) {
         {query.isError && !rows && <Failure error={query.error} what="The list of messages" retry={() => void query.refetch()} />}
         {!rows && !query.isError && <Skeleton rows={14} />}
         {rows?.length === 0 && (hasNoApp ? <NoApp /> : next ? <Searched all go={() => setUrl({ cursor: next })} /> : <NoMessages app="acme" filtered={filterNames.some((name) => url[name])} onSend={onSend} />)}
-        {rows && rows.length > 0 && <DataTable label="Messages" keyboard columns={columns} rows={rows} rowId={rowId} openId={url.open} onOpen={open} panelOpen={url.open !== undefined} />}
+        {rows && rows.length > 0 && <DataTable label="Messages" keyboard columns={columns} rows={rows} rowId={rowId} selection={may ? selection : undefined} openId={url.open} onOpen={open} />}
+        <BulkBar count={selection.list.length} noun={selection.list.length === 1 ? 'message' : 'messages'} onClear={selection.clear}>
+          <Button kind="primary" size="sm" icon={RotateCw} onClick={() => setReplay(selection.list.map(chosenOf))}>
+            Replay
+          </Button>
+        </BulkBar>
       </div>
-      <Pager note="Newest first" page={query.data} cursor={url.cursor} go={(cursor) => setUrl({ cursor, open: undefined })} keys={[['J K', 'move'], ['O', 'open']]} />
+      <Pager note="Newest first" page={query.data} cursor={url.cursor} go={(cursor) => setUrl({ cursor, open: undefined })} keys={[['J K', 'move'], ['O', 'open'], ['X', 'select']]} />
+      {replay && (
+        <ReplayDialog
+          messages={replay}
+          onClose={() => {
+            setReplay(null);
+            selection.clear();
+          }}
+        />
+      )}
     </>
   );
   const panel = app && msg && (

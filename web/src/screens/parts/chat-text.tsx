@@ -1,10 +1,12 @@
 // The text of a chat endpoint: its template, a preview with a message, and a test post.
 
 import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { ApiFailure, messageOf, raw } from '../../api/client';
 import { messagesQuery, useChange } from '../../api/queries';
 import type { ChatPreview, ChatTest } from '../../api/types';
+import { offers } from '../../capabilities';
 import { hasPeople, hasSecret, parseFields, type Chat, type ChatForm } from '../../lib/chat';
 import { AreaField, Button, SelectField, TextField } from '../../ui/controls';
 import { JsonTree } from '../../ui/json-view';
@@ -26,7 +28,7 @@ export function ChatFields({ kind, form, set, error, readOnly, stored }: FieldsP
         <TextField label="Mentions" optional value={form.mentions} onChange={(mentions) => set({ mentions })} mono placeholder="all" error={at('mentions')} readOnly={readOnly} />
         <SelectField label="Language" value={form.language} onChange={(language) => set({ language })} options={[['en', 'English'], ['zh', '中文']]} error={fields.language} disabled={readOnly} />
       </div>
-      {hasPeople(kind) && <TextField label="People" optional value={form.people} onChange={(people) => set({ people })} mono placeholder={kind === 'dingtalk' ? '/owner/phone' : '/owner/email'} hint="Where the payload names people who get the message instead of the room. The environment needs a chat app" error={fields.people} readOnly={readOnly} />}
+      {hasPeople(kind) && <TextField label="People" optional value={form.people} onChange={(people) => set({ people })} mono placeholder={kind === 'dingtalk' ? '/owner/phone' : '/owner/email'} hint={<>Where the payload names people who get the message instead of the room. The environment needs {offers.chatApps ? <Link className="link" to="/settings" search={{ tab: 'chat' }}>a chat app</Link> : 'a chat app'}</>} error={fields.people} readOnly={readOnly} />}
       {hasSecret(kind) && <TextField label="Signing secret" optional type="password" value={form.secret} onChange={(secret) => set({ secret })} mono hint={stored ? 'Never shown. Empty: unchanged' : 'If the webhook of the platform has one'} error={fields.secret} readOnly={readOnly} />}
     </>
   );

@@ -9,7 +9,7 @@ import type { Delivery, Message } from '../../api/types';
 import { offers } from '../../capabilities';
 import { whyNot } from '../../lib/match';
 import { deliveryState, failureText, reasonText } from '../../lib/state';
-import { plural } from '../../lib/text';
+import { plural, sentence } from '../../lib/text';
 import { duration } from '../../lib/time';
 import { useMay } from '../../session';
 import { Glyph, Url } from '../../ui/atoms';
@@ -122,11 +122,11 @@ export function useUnmatched(app: string, message: Message | undefined) {
 }
 
 /** The server evaluates its filters; without that route the page compares types and channels. */
-function Reason({ app, ep, msg, text, known }: { app: string; ep: string; msg: string; text: string; known: boolean }) {
-  const test = useQuery({ ...filterTestQuery(app, ep, msg), enabled: offers.filterTest && !known });
+function Reason({ app, ep, message, text, known }: { app: string; ep: string; message: Message; text: string; known: boolean }) {
+  const test = useQuery({ ...filterTestQuery(app, ep, message.id), enabled: offers.filterTest && !known });
   const failed = test.data?.checks.filter((check) => !check.passes);
   if (!failed?.length) return <>{text}.</>;
-  return <>{failed.map((check) => check.reason.replace(/^./, (first) => first.toUpperCase())).join('. ')}.</>;
+  return <>{failed.map((check) => sentence(check.reason, message.eventType)).join('. ')}.</>;
 }
 
 export function Unmatched({ app, message }: { app: string; message: Message }) {
@@ -143,7 +143,7 @@ export function Unmatched({ app, message }: { app: string; message: Message }) {
             <Url url={endpoint.url} />
           </Link>
           <small>
-            <Reason app={app} ep={endpoint.id} msg={message.id} text={miss.text} known={miss.look === 'disabled' || miss.text.startsWith('Created')} />
+            <Reason app={app} ep={endpoint.id} message={message} text={miss.text} known={miss.look === 'disabled' || miss.text.startsWith('Created')} />
           </small>
         </div>
       ))}

@@ -9,6 +9,7 @@ import { useChange, usePoll } from '../../api/queries';
 import type { Job } from '../../api/types';
 import { useKeys } from '../../keys';
 import { parseLossless } from '../../lib/json';
+import { delayLabel } from '../../lib/retry';
 import { classLabel, jobState } from '../../lib/state';
 import { bytes, clip, plural, shortId } from '../../lib/text';
 import { duration } from '../../lib/time';
@@ -121,7 +122,7 @@ export function JobFacts({ job }: { job: Job }) {
         ['Priority', String(job.priority)],
         job.concurrencyKey && ['Concurrency key', <span key="c" className="mono">{job.concurrencyKey}</span>],
         job.uniqueKey && ['Unique key', <span key="u" className="mono">{job.uniqueKey}</span>],
-        ['Timeout', `${job.timeoutSeconds} s`],
+        ['Timeout', delayLabel(job.timeoutSeconds)],
         job.batchId && ['Batch', <Link key="b" className="link mono" to="/batches/$id" params={{ id: job.batchId }}>{shortId(job.batchId)}</Link>],
         job.scheduleId && ['Schedule', <span key="s" className="mono">{shortId(job.scheduleId)}</span>],
         job.tags.length > 0 && ['Tags', <span key="t" className="row"><Tags names={job.tags} /></span>],

@@ -35,7 +35,7 @@ export function Filters({ payloads }: { payloads?: boolean }) {
       <Filter name="Type" value={url.type} onChange={set('type')} options={options.length > 0 ? options : undefined} />
       <Filter name="Tag" value={url.tag} onChange={set('tag')} />
       <Filter name="Channel" value={url.channel} onChange={set('channel')} />
-      {payloads && <Filter name="Text in payload" value={url.text} onChange={set('text')} hint="The exact text, with regard to case" />}
+      <Filter name="Text in payload" value={url.text} onChange={set('text')} hint="The exact text, with regard to case" blocked={payloads ? undefined : url.status ? 'Payloads are searched in the list of all states.' : 'Payloads are searched in one application. Choose it at the top.'} />
       <Filter name="After" value={url.after} onChange={time('after')} type="datetime-local" show={show} hint={zone === 'utc' ? 'UTC' : 'Local time'} />
       <Filter name="Before" value={url.before} onChange={time('before')} type="datetime-local" show={show} hint={zone === 'utc' ? 'UTC' : 'Local time'} />
       {filterNames.some((name) => url[name]) && (

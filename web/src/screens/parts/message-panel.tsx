@@ -85,7 +85,7 @@ export function MessagePanel({ app, msg, eventType, onClose, onStep }: Props) {
           </section>
         </>
       )}
-      {replay && <ReplayDialog app={app} messages={[msg]} onClose={() => setReplay(false)} />}
+      {replay && <ReplayDialog messages={[{ app, msg }]} onClose={() => setReplay(false)} />}
     </Panel>
   );
 }

@@ -10,10 +10,13 @@ import { Dialog } from '../../ui/overlay';
 import { Callout } from '../../ui/status';
 import { toast } from '../../ui/toast';
 
+/** A message in its application. */
+export type Chosen = { app: string; msg: string };
+
 type Progress = { done: number; sent: number; failed: string[] };
 
 /** Resends every delivery of a message. Deliveries that are still open are not doubled: the server refuses those. */
-async function replay(app: string, msg: string): Promise<number> {
+async function replay({ app, msg }: Chosen): Promise<number> {
   const path = { app_id: app, msg_id: msg };
   const { data } = await ok(api.GET('/api/v1/app/{app_id}/msg/{msg_id}/endpoint', { params: { path, query: { limit: 250 } } }));
   for (const { id } of data) {
@@ -22,17 +25,17 @@ async function replay(app: string, msg: string): Promise<number> {
   return data.length;
 }
 
-export function ReplayDialog({ app, messages, onClose }: { app: string; messages: string[]; onClose: () => void }) {
+export function ReplayDialog({ messages, onClose }: { messages: Chosen[]; onClose: () => void }) {
   const [progress, setProgress] = useState<Progress | null>(null);
   const [running, setRunning] = useState(false);
   const run = async () => {
     setRunning(true);
     const state: Progress = { done: 0, sent: 0, failed: [] };
-    for (const msg of messages) {
+    for (const chosen of messages) {
       try {
-        state.sent += await replay(app, msg);
+        state.sent += await replay(chosen);
       } catch (error) {
-        state.failed.push(`${msg}: ${messageOf(error)}`);
+        state.failed.push(`${chosen.msg}: ${messageOf(error)}`);
       }
       state.done += 1;
       setProgress({ ...state });

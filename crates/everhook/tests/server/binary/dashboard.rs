@@ -14,7 +14,9 @@ fn contract_the_dashboard_works_in_a_browser(backend: Arc<Backend>) {
          and run `npm install` in web/",
     );
     // The journey watches a delivery die and brings it back.
-    let server = Server::start(&backend, &[("RETRY_SCHEDULE", "1,1"), ("EGRESS_ALLOW", "127.0.0.0/8")]);
+    // The receiver plays a chat platform, too.
+    let settings = [("RETRY_SCHEDULE", "1,1"), ("EGRESS_ALLOW", "127.0.0.0/8"), ("CHAT_HOSTS", "127.0.0.1")];
+    let server = Server::start(&backend, &settings);
     let store = if matches!(*backend, Backend::Sqlite(_)) { "sqlite" } else { "postgres" };
     let output = Command::new("node")
         .arg("e2e/run.mjs")

@@ -1,1 +1,0 @@
-import{I as e}from"./dist-k0RPDUla.js";var t={name:`circle-slash`,size:24,node:[[`circle`,{cx:`12`,cy:`12`,r:`10`,key:`1mglay`}],[`line`,{x1:`9`,x2:`15`,y1:`15`,y2:`9`,key:`1dfufj`}]]};t.node;var n=e(t);export{n as t};
