@@ -5,7 +5,7 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use everhook_core::policy::breaker::{Answer, BreakerChange, Windows};
+use everhook_core::policy::breaker::{BreakerChange, BreakerSign, Windows};
 use everhook_store::lease::Leased;
 
 use crate::settle::AttemptRecord;
@@ -17,8 +17,9 @@ impl Breakers {
     /// Counts the end of an attempt. Returns the change of the endpoint's breaker, if it has one that changes.
     pub(crate) fn ended(&self, leased: &Leased, record: &AttemptRecord, now: Duration) -> Option<BreakerChange> {
         let settings = leased.endpoint()?.limits().breaker?;
-        let (lane, answer) = ((leased.task.key.environment, leased.task.lane), Answer::of(record.class, record.status));
+        let (lane, sign) =
+            ((leased.task.key.environment, leased.task.lane), BreakerSign::of(record.class, record.status));
         let mut windows = self.0.lock().expect("nothing panics while it holds this lock");
-        windows.ended(lane, leased.breaker, answer, &settings, now)
+        windows.ended(lane, leased.breaker, sign, &settings, now)
     }
 }

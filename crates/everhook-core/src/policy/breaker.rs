@@ -41,7 +41,7 @@ pub enum BreakerPhase {
 
 /// The meaning of an attempt for the breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum BreakerSign {
     /// The receiver works, even if it refused this message.
     Works,
     Fails,
@@ -69,17 +69,17 @@ pub enum BreakerStep {
     Closed,
 }
 
-impl Answer {
+impl BreakerSign {
     /// Returns the meaning of an attempt that ended in `class` with this status.
-    pub const fn of(class: Class, status: u16) -> Answer {
+    pub const fn of(class: Class, status: u16) -> BreakerSign {
         match class {
-            Class::Success => Answer::Works,
+            Class::Success => BreakerSign::Works,
             Class::Status | Class::Throttled => match status {
-                408 | 425 | 429 => Answer::Unknown,
-                500.. => Answer::Fails,
-                _ => Answer::Works,
+                408 | 425 | 429 => BreakerSign::Unknown,
+                500.. => BreakerSign::Fails,
+                _ => BreakerSign::Works,
             },
-            Class::Dns | Class::Connect | Class::Tls | Class::Timeout | Class::Reset => Answer::Fails,
+            Class::Dns | Class::Connect | Class::Tls | Class::Timeout | Class::Reset => BreakerSign::Fails,
             Class::Gone
             | Class::Blocked
             | Class::Abandoned
@@ -88,7 +88,7 @@ impl Answer {
             | Class::Internal
             | Class::Failed
             | Class::Panicked
-            | Class::Snoozed => Answer::Unknown,
+            | Class::Snoozed => BreakerSign::Unknown,
         }
     }
 }
@@ -132,14 +132,14 @@ impl Breaker {
 
     /// Decides the change after an attempt that was leased in this state, which is not closed. A success doubles the
     /// deliveries that run at the same time, and a failure halves them. A failed probe opens the breaker again.
-    pub fn after(self, answer: Answer, settings: &BreakerSettings) -> Option<BreakerChange> {
+    pub fn after(self, sign: BreakerSign, settings: &BreakerSettings) -> Option<BreakerChange> {
         let change = |to| Some(BreakerChange { from: self, to, open_for: None });
-        match answer {
-            Answer::Unknown => None,
-            Answer::Works if self.at_once >= RAMP_MAX => change(Breaker { trips: 0, at_once: 0, ..self }),
-            Answer::Works => change(Breaker { at_once: self.at_once * 2, ..self }),
-            Answer::Fails if self.at_once > 1 => change(Breaker { at_once: self.at_once / 2, ..self }),
-            Answer::Fails => Some(self.open(settings)),
+        match sign {
+            BreakerSign::Unknown => None,
+            BreakerSign::Works if self.at_once >= RAMP_MAX => change(Breaker { trips: 0, at_once: 0, ..self }),
+            BreakerSign::Works => change(Breaker { at_once: self.at_once * 2, ..self }),
+            BreakerSign::Fails if self.at_once > 1 => change(Breaker { at_once: self.at_once / 2, ..self }),
+            BreakerSign::Fails => Some(self.open(settings)),
         }
     }
 
@@ -190,15 +190,15 @@ impl Windows {
         &mut self,
         lane: (EnvironmentId, LaneId),
         breaker: Breaker,
-        answer: Answer,
+        sign: BreakerSign,
         settings: &BreakerSettings,
         now: Duration,
     ) -> Option<BreakerChange> {
         if !breaker.is_closed() {
             self.0.remove(&lane);
-            return breaker.after(answer, settings);
+            return breaker.after(sign, settings);
         }
-        if answer == Answer::Unknown {
+        if sign == BreakerSign::Unknown {
             return None;
         }
         if self.0.len() >= LANES_MAX {
@@ -208,8 +208,8 @@ impl Windows {
         if window.openings != breaker.openings {
             *window = Window { openings: breaker.openings, ..Window::default() };
         }
-        window.add(answer == Answer::Fails, settings, now);
-        let tips = answer == Answer::Fails && window.tips(settings, now);
+        window.add(sign == BreakerSign::Fails, settings, now);
+        let tips = sign == BreakerSign::Fails && window.tips(settings, now);
         tips.then(|| {
             self.0.remove(&lane);
             breaker.open(settings)

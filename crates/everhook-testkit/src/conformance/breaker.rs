@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use everhook_core::id::{EndpointId, SessionId};
 use everhook_core::lifecycle::NextRow;
-use everhook_core::policy::breaker::{Answer, Breaker, BreakerChange, BreakerPhase};
+use everhook_core::policy::breaker::{Breaker, BreakerChange, BreakerPhase, BreakerSign};
 use everhook_core::policy::limit::LimitEnd;
 use everhook_core::policy::{BreakerSettings, Settings, Switch};
 use everhook_core::scope::Scope;
@@ -93,7 +93,7 @@ pub(super) async fn a_breaker_probes_with_one_delivery_over_all_sessions_and_ram
         assert_eq!(fx.lease(two).await.len(), 0, "other sessions wait for the result");
         at_once.push(leased.len());
         for leased in &leased {
-            let change = leased.breaker.after(Answer::Works, &SETTINGS);
+            let change = leased.breaker.after(BreakerSign::Works, &SETTINGS);
             end(fx, leased, one, NextRow::Gone, change).await;
         }
     }
@@ -119,7 +119,7 @@ pub(super) async fn a_breaker_changes_only_from_the_state_that_was_seen(fx: &Fix
     // The end without an answer, such as a hand-back, frees the place for the next probe.
     end(fx, &probe, session, NextRow::Pending { due_in: Duration::ZERO }, None).await;
     let probe = fx.lease_one(session).await;
-    let failed = probe.breaker.after(Answer::Fails, &SETTINGS).expect("a failed probe opens the breaker");
+    let failed = probe.breaker.after(BreakerSign::Fails, &SETTINGS).expect("a failed probe opens the breaker");
     end(fx, &probe, session, NextRow::Pending { due_in: Duration::ZERO }, Some(failed)).await;
     assert_eq!((breaker(fx, endpoint).await.breaker, fx.lease(session).await.len()), (failed.to, 0));
 }

@@ -14,15 +14,15 @@ fn secs(seconds: u64) -> Duration {
 }
 
 /// Ends attempts of a closed lane at these seconds. Returns the second at which the breaker opens.
-fn opens_at(ends: &[(u64, Answer)]) -> Option<u64> {
+fn opens_at(ends: &[(u64, BreakerSign)]) -> Option<u64> {
     let mut windows = Windows::default();
-    let mut opens = |(at, answer): &&(u64, Answer)| {
+    let mut opens = |(at, answer): &&(u64, BreakerSign)| {
         windows.ended(LANE, Breaker::default(), *answer, &settings(), secs(*at)).is_some()
     };
     ends.iter().find(|end| opens(end)).map(|(at, _)| *at)
 }
 
-use Answer::{Fails, Unknown, Works};
+use BreakerSign::{Fails, Unknown, Works};
 
 #[test]
 fn a_breaker_opens_when_enough_attempts_of_the_window_fail() {
@@ -77,13 +77,13 @@ fn successes_ramp_up_and_close_and_a_failure_steps_back() {
 
 #[test]
 fn only_a_receiver_that_does_not_work_counts_as_a_failure() {
-    let of = |status| Answer::of(Class::Status, status);
+    let of = |status| BreakerSign::of(Class::Status, status);
     assert_eq!([200, 301, 404, 422, 499, 500, 503].map(of), [Works, Works, Works, Works, Works, Fails, Fails]);
     assert_eq!([408, 425].map(of), [Unknown; 2]);
-    assert_eq!([429, 502, 504].map(|status| Answer::of(Class::Throttled, status)), [Unknown, Fails, Fails]);
-    assert_eq!([Class::Timeout, Class::Dns, Class::Reset].map(|class| Answer::of(class, 0)), [Fails; 3]);
-    assert_eq!([Class::Blocked, Class::Interrupted, Class::Gone].map(|class| Answer::of(class, 0)), [Unknown; 3]);
-    assert_eq!(Answer::of(Class::Success, 200), Works);
+    assert_eq!([429, 502, 504].map(|status| BreakerSign::of(Class::Throttled, status)), [Unknown, Fails, Fails]);
+    assert_eq!([Class::Timeout, Class::Dns, Class::Reset].map(|class| BreakerSign::of(class, 0)), [Fails; 3]);
+    assert_eq!([Class::Blocked, Class::Interrupted, Class::Gone].map(|class| BreakerSign::of(class, 0)), [Unknown; 3]);
+    assert_eq!(BreakerSign::of(Class::Success, 200), Works);
 }
 
 proptest! {
