@@ -55,6 +55,12 @@ struct BreakerLabels {
     change: &'static str,
 }
 
+/// The label of pages of alerts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PageLabels {
+    result: &'static str,
+}
+
 /// The label of refused requests: the exceeded limit.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct QuotaLabels {
@@ -113,6 +119,7 @@ pub(crate) struct Metrics {
     pending: Gauge,
     dead: Gauge,
     egress_paused: Gauge,
+    pages: Family<PageLabels, Counter>,
     due_seconds: Gauge<f64, AtomicU64>,
     pool_max: Gauge,
     pool_busy: Gauge,
@@ -158,6 +165,7 @@ impl Metrics {
             pending: Gauge::default(),
             dead: Gauge::default(),
             egress_paused: Gauge::default(),
+            pages: Family::default(),
             due_seconds: Gauge::default(),
             pool_max: Gauge::default(),
             pool_busy: Gauge::default(),
@@ -235,6 +243,9 @@ impl Metrics {
         registry.register_with_unit("oldest_due", oldest, Unit::Seconds, self.due_seconds.clone());
         let paused = "1 while egress is paused: work is accepted and nothing is sent";
         registry.register("egress_paused", paused, self.egress_paused.clone());
+        let pages =
+            "Pages of alerts: sent to a destination, without any destination (unaddressed), or not stored (failed)";
+        registry.register("alert_pages", pages, self.pages.clone());
         registry.register("pool_connections_max", "Store connections there may be", self.pool_max.clone());
         registry.register("pool_connections_busy", "Store connections in use", self.pool_busy.clone());
         registry.register("pool_waiting", "Callers that wait for a store connection", self.pool_waiting.clone());
@@ -276,6 +287,16 @@ impl Metrics {
 
     pub(crate) fn egress(&self, is_paused: bool) {
         self.egress_paused.set(i64::from(is_paused));
+    }
+
+    /// Counts a page of an alert that was stored with these messages; none if it could not be stored.
+    pub(crate) fn paged(&self, messages: Option<usize>) {
+        let (result, count) = match messages {
+            Some(0) => ("unaddressed", 1),
+            Some(messages) => ("sent", messages as u64),
+            None => ("failed", 1),
+        };
+        self.pages.get_or_create(&PageLabels { result }).inc_by(count);
     }
 
     /// Counts committed messages and jobs, whether a request, an outbox, a schedule or a batch created them.
@@ -384,6 +405,7 @@ pub fn example_page(register: impl FnOnce(&mut Registry)) -> String {
     metrics.over_quota(QuotaKind::MessageRate);
     metrics.outbox_relayed("default", std::iter::empty(), 0);
     metrics.outbox("default", OutboxStatus::default());
+    metrics.paged(Some(1));
     metrics.render(Now { running: 0, jobs: 0, unsettled: 0, pool: None })
 }
 
@@ -409,6 +431,9 @@ mod tests {
         metrics.lost();
         metrics.waits(Backlog { pending: 9, dead: 2, due_for: Duration::from_millis(1500), breakers: 3 });
         metrics.breaker(BreakerStep::Closed);
+        for page in [Some(2), Some(0), None] {
+            metrics.paged(page);
+        }
         let page = metrics.render(Now {
             running: 5,
             jobs: 2,
@@ -425,6 +450,9 @@ mod tests {
             "everhook_deliveries_ended_total{end=\"succeeded\"} 1",
             "everhook_delivery_seconds_count 1",
             "everhook_tasks_reclaimed_total 2",
+            "everhook_alert_pages_total{result=\"sent\"} 2",
+            "everhook_alert_pages_total{result=\"unaddressed\"} 1",
+            "everhook_alert_pages_total{result=\"failed\"} 1",
             "everhook_tasks_running 5",
             "everhook_jobs_running 2",
             "everhook_jobs_enqueued_total 6",

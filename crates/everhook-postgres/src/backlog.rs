@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use everhook_core::id::EnvironmentId;
+use everhook_core::id::{EndpointId, EnvironmentId};
 use everhook_core::limits::{BACKLOG_COUNTED_MAX, BACKLOG_LANES_MAX, OVERVIEW_TASKS_MAX};
 use everhook_core::task::PRIORITY_DEFAULT;
-use everhook_store::backlog::{Backlog, OpenCounts, PoolUse};
+use everhook_store::backlog::{Backlog, LaneCounts, OpenCounts, PoolUse};
 use everhook_store::statement;
 
 use crate::error::Fault;
@@ -15,6 +15,7 @@ statement! {
     // Returns pending tasks, dead tasks, and the waiting time of the oldest due task in microseconds, and open breakers.
     CountBacklog = "count_backlog" { counted_max: usize, lanes_max: usize, priority: i16 } -> Option<(i64, i64, i64, u64)>;
     CountOpen = "count_open" { environment: EnvironmentId, counted_max: usize } -> Option<OpenCounts>;
+    CountLane = "count_lane" { environment: EnvironmentId, lane: EndpointId, counted_max: usize } -> Option<LaneCounts>;
 }
 
 impl PostgresStore {
@@ -34,6 +35,16 @@ impl PostgresStore {
     /// Counts the open tasks of an environment, up to the bound.
     pub(crate) async fn count_open_once(&self, environment: EnvironmentId) -> Result<OpenCounts, Fault> {
         let counted = self.database.read(CountOpen { environment, counted_max: OVERVIEW_TASKS_MAX }).await?;
+        counted.ok_or(Fault::Contended("the count returned no row"))
+    }
+
+    /// Counts the due and dead deliveries of an endpoint, up to the bound.
+    pub(crate) async fn count_lane_once(
+        &self,
+        environment: EnvironmentId,
+        lane: EndpointId,
+    ) -> Result<LaneCounts, Fault> {
+        let counted = self.database.read(CountLane { environment, lane, counted_max: OVERVIEW_TASKS_MAX }).await?;
         counted.ok_or(Fault::Contended("the count returned no row"))
     }
 

@@ -136,6 +136,7 @@ impl PostgresStore {
             CountBacklog(_) => self.backlog_once().await?,
             FindSizeCut(q) => self.find_size_cut_once(q.bytes_max).await?,
             CountOpen(q) => self.count_open_once(q.scope.environment).await?,
+            CountLane(q) => self.count_lane_once(q.scope.environment, q.endpoint).await?,
             Traffic(q) => self.list_traffic_once(q.scope.environment, q.span, q.since).await?,
         ))
     }

@@ -99,6 +99,7 @@ pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<
         CountBacklog(_) => backlog::count(conn, now)?,
         FindSizeCut(q) => retention::find_size_cut(conn, q.bytes_max)?,
         CountOpen(q) => backlog::count_open(conn, q.scope.environment, now)?,
+        CountLane(q) => backlog::count_lane(conn, q.scope.environment, q.endpoint, now)?,
         Traffic(q) => traffic::list(conn, q.scope.environment, q.span, q.since)?,
     ))
 }

@@ -32,6 +32,16 @@ pub struct OpenCounts {
     pub oldest_due: Option<Duration>,
 }
 
+/// The waiting and dead deliveries of one endpoint. Counting stops at `OVERVIEW_TASKS_MAX` for each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LaneCounts {
+    /// Pending tasks that are due, if the lane is not held.
+    pub due: u64,
+    pub dead: u64,
+    /// The waiting time of the task that has been due longest.
+    pub oldest_due: Option<Duration>,
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolUse {
     /// The size of the pool.

@@ -36,7 +36,7 @@ use everhook_core::traffic::{Span, TrafficRow};
 
 use crate::audit::AuditFilter;
 use crate::background::{AttemptCount, BackgroundFilter};
-use crate::backlog::{Backlog, OpenCounts};
+use crate::backlog::{Backlog, LaneCounts, OpenCounts};
 use crate::batch::BatchRecord;
 use crate::catalog::{ArchivedTypes, Having, Locator, Slice};
 use crate::delivery::{BreakerRecord, DeliveryFilter, DeliveryRecord, EndpointCounts, Period};
@@ -331,6 +331,8 @@ queries! {
     lookup FindEgressPause {} -> Option<EgressPause>;
     /// The open tasks of an environment, counted up to a bound.
     search CountOpen { scope: Scope } -> OpenCounts;
+    /// The due and dead deliveries of an endpoint, counted up to a bound.
+    search CountLane { scope: Scope, endpoint: EndpointId } -> LaneCounts;
     /// The counts of traffic in the spans of one length since a time, newest first; at most `TRAFFIC_ROWS_MAX`.
     search Traffic { scope: Scope, span: Span, since: Timestamp } -> Vec<TrafficRow>;
 }

@@ -28,7 +28,7 @@ use everhook_core::time::Timestamp;
 use everhook_core::token::{TokenKey, TokenSecret};
 use serde::Serialize;
 
-use crate::backlog::OpenCounts;
+use crate::backlog::{LaneCounts, OpenCounts};
 use crate::batch::BatchRecord;
 use crate::delivery::{BreakerRecord, DeliveryRecord, DeliveryRow, EndpointCounts, LastAttempt};
 use crate::history::Attempt;
@@ -328,6 +328,8 @@ impl CandidateRow {
 }
 
 row! { OpenCounts in "task" { pending, due, retrying, leased, dead, oldest_due } }
+
+row! { LaneCounts in "task" { due, dead, oldest_due } }
 
 row! { OnceSlot in "once_slot" { phase, winner, winner_phase } }
 

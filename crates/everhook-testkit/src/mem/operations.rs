@@ -389,6 +389,10 @@ impl Store for MemStore {
                 let (tables, now) = self.lock();
                 backlog::count_open(&tables, q.scope.environment, now)
             },
+            CountLane(q) => {
+                let (tables, now) = self.lock();
+                backlog::count_lane(&tables, q.scope.environment, q.endpoint, now)
+            },
             FindEndpoints(q) => self.find_endpoints(q.scope.environment, &q.ids),
             AllEndpoints(q) => self.all_endpoints(q.scope.environment, &q.slice),
             AllMessages(q) => self.all_messages(q.scope.environment, &q.filter),
