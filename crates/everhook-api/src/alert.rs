@@ -13,6 +13,7 @@ use everhook_core::limits::ALERTS_MAX;
 use everhook_core::name::Name;
 use everhook_core::operational::OPERATIONAL_APPLICATION;
 use everhook_core::scope::{AppScope, Scope};
+use everhook_core::violation::at;
 use everhook_store::catalog::Order;
 use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
@@ -91,7 +92,7 @@ async fn create(
     input: Input,
 ) -> Result<(StatusCode, Json<AlertOut>), ApiError> {
     let wanted: AlertIn = input.json()?;
-    check_destinations(&api, environment, &wanted).await?;
+    check_places(&api, environment, &wanted).await?;
     let alert = wanted.check(AlertId(api.new_id()), None)?;
     let new = NewAlert { alert, max: ALERTS_MAX };
     let new = resource::create(&api, environment, new, input.key.as_ref()).await?.done()?;
@@ -126,7 +127,7 @@ async fn put(
 ) -> Result<(StatusCode, Json<AlertOut>), ApiError> {
     let name = path.name()?;
     let wanted = input.json::<AlertIn>()?.named(&name)?;
-    check_destinations(&api, environment, &wanted).await?;
+    check_places(&api, environment, &wanted).await?;
     let change = |old: Alert| Ok(wanted.clone().check(old.id, Some(old))?);
     if let Some(changed) = resource::change(&api, environment, &name, None, change).await? {
         return Ok((StatusCode::OK, Json(changed.into())));
@@ -150,7 +151,7 @@ async fn patch(
     let name = path.name()?;
     let wanted: AlertIn = input.json()?;
     find(&api, environment, &name).await?;
-    check_destinations(&api, environment, &wanted).await?;
+    check_places(&api, environment, &wanted).await?;
     let change = |old: Alert| {
         let base = Members::of::<AlertIn>(&old);
         Ok(input.merged::<AlertIn>(&base)?.named(&name)?.check(old.id, Some(old))?)
@@ -211,8 +212,8 @@ async fn find(api: &Api, environment: EnvironmentId, name: &Name) -> Result<Aler
     found.ok_or_else(|| no_alert(name))
 }
 
-/// Checks that the destinations of a request are operational endpoints.
-async fn check_destinations(api: &Api, environment: EnvironmentId, wanted: &AlertIn) -> Result<(), ApiError> {
+/// Checks that the destinations of a request are operational endpoints, and that the watched endpoint exists.
+async fn check_places(api: &Api, environment: EnvironmentId, wanted: &AlertIn) -> Result<(), ApiError> {
     for (field, destination) in wanted.destinations() {
         let found = match scope::locator("endpoint", destination, EndpointId::PREFIX) {
             Ok(locator) => {
@@ -224,6 +225,12 @@ async fn check_destinations(api: &Api, environment: EnvironmentId, wanted: &Aler
         };
         if found.is_none() {
             return Err(field.breaks("must be the id or uid of an operational endpoint").into());
+        }
+    }
+    if let Some(endpoint) = wanted.endpoint() {
+        let scope = Scope::of(environment);
+        if api.read(query::FindEndpoints { scope, ids: vec![endpoint] }).await?.is_empty() {
+            return Err(at("endpointId").breaks("must be the id of an endpoint of the environment").into());
         }
     }
     Ok(())

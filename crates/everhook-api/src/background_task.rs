@@ -58,7 +58,7 @@ pub(crate) struct StartedTaskOut {
 pub(crate) struct BackgroundTaskOut {
     #[serde(flatten)]
     task: StartedTaskOut,
-    /// The counts or lists of a finished background task; the count so far of a running one; and `error` with the reason
+    /// The counts or lists of a finished background task; the count so far of a running one, with `percent`; and `error` with the reason
     /// if it failed or was cancelled. A list of background tasks leaves out data of more than 64 KiB.
     #[schema(value_type = Object)]
     data: Map<String, Value>,
@@ -259,6 +259,9 @@ fn data(record: &JobRecord) -> Map<String, Value> {
     let counts = record.job.kind.as_str().parse::<BackgroundKind>().ok().and_then(BackgroundKind::counts);
     if let (Some(counts), Some(progress)) = (counts, &record.progress) {
         data.insert(counts.to_owned(), json!(Position::of(Some(progress)).count));
+        if BackgroundStatus::from(record.state) == BackgroundStatus::Running {
+            data.insert("percent".to_owned(), json!(progress.percent()));
+        }
     }
     if BackgroundStatus::from(record.state) == BackgroundStatus::Failed {
         let note = record.last.as_ref().map(|last| Note::from_bytes(&last.note)).unwrap_or_default();

@@ -71,8 +71,9 @@ pub(crate) struct DeliveryOut {
 pub(crate) struct ReasonOut {
     /// The reason. While pending: `scheduled` (waits for `deliverAt`), `retry`, `backOff` (the endpoint asked for a pause
     /// or timed out), `rateLimit` (the rate limit of the endpoint is used up), `concurrencyLimit` (as many deliveries of
-    /// the endpoint run as may run at the same time), `behind` (waits for an earlier delivery of an ordered
-    /// endpoint), `blocked` (an earlier delivery of an ordered endpoint is dead), `queued` (due, waits for its turn) or
+    /// the endpoint run as may run at the same time), `breakerOpen` (the circuit breaker of the endpoint is open),
+    /// `breakerProbing` (waits for the deliveries that test the endpoint after its breaker was open), `behind` (waits for
+    /// an earlier delivery of an ordered endpoint), `blocked` (an earlier delivery of an ordered endpoint is dead), `queued` (due, waits for its turn) or
     /// `cancelRequested`. While held: `endpointDisabled`, `endpointPaused`, `applicationPaused` or `environmentPaused`.
     /// While sending: `sending` or `cancelRequested`. Once dead: `exhausted` (no attempts left), `gone` (the receiver
     /// answered 410) or `crashed`. At the end: `delivered`, `cancelled` or `endpointDeleted`. Later versions may add

@@ -32,6 +32,7 @@ use utoipa::ToSchema;
 
 use crate::audit;
 use crate::auth::{self, Caller};
+use crate::breaker::{self, BreakerOut};
 use crate::chat::{self, ChatIn, ChatOut};
 use crate::endpoint_auth;
 use crate::endpoint_headers;
@@ -131,6 +132,9 @@ pub(crate) struct EndpointOut {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     failing_since: Option<Timestamp>,
+    /// The circuit breaker, unless it is closed. Only in the answer to `GET` of this endpoint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    breaker: Option<BreakerOut>,
     /// The text of a chat endpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     chat: Option<ChatOut>,
@@ -220,8 +224,9 @@ async fn create(
     get, path = "/api/v1/app/{app_id}/endpoint/{endpoint_id}", operation_id = "v1.endpoint.get", tag = "Endpoint",
     params(ApplicationPath, EndpointPath), responses((status = 200, body = EndpointOut))
 )]
-async fn get(AtEndpoint { endpoint, .. }: AtEndpoint) -> Json<EndpointOut> {
-    Json(endpoint.into())
+async fn get(State(api): State<Arc<Api>>, at: AtEndpoint) -> Result<Json<EndpointOut>, ApiError> {
+    let breaker = breaker::find(&api, at.environment, at.endpoint.id).await?;
+    Ok(Json(EndpointOut { breaker, ..at.endpoint.into() }))
 }
 
 /// Replace the endpoint with this id or uid, or create an endpoint with this uid.
@@ -545,7 +550,7 @@ impl From<Endpoint> for EndpointOut {
         let filter = endpoint.filter.take().map(|filter| filter.as_str().to_owned());
         let failing_since = endpoint.failing.map(|failing| failing.since);
         let chat = endpoint.chat.as_deref().map(ChatOut::from);
-        EndpointOut { common: endpoint.into(), metadata, policy, filter, failing_since, chat }
+        EndpointOut { common: endpoint.into(), metadata, policy, filter, failing_since, breaker: None, chat }
     }
 }
 

@@ -1,4 +1,5 @@
-//! Replays: messages that an endpoint gets once more, chosen by a window of time.
+//! Replays: messages that an endpoint gets once more, chosen by a window of time. And their reverse: deliveries that are
+//! cancelled.
 //!
 //! Each starts a background task and answers at once. `core::background::replay` chooses the messages.
 
@@ -7,8 +8,8 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use everhook_core::background::BackgroundTask;
 use everhook_core::background::replay::{AttemptedFilter, AttemptedStatus, Pick, Replay};
+use everhook_core::background::{Bulk, BulkAction, BulkCancel, Effect};
 use everhook_core::limits::ENDPOINT_EVENT_TYPES_MAX;
 use everhook_core::name::Name;
 use everhook_core::time::Timestamp;
@@ -20,13 +21,14 @@ use utoipa::ToSchema;
 use crate::background_task::{StartedTaskOut, start};
 use crate::error::ApiError;
 use crate::input::{self, Input};
-use crate::limits::RECOVER_WINDOW_MAX;
+use crate::limits::{RECOVER_WINDOW_MAX, REPLAY_RATE_MAX};
 use crate::routes::Routes;
 use crate::scope::{ApplicationPath, AtEndpoint, EndpointPath};
 use crate::state::Api;
 
 /// The window of a recovery.
 #[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct RecoverIn {
     /// Failures since this time, at most 14 days before `until`.
     #[schema(value_type = String, format = DateTime)]
@@ -34,10 +36,17 @@ pub(crate) struct RecoverIn {
     /// Failures before this time; now if it is not given.
     #[schema(value_type = Option<String>, format = DateTime)]
     until: Option<Timestamp>,
+    /// Only count the messages, in the background task `bulk.dry-run`. Its result has `messagesMatched`.
+    dry_run: Option<bool>,
+    /// Messages to send per second, so that new messages for the endpoint are not held up. Default: as many as other
+    /// work allows.
+    #[schema(minimum = 1, maximum = 10000)]
+    rate_per_second: Option<u32>,
 }
 
 /// The window of a replay.
 #[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct ReplayIn {
     /// Messages accepted since this time.
     #[schema(value_type = String, format = DateTime)]
@@ -45,6 +54,12 @@ pub(crate) struct ReplayIn {
     /// Messages accepted before this time; now if it is not given.
     #[schema(value_type = Option<String>, format = DateTime)]
     until: Option<Timestamp>,
+    /// Only count the messages, in the background task `bulk.dry-run`. Its result has `messagesMatched`.
+    dry_run: Option<bool>,
+    /// Messages to send per second, so that new messages for the endpoint are not held up. Default: as many as other
+    /// work allows.
+    #[schema(minimum = 1, maximum = 10000)]
+    rate_per_second: Option<u32>,
 }
 
 /// The window and filters of a bulk replay. Messages must match all filters.
@@ -70,6 +85,53 @@ pub(crate) struct BulkReplayIn {
     /// Only messages whose last attempt got a status of this class: 0 (no response), 100, 200, 300, 400 or 500.
     #[schema(minimum = 0, maximum = 500, multiple_of = 100)]
     status_code_class: Option<u16>,
+    /// Only count the messages, in the background task `bulk.dry-run`. Its result has `messagesMatched`.
+    dry_run: Option<bool>,
+    /// Messages to send per second, so that new messages for the endpoint are not held up. Default: as many as other
+    /// work allows.
+    #[schema(minimum = 1, maximum = 10000)]
+    rate_per_second: Option<u32>,
+}
+
+/// The window and filters of a cancellation. Messages must match all filters.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct BulkCancelIn {
+    /// Messages accepted since this time.
+    #[schema(value_type = String, format = DateTime)]
+    since: Timestamp,
+    /// Messages accepted before this time; now if it is not given.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    until: Option<Timestamp>,
+    /// Only messages of these types.
+    event_types: Option<Vec<String>>,
+    /// Only messages on this channel.
+    channel: Option<String>,
+    /// Only messages with this tag.
+    tag: Option<String>,
+    /// Only count the deliveries, in the background task `bulk.dry-run`. Its result has `messagesMatched`.
+    dry_run: Option<bool>,
+}
+
+/// The options of a replay.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Options {
+    pub(crate) effect: Effect,
+    pub(crate) rate: Option<u32>,
+}
+
+impl Options {
+    pub(crate) fn new(dry_run: Option<bool>, rate: Option<u32>) -> Result<Options, Violation> {
+        if rate.is_some_and(|rate| !(1..=REPLAY_RATE_MAX).contains(&rate)) {
+            return Err(at("ratePerSecond").breaks(format!("must be from 1 to {REPLAY_RATE_MAX}")));
+        }
+        Ok(Options { effect: effect(dry_run), rate })
+    }
+}
+
+/// The effect of bulk work that may be a dry run.
+pub(crate) fn effect(dry_run: Option<bool>) -> Effect {
+    if dry_run == Some(true) { Effect::Count } else { Effect::Apply }
 }
 
 pub(crate) fn routes() -> Routes {
@@ -77,6 +139,7 @@ pub(crate) fn routes() -> Routes {
         .add(recover, __path_recover)
         .add(replay_missing, __path_replay_missing)
         .add(bulk_replay, __path_bulk_replay)
+        .add(bulk_cancel, __path_bulk_cancel)
 }
 
 /// Send messages again whose deliveries to the endpoint failed for good in a window, and never succeeded.
@@ -90,15 +153,16 @@ async fn recover(
     at_endpoint: AtEndpoint,
     input: Input,
 ) -> Result<(StatusCode, Json<StartedTaskOut>), ApiError> {
-    let RecoverIn { since, until } = input.json()?;
+    let RecoverIn { since, until, dry_run, rate_per_second } = input.json()?;
     let (since, until) = window(since, until, api.now())?;
+    let options = Options::new(dry_run, rate_per_second)?;
     // A request that says "14 days ago" arrives a little later.
     const LEEWAY: Duration = Duration::from_secs(300);
     if until.since(since) > RECOVER_WINDOW_MAX + LEEWAY {
         let days = RECOVER_WINDOW_MAX.as_secs() / 86_400;
         return Err(at("since").breaks(format!("must be at most {days} days before until")).into());
     }
-    replay(&api, &at_endpoint, (since, until), Pick::Failed, &input).await
+    replay(&api, &at_endpoint, (since, until), Pick::Failed, options, &input).await
 }
 
 /// Send messages that have no delivery to the endpoint and pass its filters: it is newer, was disabled, or had other
@@ -113,9 +177,9 @@ async fn replay_missing(
     at_endpoint: AtEndpoint,
     input: Input,
 ) -> Result<(StatusCode, Json<StartedTaskOut>), ApiError> {
-    let ReplayIn { since, until } = input.json()?;
+    let ReplayIn { since, until, dry_run, rate_per_second } = input.json()?;
     let window = window(since, until, api.now())?;
-    replay(&api, &at_endpoint, window, Pick::Missing, &input).await
+    replay(&api, &at_endpoint, window, Pick::Missing, Options::new(dry_run, rate_per_second)?, &input).await
 }
 
 /// Send messages again that were attempted at the endpoint, successful ones too.
@@ -131,7 +195,37 @@ async fn bulk_replay(
 ) -> Result<(StatusCode, Json<StartedTaskOut>), ApiError> {
     let wanted: BulkReplayIn = input.json()?;
     let window = window(wanted.since, wanted.until, api.now())?;
-    replay(&api, &at_endpoint, window, Pick::Attempted(wanted.filter()?), &input).await
+    let options = Options::new(wanted.dry_run, wanted.rate_per_second)?;
+    replay(&api, &at_endpoint, window, Pick::Attempted(wanted.filter()?), options, &input).await
+}
+
+/// Cancel the deliveries to the endpoint that wait or are being sent, of messages that were accepted in a window. A
+/// delivery that is being sent is not tried again.
+#[utoipa::path(
+    post, path = "/api/v1/app/{app_id}/endpoint/{endpoint_id}/bulk-cancel",
+    operation_id = "v1.endpoint.bulk-cancel", tag = "Endpoint", params(ApplicationPath, EndpointPath),
+    request_body = BulkCancelIn, responses((status = 202, body = StartedTaskOut))
+)]
+async fn bulk_cancel(
+    State(api): State<Arc<Api>>,
+    at_endpoint: AtEndpoint,
+    input: Input,
+) -> Result<(StatusCode, Json<StartedTaskOut>), ApiError> {
+    let BulkCancelIn { since, until, event_types, channel, tag, dry_run } = input.json()?;
+    let (since, until) = window(since, until, api.now())?;
+    let name = |field, text: Option<String>| at(field).check(text.map(Name::try_from).transpose());
+    let cancel = BulkCancel {
+        application: at_endpoint.application,
+        endpoint: at_endpoint.endpoint.id,
+        since,
+        until,
+        event_types: input::names("eventTypes", event_types.unwrap_or_default(), ENDPOINT_EVENT_TYPES_MAX)?,
+        channel: name("channel", channel)?,
+        tag: name("tag", tag)?,
+    };
+    let bulk = Bulk { action: BulkAction::Cancel(cancel), effect: effect(dry_run), rate: None };
+    let started = start(&api, at_endpoint.environment, bulk.into(), input.key.as_ref()).await?;
+    Ok((StatusCode::ACCEPTED, Json(started)))
 }
 
 async fn replay(
@@ -139,11 +233,13 @@ async fn replay(
     at_endpoint: &AtEndpoint,
     (since, until): (Timestamp, Timestamp),
     pick: Pick,
+    Options { effect, rate }: Options,
     input: &Input,
 ) -> Result<(StatusCode, Json<StartedTaskOut>), ApiError> {
     let (application, endpoint) = (at_endpoint.application, at_endpoint.endpoint.id);
-    let task = BackgroundTask::Replay(Replay { application, endpoint, since, until, pick });
-    let started = start(api, at_endpoint.environment, task, input.key.as_ref()).await?;
+    let action = BulkAction::Replay(Replay { application, endpoint, since, until, pick });
+    let bulk = Bulk { action, effect, rate };
+    let started = start(api, at_endpoint.environment, bulk.into(), input.key.as_ref()).await?;
     Ok((StatusCode::ACCEPTED, Json(started)))
 }
 

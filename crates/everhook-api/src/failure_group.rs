@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use everhook_core::background::BackgroundTask;
 use everhook_core::background::replay::{Pick, Replay};
+use everhook_core::background::{Bulk, BulkAction, Effect};
 use everhook_core::failure_group::{FailureGroup, GroupKey, GroupState};
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId};
 use everhook_core::limits::{FAILURES_COUNTED_MAX, FAILURES_LISTED_MAX, NOTE_CHARS_MAX};
@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::background_task::{StartedTaskOut, start};
+use crate::endpoint_replay::Options;
 use crate::error::ApiError;
 use crate::input::{self, Input};
 use crate::page::Page;
@@ -81,6 +82,9 @@ pub(crate) struct FailureNoteIn {
 pub(crate) struct FailureRedriveIn {
     /// Only count the dead deliveries, and redrive none.
     dry_run: Option<bool>,
+    /// Messages to send per second. Default: as many as other work allows.
+    #[schema(minimum = 1, maximum = 10000)]
+    rate_per_second: Option<u32>,
 }
 
 /// The size of a redrive, and its background task.
@@ -222,9 +226,10 @@ async fn redrive(
     PathParams(path): PathParams<FailureGroupPath>,
     input: Input,
 ) -> Result<(StatusCode, Json<FailureRedriveOut>), ApiError> {
-    let FailureRedriveIn { dry_run } = input.json_or_default()?;
+    let FailureRedriveIn { dry_run, rate_per_second } = input.json_or_default()?;
+    let options = Options::new(dry_run, rate_per_second)?;
     let (group, key) = (find(&api, environment, &path).await?, path.key()?);
-    if dry_run == Some(true) {
+    if options.effect == Effect::Count {
         return Ok((StatusCode::OK, Json(FailureRedriveOut { count: group.count, task: None })));
     }
     let replay = Replay {
@@ -234,7 +239,8 @@ async fn redrive(
         until: api.now(),
         pick: Pick::FailedAs(key.class),
     };
-    let task = start(&api, environment, BackgroundTask::Replay(replay), input.key.as_ref()).await?;
+    let bulk = Bulk { action: BulkAction::Replay(replay), effect: Effect::Apply, rate: options.rate };
+    let task = start(&api, environment, bulk.into(), input.key.as_ref()).await?;
     Ok((StatusCode::ACCEPTED, Json(FailureRedriveOut { count: group.count, task: Some(task) })))
 }
 

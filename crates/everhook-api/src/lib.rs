@@ -15,6 +15,7 @@ mod auth;
 mod background_task;
 mod batch;
 mod bounds;
+mod breaker;
 mod chat;
 mod chat_app;
 mod cors;

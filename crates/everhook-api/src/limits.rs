@@ -110,6 +110,8 @@ pub(crate) const STATS_CLOCK_SKEW: Duration = Duration::from_secs(300);
 /// The most event types of one import or export.
 pub(crate) const EVENT_TYPES_MOVED_MAX: usize = 2_000;
 
+/// The highest rate of a replay, in messages per second.
+pub(crate) const REPLAY_RATE_MAX: u32 = 10_000;
 /// The longest window of a recovery.
 pub(crate) const RECOVER_WINDOW_MAX: Duration = Duration::from_secs(14 * 24 * 3600);
 /// Messages whose payloads one request may remove.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use everhook_core::background::{BackgroundTask, Purge};
+use everhook_core::background::{Bulk, BulkAction, Purge};
 use everhook_core::id::MessageId;
 use everhook_core::limits::NAME_CHARS_MAX;
 use everhook_core::scope::AppScope;
@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::background_task::{StartedTaskOut, start};
+use crate::endpoint_replay::effect;
 use crate::error::ApiError;
 use crate::input::Input;
 use crate::limits::{EXPUNGE_AT_ONCE, EXPUNGE_MAX};
@@ -33,6 +34,14 @@ pub(crate) struct BulkExpungeIn {
     /// Ids of messages, or the event ids that they were created with.
     #[schema(max_items = 250)]
     ids: Vec<String>,
+}
+
+/// The options of a removal of all payloads.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct ExpungeAllIn {
+    /// Only count the messages, in the background task `bulk.dry-run`. Its result has `messagesMatched`.
+    dry_run: Option<bool>,
 }
 
 /// The result for each message.
@@ -80,7 +89,8 @@ async fn bulk_expunge(
 /// theirs.
 #[utoipa::path(
     post, path = "/api/v1/app/{app_id}/msg/expunge-all-contents", operation_id = "v1.message.expunge-all-contents",
-    tag = "Message", params(ApplicationPath), responses((status = 202, body = StartedTaskOut))
+    tag = "Message", params(ApplicationPath), request_body = Option<ExpungeAllIn>,
+    responses((status = 202, body = StartedTaskOut))
 )]
 async fn expunge_all(
     State(api): State<Arc<Api>>,
@@ -88,8 +98,10 @@ async fn expunge_all(
     InApplication { environment, application }: InApplication,
     input: Input,
 ) -> Result<(StatusCode, Json<StartedTaskOut>), ApiError> {
-    let task = BackgroundTask::Purge(Purge { application: application.id, until: api.now() });
-    Ok((StatusCode::ACCEPTED, Json(start(&api, environment, task, input.key.as_ref()).await?)))
+    let ExpungeAllIn { dry_run } = input.json_or_default()?;
+    let action = BulkAction::Purge(Purge { application: application.id, until: api.now() });
+    let bulk = Bulk { action, effect: effect(dry_run), rate: None };
+    Ok((StatusCode::ACCEPTED, Json(start(&api, environment, bulk.into(), input.key.as_ref()).await?)))
 }
 
 /// Removes the payload of a message. Returns false if the text names no message.

@@ -64,6 +64,11 @@ pub(crate) struct PolicySchema {
     /// one is dead, until it is redriven or dismissed.
     #[schema(value_type = Option<String>, pattern = "^(skip|block)$")]
     on_dead: Option<()>,
+    /// Stops the deliveries to an endpoint while it fails, over all replicas: `{"failurePercent": 50, "minAttempts": 20,
+    /// "windowSeconds": 60, "openSeconds": 30, "maxOpenSeconds": 300}`, or `"none"` (default). Absent members have these
+    /// values.
+    #[schema(value_type = Option<Value>)]
+    breaker: Option<()>,
     /// Seconds of failures alone after which the endpoint is disabled, 5 to 7776000, or `"none"` for never. Default: five
     /// days.
     #[schema(value_type = Option<Value>)]
@@ -149,6 +154,7 @@ pub(crate) struct EffectiveOut {
     concurrency: SettingOut,
     ordering: SettingOut,
     on_dead: SettingOut,
+    breaker: SettingOut,
     disable_after_seconds: SettingOut,
     paused: SettingOut,
     while_disabled: SettingOut,
@@ -311,9 +317,6 @@ fn check_honoured(settings: &Settings, level: Level) -> Result<(), Violation> {
             return Err(at("whileDisabled").breaks("is a setting of endpoints: set it there"));
         }
     }
-    if settings.breaker.is_some() {
-        return Err(at("breaker").breaks("is not supported by this version"));
-    }
     if matches!(settings.ordering, Some(Switch::On(Ordering::Key(_)))) {
         return Err(at("ordering").member("key").breaks("is not supported by this version: use \"endpoint\""));
     }
@@ -334,6 +337,7 @@ impl EffectiveOut {
             concurrency: effective.concurrency.into(),
             ordering: effective.ordering.into(),
             on_dead: effective.on_dead.into(),
+            breaker: effective.breaker.into(),
             disable_after_seconds: effective.disable_after.map(|after| after.map(|after| after.as_secs())).into(),
             paused: effective.paused.into(),
             while_disabled: effective.while_disabled.into(),

@@ -342,7 +342,7 @@ impl WorkerOut {
 impl LeasedJobOut {
     /// Returns none if the record of the job was deleted, because there is nothing to run.
     fn new(leased: Leased) -> Option<LeasedJobOut> {
-        let Leased { task, work: Work::Job { job: Some(job), .. } } = leased else { return None };
+        let Leased { task, work: Work::Job { job: Some(job), .. }, .. } = leased else { return None };
         let job = Arc::unwrap_or_clone(job);
         Some(LeasedJobOut {
             id: job.id,

@@ -5,6 +5,7 @@ mod flat;
 mod isolation;
 mod jobs;
 mod latency;
+mod limited;
 mod outbox;
 mod pages;
 mod pinned;
@@ -21,7 +22,7 @@ use crate::Arguments;
 use crate::bench::Bench;
 use crate::report::{Report, Row};
 
-pub(crate) const NAMES: [&str; 15] = [
+pub(crate) const NAMES: [&str; 16] = [
     "one",
     "five",
     "outbox",
@@ -31,6 +32,7 @@ pub(crate) const NAMES: [&str; 15] = [
     "flat",
     "drain",
     "isolation",
+    "limited",
     "pinned",
     "scrape",
     "pages",
@@ -72,6 +74,7 @@ async fn run_one(name: &str, bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
         "flat" => flat::run(bench).await,
         "drain" => drain::run(bench).await,
         "isolation" => isolation::run(bench).await,
+        "limited" => limited::run(bench).await,
         "pinned" => pinned::run(bench).await,
         "scrape" => scrape::run(bench).await,
         "pages" => pages::run(bench).await,

@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::alert::decision::AlertState;
 use crate::alert::page::AlertPage;
-use crate::id::AlertId;
+use crate::id::{AlertId, EndpointId};
 use crate::limits::{
-    ALERT_DESTINATIONS_MAX, ALERT_SECONDS_MAX, ALERT_WINDOW_SECONDS_MAX, ALERT_WINDOW_SECONDS_MIN, OVERVIEW_TASKS_MAX,
-    QUEUE_COUNTED_MAX,
+    ALERT_DESTINATIONS_MAX, ALERT_ENDPOINT_WINDOW_SECONDS_MAX, ALERT_SECONDS_MAX, ALERT_WINDOW_SECONDS_MAX,
+    ALERT_WINDOW_SECONDS_MIN, OVERVIEW_TASKS_MAX, QUEUE_COUNTED_MAX,
 };
 use crate::name::Name;
 use crate::time::Timestamp;
@@ -44,6 +44,9 @@ pub struct AlertRule {
     pub signal: AlertSignal,
     /// The queue of the signal `queue-depth`.
     pub queue: Option<Name>,
+    /// Watches the deliveries to one endpoint instead of the whole environment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<EndpointId>,
     pub condition: AlertCondition,
     pub threshold: Amount,
     /// The time over which a failure rate is measured, or a change is looked for.
@@ -196,6 +199,9 @@ impl AlertRule {
             let rule = if required { "is required for queue-depth" } else { "is only for the signal queue-depth" };
             return Err(at("queue").breaks(rule));
         }
+        if self.endpoint.is_some() {
+            self.check_endpoint()?;
+        }
         self.check_threshold()?;
         match self.window_seconds {
             None if self.needs_window() => {
@@ -225,6 +231,20 @@ impl AlertRule {
             check_destinations(destinations)?;
         }
         self.escalation.as_ref().map_or(Ok(()), AlertEscalation::check)
+    }
+
+    fn check_endpoint(&self) -> Result<(), Violation> {
+        if self.signal == AlertSignal::QueueDepth {
+            return Err(at("endpointId").breaks("is not for the signal queue-depth"));
+        }
+        // The attempts of one endpoint have no counters: each evaluation reads them.
+        let is_long = self.window_seconds.is_some_and(|seconds| seconds > ALERT_ENDPOINT_WINDOW_SECONDS_MAX);
+        if self.signal == AlertSignal::FailureRate && is_long {
+            let rule =
+                format!("must be at most {ALERT_ENDPOINT_WINDOW_SECONDS_MAX} for the failure rate of an endpoint");
+            return Err(at("windowSeconds").breaks(rule));
+        }
+        Ok(())
     }
 
     fn check_threshold(&self) -> Result<(), Violation> {
@@ -304,6 +324,14 @@ pub(crate) mod tests {
         check(r#"{"windowSeconds": 300}"#, "windowSeconds is only for failure-rate, and for the condition change");
         check(r#"{"condition": "change", "windowSeconds": 300}"#, "fine");
         check(r#"{"condition": "change", "windowSeconds": 59}"#, "windowSeconds must be from 60 to 21600");
+        let endpoint = EndpointId(crate::id::Id::MIN).to_string();
+        let of = |rest: &str| format!(r#"{{"endpoint": "{endpoint}", {rest}}}"#);
+        check(&of(r#""signal": "due""#), "fine");
+        check(&of(r#""signal": "queue-depth", "queue": "mail""#), "endpointId is not for the signal queue-depth");
+        check(
+            &of(r#""signal": "failure-rate", "threshold": 0.5, "windowSeconds": 3601"#),
+            "windowSeconds must be at most 3600 for the failure rate of an endpoint",
+        );
         check(r#"{"cooldownSeconds": 0}"#, "cooldownSeconds must be at least 1");
         check(r#"{"forSeconds": 604801}"#, "forSeconds must be at most 604800");
         check(r#"{"destinations": []}"#, "destinations must have 1 to 20 items");

@@ -10,9 +10,10 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::background::replay::Replay;
-use crate::id::{ApplicationId, Id};
+use crate::id::{ApplicationId, EndpointId, Id};
 use crate::job::JobState;
 use crate::job::report::Progress;
+use crate::name::Name;
 use crate::time::Timestamp;
 
 pub mod replay;
@@ -32,6 +33,49 @@ pub enum BackgroundTask {
     ApplicationUsage(ApplicationUsage),
     /// Lists the event types that the endpoints of each application subscribe to.
     EventTypeUsage,
+    /// Bulk work with options. Nodes of an earlier version, which would ignore the options, refuse it.
+    Bulk(Bulk),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Bulk {
+    pub action: BulkAction,
+    pub effect: Effect,
+    /// Messages that a replay sends per second; none for as many as other work allows.
+    pub rate: Option<u32>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum BulkAction {
+    Replay(Replay),
+    Purge(Purge),
+    Cancel(BulkCancel),
+}
+
+/// Whether bulk work changes anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Effect {
+    Apply,
+    /// A dry run: only counts the messages that the work would change.
+    Count,
+}
+
+/// A selection of deliveries to one endpoint that wait or are being sent, to cancel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BulkCancel {
+    pub application: ApplicationId,
+    pub endpoint: EndpointId,
+    /// The window of acceptance, with `until` outside.
+    pub since: Timestamp,
+    pub until: Timestamp,
+    /// Empty means all.
+    pub event_types: Vec<Name>,
+    pub channel: Option<Name>,
+    pub tag: Option<Name>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,16 +101,20 @@ pub enum BackgroundKind {
     Purge,
     ApplicationUsage,
     EventTypeUsage,
+    BulkCancel,
+    DryRun,
 }
 
 impl BackgroundKind {
-    pub const ALL: [BackgroundKind; 6] = [
+    pub const ALL: [BackgroundKind; 8] = [
         BackgroundKind::Recover,
         BackgroundKind::ReplayMissing,
         BackgroundKind::BulkReplay,
         BackgroundKind::Purge,
         BackgroundKind::ApplicationUsage,
         BackgroundKind::EventTypeUsage,
+        BackgroundKind::BulkCancel,
+        BackgroundKind::DryRun,
     ];
 
     /// Returns the name in the API.
@@ -78,6 +126,8 @@ impl BackgroundKind {
             BackgroundKind::Purge => "application.purge_content",
             BackgroundKind::ApplicationUsage => "application.stats",
             BackgroundKind::EventTypeUsage => "event-type.aggregate",
+            BackgroundKind::BulkCancel => "endpoint.bulk-cancel",
+            BackgroundKind::DryRun => "bulk.dry-run",
         }
     }
 
@@ -88,6 +138,8 @@ impl BackgroundKind {
                 Some("messagesSent")
             }
             BackgroundKind::Purge => Some("messagesPurged"),
+            BackgroundKind::BulkCancel => Some("deliveriesCancelled"),
+            BackgroundKind::DryRun => Some("messagesMatched"),
             BackgroundKind::ApplicationUsage | BackgroundKind::EventTypeUsage => None,
         }
     }
@@ -170,6 +222,7 @@ impl BackgroundTask {
             BackgroundTask::Purge(_) => BackgroundKind::Purge,
             BackgroundTask::ApplicationUsage(_) => BackgroundKind::ApplicationUsage,
             BackgroundTask::EventTypeUsage => BackgroundKind::EventTypeUsage,
+            BackgroundTask::Bulk(bulk) => bulk.kind(),
         }
     }
 
@@ -178,7 +231,49 @@ impl BackgroundTask {
         match self {
             BackgroundTask::Replay(replay) => Some(replay.application),
             BackgroundTask::Purge(purge) => Some(purge.application),
+            BackgroundTask::Bulk(bulk) => Some(bulk.action.application()),
             BackgroundTask::ApplicationUsage(_) | BackgroundTask::EventTypeUsage => None,
+        }
+    }
+}
+
+impl From<Bulk> for BackgroundTask {
+    /// Bulk work without options keeps its earlier form, which nodes of an earlier version can run.
+    fn from(bulk: Bulk) -> BackgroundTask {
+        match bulk {
+            Bulk { action: BulkAction::Replay(replay), effect: Effect::Apply, rate: None } => {
+                BackgroundTask::Replay(replay)
+            }
+            Bulk { action: BulkAction::Purge(purge), effect: Effect::Apply, rate: None } => {
+                BackgroundTask::Purge(purge)
+            }
+            bulk => BackgroundTask::Bulk(bulk),
+        }
+    }
+}
+
+impl Bulk {
+    /// Bulk work without options.
+    pub const fn all(action: BulkAction) -> Bulk {
+        Bulk { action, effect: Effect::Apply, rate: None }
+    }
+
+    pub const fn kind(&self) -> BackgroundKind {
+        match (self.effect, &self.action) {
+            (Effect::Count, _) => BackgroundKind::DryRun,
+            (Effect::Apply, BulkAction::Replay(replay)) => replay.pick.kind(),
+            (Effect::Apply, BulkAction::Purge(_)) => BackgroundKind::Purge,
+            (Effect::Apply, BulkAction::Cancel(_)) => BackgroundKind::BulkCancel,
+        }
+    }
+}
+
+impl BulkAction {
+    const fn application(&self) -> ApplicationId {
+        match self {
+            BulkAction::Replay(replay) => replay.application,
+            BulkAction::Purge(purge) => purge.application,
+            BulkAction::Cancel(cancel) => cancel.application,
         }
     }
 }
@@ -240,6 +335,18 @@ mod tests {
         assert_eq!((progress.percent(), Position::of(Some(&progress))), (50, position));
         assert_eq!(start.advanced(0, Some(Id::MAX)).to_progress(since, until).percent(), 99);
         assert_eq!(start.advanced(0, Some(Id::MIN)).to_progress(since, since).percent(), 0);
+    }
+
+    #[test]
+    fn only_options_change_the_stored_form_of_bulk_work() {
+        let purge = Purge { application: ApplicationId(Id::MIN), until: Timestamp::default() };
+        let bulk = |effect, rate| Bulk { action: BulkAction::Purge(purge.clone()), effect, rate };
+        assert_eq!(BackgroundTask::from(bulk(Effect::Apply, None)), BackgroundTask::Purge(purge.clone()));
+        let counted = BackgroundTask::from(bulk(Effect::Count, None));
+        assert_eq!((counted.kind(), counted.application()), (BackgroundKind::DryRun, Some(purge.application)));
+        assert!(matches!(BackgroundTask::from(bulk(Effect::Apply, Some(1))), BackgroundTask::Bulk(_)));
+        let json = serde_json::to_string(&counted).unwrap();
+        assert_eq!(serde_json::from_str::<BackgroundTask>(&json).unwrap(), counted);
     }
 
     #[test]

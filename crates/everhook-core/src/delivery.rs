@@ -11,6 +11,7 @@ use crate::id::{ApplicationId, BadId, EndpointId, MessageId};
 use crate::lane::HoldKind;
 use crate::lifecycle::EndState;
 use crate::outcome::Class;
+use crate::policy::breaker::Breaker;
 use crate::policy::rate::STRIDE;
 use crate::task::{Task, TaskState};
 use crate::time::Timestamp;
@@ -167,6 +168,12 @@ pub enum Reason {
     },
     /// Due, but as many deliveries of the endpoint run as may run at the same time.
     ConcurrencyLimit,
+    /// Due, but the circuit breaker of the endpoint is open.
+    BreakerOpen {
+        until: Timestamp,
+    },
+    /// Due, and waits for the deliveries that test the endpoint after its circuit breaker was open.
+    BreakerProbing,
     /// Due, and waits for the end of an earlier delivery of its ordered endpoint.
     Behind {
         message: Option<MessageId>,
@@ -214,6 +221,7 @@ pub struct DeliveryFacts {
     pub hold_until: Option<Timestamp>,
     /// Why the lane starts no task before that time.
     pub hold_kind: HoldKind,
+    pub breaker: Breaker,
     /// The message that comes first in an ordered lane that holds.
     pub head: Option<MessageId>,
     pub message: MessageId,
@@ -258,7 +266,9 @@ fn waiting(facts: &DeliveryFacts, now: Timestamp) -> Reason {
         Some(until) if until > due_at.max(now) => match facts.hold_kind {
             HoldKind::BackOff => Reason::BackOff { until },
             HoldKind::RateLimit => Reason::RateLimit { until },
+            HoldKind::Concurrency if !facts.breaker.is_closed() => Reason::BreakerProbing,
             HoldKind::Concurrency => Reason::ConcurrencyLimit,
+            HoldKind::Breaker => Reason::BreakerOpen { until },
             HoldKind::Retry if facts.head == Some(facts.message) => Reason::Retry { until },
             HoldKind::Order | HoldKind::Retry => Reason::Behind { message: facts.head },
             HoldKind::Blocked => Reason::Blocked { message: facts.head },
@@ -282,6 +292,8 @@ impl Reason {
             Reason::BackOff { .. } => "backOff",
             Reason::RateLimit { .. } => "rateLimit",
             Reason::ConcurrencyLimit => "concurrencyLimit",
+            Reason::BreakerOpen { .. } => "breakerOpen",
+            Reason::BreakerProbing => "breakerProbing",
             Reason::Behind { .. } => "behind",
             Reason::Blocked { .. } => "blocked",
             Reason::Queued => "queued",
@@ -314,7 +326,8 @@ impl Reason {
             Reason::Scheduled { until }
             | Reason::Retry { until }
             | Reason::BackOff { until }
-            | Reason::RateLimit { until } => Some(until),
+            | Reason::RateLimit { until }
+            | Reason::BreakerOpen { until } => Some(until),
             _ => None,
         }
     }
@@ -435,6 +448,7 @@ impl FromStr for DeliveryKey {
 mod tests {
     use super::*;
     use crate::id::Id;
+    use crate::policy::BreakerSettings;
 
     #[track_caller]
     fn check(change: impl FnOnce(&mut DeliveryFacts), want: &str) {
@@ -446,6 +460,7 @@ mod tests {
             leased_at: None,
             hold_until: None,
             hold_kind: HoldKind::BackOff,
+            breaker: Breaker::default(),
             head: None,
             message: MessageId(Id::MIN),
             cancel: false,
@@ -481,6 +496,15 @@ mod tests {
             (facts.due_at, facts.hold_until, facts.hold_kind) = (at(99_000), at(100_500), HoldKind::Concurrency);
         };
         check(full, "concurrencyLimit");
+        let probing = |facts: &mut DeliveryFacts| {
+            full(facts);
+            facts.breaker = Breaker::default().open(&BreakerSettings::default()).to;
+        };
+        check(probing, "breakerProbing");
+        let open = |facts: &mut DeliveryFacts| {
+            (facts.due_at, facts.hold_until, facts.hold_kind) = (at(99_000), at(105_000), HoldKind::Breaker);
+        };
+        check(open, "breakerOpen until 105000");
         let ordered = |kind, head| {
             move |facts: &mut DeliveryFacts| {
                 (facts.due_at, facts.hold_until, facts.hold_kind) = (at(99_000), at(100_500), kind);

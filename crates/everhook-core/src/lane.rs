@@ -45,9 +45,11 @@ pub enum HoldKind {
     Retry,
     /// An earlier delivery of an ordered lane is dead, and blocks the lane.
     Blocked,
+    /// The circuit breaker is open.
+    Breaker,
 }
 
-stored_as!(HoldKind { BackOff = 0, RateLimit = 1, Concurrency = 2, Order = 3, Retry = 4, Blocked = 5 });
+stored_as!(HoldKind { BackOff = 0, RateLimit = 1, Concurrency = 2, Order = 3, Retry = 4, Blocked = 5, Breaker = 6 });
 
 /// The lanes that one asker may lease from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

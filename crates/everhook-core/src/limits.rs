@@ -253,6 +253,8 @@ pub const ALERT_SECONDS_MAX: u32 = 7 * 24 * 3600;
 pub const ALERT_WINDOW_SECONDS_MIN: u32 = 60;
 /// Longest window of an alert rule, in spans of a minute.
 pub const ALERT_WINDOW_SECONDS_MAX: u32 = 6 * 3600;
+/// Longest time over which the failure rate of one endpoint is measured, in seconds.
+pub const ALERT_ENDPOINT_WINDOW_SECONDS_MAX: u32 = 3600;
 /// Past values in the window of an alert rule.
 pub const ALERT_SAMPLES_MAX: u32 = 12;
 /// Longest description of an alert rule.

@@ -23,6 +23,7 @@ use crate::policy::statuses::FinalStatuses;
 use crate::retry::{Backoff, RetryPolicy};
 use crate::violation::{Violation, at};
 
+pub mod breaker;
 pub mod effective;
 pub mod legacy;
 pub mod limit;
@@ -50,6 +51,7 @@ pub struct Settings {
     /// Deliveries that may run at the same time, over all replicas.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<Switch<u32>>,
+    /// Stops the deliveries to a receiver that fails, and tests it with single ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub breaker: Option<Switch<BreakerSettings>>,
     /// The time of failures alone after which the endpoint is disabled.

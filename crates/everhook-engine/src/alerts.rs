@@ -12,7 +12,7 @@ use everhook_core::alert::decision::{DuePage, PageKind, decide};
 use everhook_core::alert::page::{AlertNews, AlertPage, PageCause, PageMessage, recipients};
 use everhook_core::alert::{Alert, AlertRule, AlertSignal, Amount};
 use everhook_core::fanout::Audience;
-use everhook_core::id::{EnvironmentId, Id, MessageId};
+use everhook_core::id::{EndpointId, EnvironmentId, Id, MessageId};
 use everhook_core::limits::ENDPOINTS_MAX;
 use everhook_core::operational::{News, OPERATIONAL_APPLICATION};
 use everhook_core::scope::{AppScope, Scope};
@@ -21,6 +21,7 @@ use everhook_core::traffic::overview::failure_rate;
 use everhook_core::traffic::{Span, TrafficRow};
 use everhook_store::backlog::OpenCounts;
 use everhook_store::catalog::{Order, Replaced, Slice};
+use everhook_store::delivery::Period;
 use everhook_store::error::StoreError;
 use everhook_store::lease::{Append, NewMessage, SessionRecord};
 use everhook_store::made::Made;
@@ -113,9 +114,14 @@ impl Node {
         alert.state = state;
         let name = alert.name.clone();
         let told = messages.len();
-        match self.replace(Scope::of(environment), ChangedAlert { alert, messages }).await? {
+        let replaced = self.replace(Scope::of(environment), ChangedAlert { alert, messages }).await;
+        if due.is_some() && replaced.is_err() {
+            self.metrics.paged(None);
+        }
+        match replaced? {
             Replaced::Done(_) => {
                 if let Some(due) = due {
+                    self.metrics.paged(Some(told));
                     info!(endpoints = told, "alert {name} is {}: paged {told} endpoints", due.kind.as_str());
                 }
             }
@@ -158,6 +164,9 @@ impl Node {
         now: Timestamp,
     ) -> Result<Option<Amount>, StoreError> {
         let scope = Scope::of(environment);
+        if let Some(endpoint) = rule.endpoint {
+            return self.measure_endpoint(scope, endpoint, rule, now).await;
+        }
         Ok(match rule.signal {
             AlertSignal::Dead => Some(Amount::count(self.open(signals, scope).await?.dead)),
             AlertSignal::Due => Some(Amount::count(self.open(signals, scope).await?.due)),
@@ -177,6 +186,30 @@ impl Node {
                 }
                 Some(_) | None => None,
             },
+        })
+    }
+
+    /// Returns the value of a signal for one endpoint; none without a value.
+    async fn measure_endpoint(
+        &self,
+        scope: Scope,
+        endpoint: EndpointId,
+        rule: &AlertRule,
+        now: Timestamp,
+    ) -> Result<Option<Amount>, StoreError> {
+        if rule.signal == AlertSignal::FailureRate {
+            let since = now.minus(Duration::from_secs(rule.window_seconds.unwrap_or_default().into()));
+            let period = Period { since, until: now };
+            let counts = self.store.read(query::CountEndpoint { scope, endpoint, period }).await?;
+            let all = counts.succeeded + counts.failed;
+            return Ok((all > 0).then(|| counts.failed as f64 / all as f64).and_then(Amount::new));
+        }
+        let counts = self.store.read(query::CountLane { scope, endpoint }).await?;
+        Ok(match rule.signal {
+            AlertSignal::Dead => Some(Amount::count(counts.dead)),
+            AlertSignal::Due => Some(Amount::count(counts.due)),
+            AlertSignal::OldestDueAge => Amount::new(counts.oldest_due.unwrap_or_default().as_secs_f64()),
+            AlertSignal::FailureRate | AlertSignal::QueueDepth => None,
         })
     }
 

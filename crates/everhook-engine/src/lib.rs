@@ -8,6 +8,7 @@
 pub mod activity;
 mod alerts;
 pub mod background;
+mod breaker;
 mod changes;
 pub mod clock;
 pub mod config;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use everhook_core::lifecycle::EndState;
 use everhook_core::limits::BACKLOG_COUNTED_MAX;
 use everhook_core::outcome::Class;
+use everhook_core::policy::breaker::BreakerStep;
 use everhook_core::quota::QuotaKind;
 use everhook_core::task::TaskKind;
 use everhook_core::time::Timestamp;
@@ -48,6 +49,18 @@ struct EndLabels {
     end: &'static str,
 }
 
+/// The label of changes of circuit breakers: `opened`, `reopened` or `closed`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct BreakerLabels {
+    change: &'static str,
+}
+
+/// The label of pages of alerts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PageLabels {
+    result: &'static str,
+}
+
 /// The label of refused requests: the exceeded limit.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct QuotaLabels {
@@ -80,6 +93,8 @@ pub(crate) struct Metrics {
     append_seconds: Histogram,
     attempts: Family<AttemptLabels, Counter>,
     attempt_seconds: Histogram,
+    breakers: Gauge,
+    breaker_changes: Family<BreakerLabels, Counter>,
     deliveries: Family<EndLabels, Counter>,
     delivery_seconds: Histogram,
     enqueued: Counter,
@@ -104,6 +119,7 @@ pub(crate) struct Metrics {
     pending: Gauge,
     dead: Gauge,
     egress_paused: Gauge,
+    pages: Family<PageLabels, Counter>,
     due_seconds: Gauge<f64, AtomicU64>,
     pool_max: Gauge,
     pool_busy: Gauge,
@@ -123,6 +139,8 @@ impl Metrics {
             append_seconds: seconds(),
             attempts: Family::default(),
             attempt_seconds: seconds(),
+            breakers: Gauge::default(),
+            breaker_changes: Family::default(),
             deliveries: Family::default(),
             delivery_seconds: Histogram::new(DELIVERY_SECONDS),
             enqueued: Counter::default(),
@@ -147,6 +165,7 @@ impl Metrics {
             pending: Gauge::default(),
             dead: Gauge::default(),
             egress_paused: Gauge::default(),
+            pages: Family::default(),
             due_seconds: Gauge::default(),
             pool_max: Gauge::default(),
             pool_busy: Gauge::default(),
@@ -183,6 +202,8 @@ impl Metrics {
         registry.register("deliveries_ended", "Deliveries that ended, by how", self.deliveries.clone());
         let delivery = "Time from acceptance, or from the planned time, until a delivery succeeded";
         seconds(registry, "delivery", delivery, &self.delivery_seconds);
+        let changes = "Circuit breakers that this node opened, opened again after a failed probe, or closed";
+        registry.register("breaker_changes", changes, self.breaker_changes.clone());
         registry.register("jobs_enqueued", "Jobs committed", self.enqueued.clone());
         registry.register("job_attempts", "Attempts of jobs that ended, by how", self.job_attempts.clone());
         seconds(registry, "job_attempt", "Time of one attempt of a job", &self.job_attempt_seconds);
@@ -216,10 +237,15 @@ impl Metrics {
         let capped = |what: &str| format!("{what} in the store, counted every 15 s up to {BACKLOG_COUNTED_MAX}");
         registry.register("tasks_pending", capped("Tasks that wait, due or not,"), self.pending.clone());
         registry.register("tasks_dead", capped("Tasks that wait for an operator"), self.dead.clone());
+        let breakers = capped("Endpoints whose circuit breaker is open or recovering");
+        registry.register("breakers_open", breakers, self.breakers.clone());
         let oldest = "How long the oldest delivery that is due has waited, looked at every 15 s";
         registry.register_with_unit("oldest_due", oldest, Unit::Seconds, self.due_seconds.clone());
         let paused = "1 while egress is paused: work is accepted and nothing is sent";
         registry.register("egress_paused", paused, self.egress_paused.clone());
+        let pages =
+            "Pages of alerts: sent to a destination, without any destination (unaddressed), or not stored (failed)";
+        registry.register("alert_pages", pages, self.pages.clone());
         registry.register("pool_connections_max", "Store connections there may be", self.pool_max.clone());
         registry.register("pool_connections_busy", "Store connections in use", self.pool_busy.clone());
         registry.register("pool_waiting", "Callers that wait for a store connection", self.pool_waiting.clone());
@@ -255,11 +281,22 @@ impl Metrics {
     fn waits(&self, backlog: Backlog) {
         self.pending.set(gauge(backlog.pending));
         self.dead.set(gauge(backlog.dead));
+        self.breakers.set(gauge(backlog.breakers));
         self.due_seconds.set(backlog.due_for.as_secs_f64());
     }
 
     pub(crate) fn egress(&self, is_paused: bool) {
         self.egress_paused.set(i64::from(is_paused));
+    }
+
+    /// Counts a page of an alert that was stored with these messages; none if it could not be stored.
+    pub(crate) fn paged(&self, messages: Option<usize>) {
+        let (result, count) = match messages {
+            Some(0) => ("unaddressed", 1),
+            Some(messages) => ("sent", messages as u64),
+            None => ("failed", 1),
+        };
+        self.pages.get_or_create(&PageLabels { result }).inc_by(count);
     }
 
     /// Counts committed messages and jobs, whether a request, an outbox, a schedule or a batch created them.
@@ -321,6 +358,17 @@ impl Metrics {
         }
     }
 
+    /// Counts a written change of a circuit breaker.
+    pub(crate) fn breaker(&self, step: BreakerStep) {
+        let change = match step {
+            BreakerStep::Opened => "opened",
+            BreakerStep::Reopened => "reopened",
+            BreakerStep::Closed => "closed",
+            BreakerStep::Moved => return,
+        };
+        self.breaker_changes.get_or_create(&BreakerLabels { change }).inc();
+    }
+
     /// Observes how late schedules were.
     pub(crate) fn fired(&self, lateness: &[Duration]) {
         lateness.iter().for_each(|late| self.schedule_lateness.observe(late.as_secs_f64()));
@@ -353,9 +401,11 @@ pub fn example_page(register: impl FnOnce(&mut Registry)) -> String {
     metrics.attempted(TaskKind::Delivery, Class::Success, Duration::ZERO);
     metrics.attempted(TaskKind::Job, Class::Success, Duration::ZERO);
     metrics.delivered(EndState::Succeeded, Some(Duration::ZERO));
+    metrics.breaker(BreakerStep::Opened);
     metrics.over_quota(QuotaKind::MessageRate);
     metrics.outbox_relayed("default", std::iter::empty(), 0);
     metrics.outbox("default", OutboxStatus::default());
+    metrics.paged(Some(1));
     metrics.render(Now { running: 0, jobs: 0, unsettled: 0, pool: None })
 }
 
@@ -379,7 +429,11 @@ mod tests {
         metrics.delivered(EndState::Open, None);
         metrics.reclaimed(2);
         metrics.lost();
-        metrics.waits(Backlog { pending: 9, dead: 2, due_for: Duration::from_millis(1500) });
+        metrics.waits(Backlog { pending: 9, dead: 2, due_for: Duration::from_millis(1500), breakers: 3 });
+        metrics.breaker(BreakerStep::Closed);
+        for page in [Some(2), Some(0), None] {
+            metrics.paged(page);
+        }
         let page = metrics.render(Now {
             running: 5,
             jobs: 2,
@@ -396,6 +450,9 @@ mod tests {
             "everhook_deliveries_ended_total{end=\"succeeded\"} 1",
             "everhook_delivery_seconds_count 1",
             "everhook_tasks_reclaimed_total 2",
+            "everhook_alert_pages_total{result=\"sent\"} 2",
+            "everhook_alert_pages_total{result=\"unaddressed\"} 1",
+            "everhook_alert_pages_total{result=\"failed\"} 1",
             "everhook_tasks_running 5",
             "everhook_jobs_running 2",
             "everhook_jobs_enqueued_total 6",
@@ -403,6 +460,8 @@ mod tests {
             "everhook_leases_held 8",
             "everhook_tasks_pending 9",
             "everhook_tasks_dead 2",
+            "everhook_breakers_open 3",
+            "everhook_breaker_changes_total{change=\"closed\"} 1",
             "everhook_oldest_due_seconds 1.5",
             "everhook_pool_connections_max 8",
             "everhook_pool_connections_busy 3",

@@ -34,6 +34,7 @@ use tracing::{error, info, warn};
 
 use crate::activity::{Activity, ActivityWatch};
 use crate::background::{self, BackgroundWorker};
+use crate::breaker::Breakers;
 use crate::clock::Clock;
 use crate::config::{JobsConfig, NodeConfig};
 use crate::counts::EndedCounts;
@@ -103,6 +104,7 @@ pub struct Node {
     pub(crate) oauth: OauthTokens,
     pub(crate) direct: DirectMessages,
     pub(crate) failing: FailingEndpoints,
+    pub(crate) breakers: Breakers,
     /// Jobs that handlers of this process are running.
     pub(crate) handled: Handled,
     pub(crate) push_queues: PushQueues,
@@ -207,6 +209,7 @@ impl Node {
             oauth: OauthTokens::default(),
             direct: DirectMessages::default(),
             failing: FailingEndpoints::default(),
+            breakers: Breakers::default(),
             handled: Handled::default(),
             push_queues: PushQueues::default(),
             egress: EgressGate::default(),

@@ -118,6 +118,15 @@ pub(crate) enum AttemptEnd {
     Attempted(AttemptRecord),
 }
 
+impl AttemptEnd {
+    pub(crate) const fn record(&self) -> Option<&AttemptRecord> {
+        match self {
+            AttemptEnd::HandedBack => None,
+            AttemptEnd::Attempted(record) => Some(record),
+        }
+    }
+}
+
 /// The entry for the attempt log.
 pub(crate) struct AttemptRecord {
     /// The id that the request carried; none if no request was sent under an id.
@@ -297,6 +306,9 @@ fn count(node: &Node, ended: &FinishedAttempt, decision: Option<&Decision>, sett
         (Settled::Done, AttemptEnd::HandedBack) => {}
         (Settled::Done, AttemptEnd::Attempted(record)) => {
             node.metrics.attempted(ended.task.kind, record.class, record.duration);
+            if let Some(change) = ended.limits.breaker {
+                node.metrics.breaker(change.step());
+            }
             if let Some(decision) = decision.filter(|_| ended.task.kind == TaskKind::Delivery) {
                 let ended_at = record.started_at.plus(record.duration);
                 let is_delivered = decision.end == EndState::Succeeded;

@@ -146,7 +146,7 @@ impl Sweeper {
             TaskKind::Delivery => Place::KeptIfCounted,
             TaskKind::Job => Place::Moves,
         };
-        let limits = LimitEnd { is_freed: false, place };
+        let limits = LimitEnd { place, ..LimitEnd::default() };
         let ended = FinishedAttempt { task, job, retry: None, limits, by, slot: SlotHold::Nothing, end };
         self.node.settler.settle(ended).await;
     }

@@ -1,4 +1,4 @@
--- Count pending and dead tasks, up to a bound. Indexes: task_ready, task_dead, lane_ready. Also returns the waiting
+-- Count pending and dead tasks and open breakers, up to a bound. Indexes: task_ready, task_dead, lane_ready, lane_breaker. Also returns the waiting
 -- time of the oldest due delivery, in the lanes that have waited longest for their turn. Leased tasks are not counted:
 -- every delivery leaves a dead entry in task_owner, and during a long transaction a count would read them all.
 select
@@ -28,4 +28,5 @@ select
                 ) as first
         ),
         0
-    ) as due_for;
+    ) as due_for,
+    (select count(*) from (select 1 from everhook.lane where lane.breaker > 0 limit :counted_max) as breakers);

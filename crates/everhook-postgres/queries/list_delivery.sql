@@ -32,6 +32,7 @@ known (subject, endpoint) as materialized (
 )
 select
     {message: Message; payload = null::bytea}, {endpoint: Endpoint}, endpoint.deleted_at, lane.hold_until, lane.hold_kind,
+    lane.breaker,
     case
         when lane.hold_kind between 3 and 5 then coalesce(
             (

@@ -49,7 +49,7 @@ resume as materialized (
 ),
 locked as materialized (
     select lane.environment, lane.id, lane.application, lane.state, lane.waiting, lane.floor, lane.ready_at,
-        lane.hold_until, lane.last_position
+        lane.hold_until, lane.last_position, lane.breaker
     from chosen
         join everhook.lane on lane.environment = any (array[chosen.environment])
             and lane.id = chosen.id

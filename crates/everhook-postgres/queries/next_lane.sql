@@ -12,7 +12,7 @@ from clock
     cross join unnest(:wanted, n)
     cross join lateral (
         select lane.environment, lane.id, lane.application, lane.state, lane.waiting, lane.floor, lane.ready_at,
-            lane.hold_until, lane.last_position
+            lane.hold_until, lane.last_position, lane.breaker
         from everhook.lane
         where lane.feed = wanted.feed
             and lane.ready_at <= clock.now

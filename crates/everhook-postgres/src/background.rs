@@ -1,7 +1,7 @@
 //! Slices of bulk work, and the background tasks of an environment.
 
-use everhook_core::background::Purge;
 use everhook_core::background::replay::Replay;
+use everhook_core::background::{Effect, Purge};
 use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, JobId, MessageId, SERVER_ENVIRONMENT, TaskId};
 use everhook_core::job::{JobState, LeaseLost};
@@ -46,6 +46,7 @@ statement! {
         -> Vec<(Message, CandidateRow)>;
     DeleteTaskDead = "delete_task_dead" { wanted: MessageKeys, lane: EndpointId };
     PurgeContent = "purge_content" { wanted: MessageKeys, until: Timestamp };
+    HasContent = "has_content" { wanted: MessageKeys, until: Timestamp } -> Vec<MessageId>;
     CountAttempt = "count_attempt" { wanted: MessageKeys, since: Timestamp, until: Timestamp } -> Option<u64>;
     ScanBackground<'a> = "scan_background" {
         owner: &'a str, above: &'a [u8], below: &'a [u8], skipped: usize, order: Order,
@@ -133,7 +134,7 @@ impl PostgresStore {
             let chosen = candidates.filter(|candidate| wanted.wants(&endpoint, candidate, now));
             messages.extend(chosen.map(|candidate| candidate.message.id));
         }
-        if !messages.is_empty() {
+        if !messages.is_empty() && advance.effect == Effect::Apply {
             let task = |message: &MessageId| {
                 let key = TaskKey { environment, subject: message.0, id: TaskId(self.ids.next(now)) };
                 new_delivery(key, lane.lane(), Trigger::Scheduled, now)
@@ -210,8 +211,12 @@ async fn purge(tx: &Tx<'_>, environment: EnvironmentId, advance: &Advance, wante
     let range = advance.purge_range(wanted);
     let ids = list_messages(tx, environment, application, &range, advance.limit).await?;
     let (read, last) = (ids.len(), ids.last().map(|id| id.0));
-    let purged = tx.run(PurgeContent { wanted: keys(environment, application, &ids), until }).await?;
-    Ok(advance.done(read, last, usize::try_from(purged).unwrap_or(usize::MAX)))
+    let wanted = keys(environment, application, &ids);
+    let purged = match advance.effect {
+        Effect::Apply => usize::try_from(tx.run(PurgeContent { wanted, until }).await?).unwrap_or(usize::MAX),
+        Effect::Count => tx.run(HasContent { wanted, until }).await?.len(),
+    };
+    Ok(advance.done(read, last, purged))
 }
 
 async fn list_messages(

@@ -7,7 +7,9 @@ use everhook_core::message::Message;
 use everhook_core::task::TaskKind;
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::Order;
-use everhook_store::delivery::{DeliveryFilter, DeliveryRecord, EndpointCounts, Listing, PageBytes, Period, Visited};
+use everhook_store::delivery::{
+    BreakerRecord, DeliveryFilter, DeliveryRecord, EndpointCounts, Listing, PageBytes, Period, Visited,
+};
 use everhook_store::piece::{IdRange, Piece};
 use everhook_store::{fields, statement};
 
@@ -35,6 +37,7 @@ statement! {
     } -> Vec<Id>;
     ListDeliveryTask<'a> = "list_delivery_task" { environment: EnvironmentId, step: MessageStep<'a> }
         -> Vec<(Id, TaskKind)>;
+    FindBreaker = "find_breaker" { environment: EnvironmentId, endpoint: EndpointId } -> Option<BreakerRecord>;
     CountEndpoint<'a> = "count_endpoint" {
         environment: EnvironmentId, endpoint: EndpointId, since: Timestamp, until: Timestamp, above: &'a [u8],
         below: &'a [u8], rows_max: usize,
@@ -65,6 +68,14 @@ impl PostgresStore {
         }
         let payloads = self.read_payloads(environment, &listing.messages()).await?;
         Ok(listing.finish(payloads))
+    }
+
+    pub(crate) async fn find_breaker_once(
+        &self,
+        environment: EnvironmentId,
+        endpoint: EndpointId,
+    ) -> Result<Option<BreakerRecord>, Fault> {
+        self.database.read(FindBreaker { environment, endpoint }).await
     }
 
     pub(crate) async fn count_endpoint_once(

@@ -12,6 +12,7 @@ use everhook_core::fair::{GroupId, GroupedLane};
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, ID_BYTES, Id, LaneId};
 use everhook_core::lane::{Allowance, Feed, FeedKey, LanePosition, LaneState, Used, room};
 use everhook_core::limits::{LEASE_LANES_MAX, LEASE_SCAN_MAX};
+use everhook_core::policy::breaker::Breaker;
 use everhook_core::policy::limit::{Hold, LaneLimits, LockedLane};
 use everhook_core::queue::{QueueState, Target, queue_id};
 use everhook_core::task::PRIORITY_DEFAULT;
@@ -40,6 +41,7 @@ row! {
     pub(crate) struct NextLaneRow in "lane" {
         environment: EnvironmentId, id: LaneId, application: Option<ApplicationId>, state: LaneState, waiting: bool,
         floor: Timestamp, ready_at: Timestamp, hold_until: Timestamp, last_position: Timestamp,
+        breaker: Breaker,
     }
 }
 
@@ -300,7 +302,7 @@ impl<'a> OpenFeeds<'a> {
         for lane in self.lanes.iter_mut().filter(|lane| lane.room > 0 && !lane.is_closing()) {
             let set = lane.application_version().and_then(|(application, _)| sets.get(&application));
             let Some(endpoint) = set.and_then(|set| set.find(EndpointId(lane.row.id.0))) else { continue };
-            lane.limits = endpoint.limits();
+            lane.limits = endpoint.limits().under(lane.row.breaker);
         }
         let range = |(place, lane): (usize, &ReadyLane)| {
             let (limit_group, most) = (lane.limit_group()?, lane.limits.at_once()?);

@@ -422,7 +422,7 @@ impl Lease<'_> {
                     Work::Job { job: jobs.get(&subject).cloned(), target }
                 }
             };
-            Leased { task, work }
+            Leased { task, work, breaker: lane.map(|lane| lane.row.breaker).unwrap_or_default() }
         };
         tasks.into_iter().map(attach).collect()
     }

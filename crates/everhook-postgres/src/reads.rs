@@ -59,6 +59,7 @@ impl PostgresStore {
             AllAlerts(_) => self.list_alerts_once().await?,
             Keys(_) => self.list_keys_once().await?,
             FindKey(q) => self.find_key_once(&q.hash).await?,
+            FindBreaker(q) => self.find_breaker_once(q.scope.environment, q.endpoint).await?,
             FindEgressPause(_) => self.find_egress_pause_once().await?,
             Audit(q) => self.list_audit_once(q.scope, &q.filter, &q.slice).await?,
             TokenKeys(_) => self.list_token_keys_once().await?,
@@ -135,6 +136,7 @@ impl PostgresStore {
             CountBacklog(_) => self.backlog_once().await?,
             FindSizeCut(q) => self.find_size_cut_once(q.bytes_max).await?,
             CountOpen(q) => self.count_open_once(q.scope.environment).await?,
+            CountLane(q) => self.count_lane_once(q.scope.environment, q.endpoint).await?,
             Traffic(q) => self.list_traffic_once(q.scope.environment, q.span, q.since).await?,
         ))
     }

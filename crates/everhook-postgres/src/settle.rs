@@ -12,6 +12,7 @@ use everhook_core::id::{ApplicationId, AttemptId, EnvironmentId, Id, LaneId, Ses
 use everhook_core::lane::HoldKind;
 use everhook_core::lifecycle::{EndState, NextRow};
 use everhook_core::outcome::Class;
+use everhook_core::policy::breaker::{Breaker, BreakerChange};
 use everhook_core::policy::limit::Place;
 use everhook_core::task::{TaskKey, TaskKind, TaskState, Trigger};
 use everhook_core::time::Timestamp;
@@ -52,6 +53,11 @@ columns! {
         environment: EnvironmentId, id: LaneId, first_kind: i16, last_kind: i16, retry_us: Duration,
     }
 
+    /// Lanes whose breakers change from one state to the next, with the time for which they open.
+    ChangedBreakers of ChangedBreaker {
+        environment: EnvironmentId, id: LaneId, seen: Breaker, next: Breaker, open_us: Duration,
+    }
+
     /// Attempts that may have been logged earlier.
     LoggedAttempts of LoggedAttempt {
         kind: TaskKind, environment: EnvironmentId, subject: Id, task: TaskId, epoch: u32, id: AttemptId,
@@ -65,6 +71,7 @@ statement! {
     // Returns the endpoints that were enabled.
     DisableEndpoint = "disable_endpoint" { wanted: Keys } -> Vec<(EnvironmentId, ApplicationId, Id)>;
     pub(crate) FreeLane = "free_lane" { wanted: FreedLanes };
+    ChangeBreaker = "change_breaker" { changed: ChangedBreakers };
     StopQueue = "stop_queue" { wanted: Keys };
 }
 
@@ -137,9 +144,10 @@ impl PostgresStore {
         let (disabled, stopped) = (lane_keys(&lanes.stopped), lane_keys(&lanes.stopped_queues));
         let (lock_lane, lower_lane_due) = lanes.due().nonempty().map(lower_lanes_due).unzip();
         let free_lane = lanes.freed().nonempty().map(|wanted| FreeLane { wanted });
+        let change_breaker = lanes.breakers().nonempty().map(|changed| ChangeBreaker { changed });
         let writes = (
             // A hold of this batch is later than the holds that it ends.
-            (free_lane, lock_lane),
+            (free_lane, change_breaker, lock_lane),
             lower_lane_due,
             disabled.nonempty().map(|wanted| DisableEndpoint { wanted }),
             stopped.nonempty().map(|wanted| StopQueue { wanted }),
@@ -189,7 +197,8 @@ fn lease_of(settlement: &Settlement) -> (TaskKey, u32, SessionId) {
 /// Whether the task leaves the table without any other effect.
 fn leaves_quietly(settlement: &Settlement) -> bool {
     let Settlement { row, hold_lane, limits, stop_lane, batch, result, .. } = settlement;
-    let has_effect = hold_lane.is_some() || limits.is_freed || *stop_lane || batch.is_some() || result.is_some();
+    let is_noticed = limits.is_freed || limits.breaker.is_some();
+    let has_effect = hold_lane.is_some() || is_noticed || *stop_lane || batch.is_some() || result.is_some();
     *row == NextRow::Gone && !has_effect && AttemptEvent::of(settlement).is_none()
 }
 
@@ -235,8 +244,11 @@ impl<'a> Group<'a> {
 struct LaneEnds {
     /// The due time of the next task, and the time to hold the lane back.
     held: BTreeMap<(EnvironmentId, LaneId), (Timestamp, Duration)>,
-    /// Lanes at their limit, of which deliveries have ended, and ordered lanes with the time until a retry.
+    /// Lanes at their limit, of which deliveries have ended, and ordered lanes with the time until a retry. Lanes whose breakers change
+    /// are only locked.
     freed: BTreeMap<(EnvironmentId, LaneId), (bool, Duration)>,
+    /// The first change of a breaker from each of its states.
+    breakers: BTreeMap<(EnvironmentId, LaneId, Breaker), BreakerChange>,
     /// Lanes of endpoints to disable.
     stopped: BTreeSet<(EnvironmentId, LaneId)>,
     stopped_queues: BTreeSet<(EnvironmentId, LaneId)>,
@@ -254,7 +266,10 @@ impl LaneEnds {
                 *longest = settlement.hold_lane.map_or(*longest, |hold| hold.max(*longest));
             }
             let (is_freed, retry) = (settlement.limits.is_freed, settlement.retry_hold());
-            if is_freed || !retry.is_zero() {
+            if let Some(change) = settlement.limits.breaker {
+                ends.breakers.entry((lane.0, lane.1, change.from)).or_insert(change);
+            }
+            if is_freed || !retry.is_zero() || settlement.limits.breaker.is_some() {
                 let known = ends.freed.entry(lane).or_default();
                 *known = (known.0 || is_freed, known.1.max(retry));
             }
@@ -283,6 +298,14 @@ impl LaneEnds {
             FreedLane { last_kind, retry_us: span(retry), ..kinds }
         };
         all.into_iter().map(freed).collect()
+    }
+
+    fn breakers(&self) -> ChangedBreakers {
+        let changed = |((environment, id, seen), change): (&(EnvironmentId, LaneId, Breaker), &BreakerChange)| {
+            let open_us = span(change.open_for.unwrap_or_default());
+            ChangedBreaker { environment: *environment, id: *id, seen: *seen, next: change.to, open_us }
+        };
+        self.breakers.iter().map(changed).collect()
     }
 
     /// Returns the lanes with a new due time or hold.

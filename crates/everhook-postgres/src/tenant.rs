@@ -30,13 +30,13 @@ statement! {
 /// A table that the tenant role cannot read, or whose rows of all environments it could read.
 const UNGUARDED: &str = "select relation.relname::text \
     from pg_class as relation \
-        left join pg_attribute as attribute on attribute.attrelid = relation.oid \
+        join pg_attribute as attribute on attribute.attrelid = relation.oid \
             and attribute.attname = 'environment' \
+            and attribute.atttypid = 'integer'::regtype \
     where relation.relnamespace = 'everhook'::regnamespace \
         and relation.relkind in ('r', 'p') \
         and case \
-            when has_table_privilege(relation.oid, 'select') \
-                then attribute.attname is not null and not row_security_active(relation.oid) \
+            when has_table_privilege(relation.oid, 'select') then not row_security_active(relation.oid) \
             else not relation.relispartition \
         end \
     order by relation.relname \

@@ -12,15 +12,20 @@ use everhook_core::policy::limit::LaneLimits;
 use everhook_core::retry::Jitter;
 use everhook_core::task::TaskKind;
 use everhook_store::lease::NewAttempt;
-use everhook_testkit::mem::{Tables, TaskPlace};
+use everhook_testkit::mem::{Tables, TaskPlace, TaskRow};
 
 use crate::check::jobs::JobEvidence;
 use crate::client::Sent;
+use crate::crowd;
 use crate::network::{JOBS, Receipt};
 use crate::node::retry_policy;
 use crate::world::Outcome;
 
 pub(crate) mod jobs;
+
+/// A delivery to an endpoint that answers at once starts within this time after its acceptance, whatever other
+/// applications do. A request to a hanging endpoint takes 15 s.
+const UNFAIR_AFTER: Duration = Duration::from_secs(1);
 
 /// All evidence about one delivery.
 #[derive(Default)]
@@ -55,6 +60,8 @@ pub(crate) struct Evidence<'a> {
     /// The times at which the database's clock was set forward.
     pub(crate) jumps: &'a [Duration],
     pub(crate) faults: bool,
+    /// Hanging endpoints of another application.
+    pub(crate) crowd: usize,
 }
 
 /// Checks one finished world.
@@ -67,6 +74,7 @@ pub(crate) fn check(evidence: &Evidence<'_>) -> Outcome {
     check_rates(evidence, &mut violations);
     check_concurrency(evidence, &mut violations);
     check_order(evidence, &mut violations);
+    check_fairness(evidence, &mut violations);
     for ((message, endpoint), delivery) in &deliveries {
         let name = format!("{message} to endpoint {endpoint}");
         check_delivery(&name, delivery, evidence.faults, &mut violations);
@@ -88,11 +96,14 @@ fn gather<'a>(tables: &'a Tables, receipts: &'a [Receipt]) -> BTreeMap<(String, 
     let number = |id: EndpointId| usize::from(id.as_bytes()[19]) - 1;
     let mut deliveries = BTreeMap::<_, Delivery<'_>>::new();
     let is_job = |key: &everhook_core::task::TaskKey| tables.jobs.contains_key(&(key.environment, JobId(key.subject)));
-    for ((key, _), row) in tables.attempts.iter().filter(|((key, _), _)| !is_job(key)) {
+    let is_checked = |id: EndpointId| !crowd::has(number(id));
+    let attempts = tables.attempts.iter().filter(|((key, _), row)| !is_job(key) && is_checked(row.endpoint));
+    for ((key, _), row) in attempts {
         let message = MessageId(key.subject).to_string();
         deliveries.entry((message, number(row.endpoint))).or_default().attempts.push(&row.attempt);
     }
-    for (key, row) in tables.tasks.iter().filter(|(_, row)| row.task.kind == TaskKind::Delivery) {
+    let is_delivery = |row: &TaskRow| row.task.kind == TaskKind::Delivery && is_checked(EndpointId(row.task.lane.0));
+    for (key, row) in tables.tasks.iter().filter(|(_, row)| is_delivery(row)) {
         let message = MessageId(key.subject).to_string();
         let delivery = deliveries.entry((message, number(EndpointId(row.task.lane.0)))).or_default();
         delivery.dead |= row.place == TaskPlace::Dead;
@@ -221,6 +232,23 @@ fn check_order(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
             if let (Some((earlier, _, taken)), Some(id)) = (late, sent.acknowledged) {
                 let earlier = earlier.acknowledged;
                 violations.push(format!("endpoint {endpoint}: {id} at {first:?}, before {earlier:?} at {taken:?}"));
+            }
+        }
+    }
+}
+
+/// Checks that hanging endpoints of another application delay no delivery.
+fn check_fairness(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
+    if evidence.crowd == 0 {
+        return;
+    }
+    for sent in evidence.sent {
+        let Some(id) = sent.acknowledged.map(|id| id.to_string()) else { continue };
+        for endpoint in 0..evidence.endpoints {
+            let receipts = evidence.receipts.iter().filter(|it| it.endpoint == endpoint && it.message == id);
+            let waited = receipts.map(|receipt| receipt.begun.saturating_sub(sent.told_at)).min();
+            if waited.is_none_or(|waited| waited > UNFAIR_AFTER) {
+                violations.push(format!("{id} to endpoint {endpoint} waited for {waited:?} beside a crowd"));
             }
         }
     }

@@ -8,6 +8,7 @@
 
 mod check;
 mod client;
+mod crowd;
 mod gate;
 mod job;
 mod nemesis;

@@ -22,6 +22,9 @@ struct Arguments {
     /// Jobs in each world.
     #[arg(long, default_value_t = 40)]
     jobs: usize,
+    /// Hanging endpoints of another application, at most 100. Needs `--calm`.
+    #[arg(long, default_value_t = 0)]
+    crowd: usize,
     /// Inject no faults.
     #[arg(long)]
     calm: bool,
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
             faults: !arguments.calm,
             messages: arguments.messages,
             jobs: arguments.jobs,
+            crowd: arguments.crowd,
             print: arguments.trace,
         };
         let outcome = run(plan);

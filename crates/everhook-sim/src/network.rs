@@ -10,6 +10,7 @@ use everhook_core::outcome::{Class, Reply, SendFailure};
 use everhook_engine::transport::Transport;
 use everhook_sender::Request;
 
+use crate::crowd;
 use crate::gate::{Gate, Health};
 use crate::world::Shared;
 
@@ -62,6 +63,10 @@ impl Transport for NodeNetwork {
         self.latency(Duration::from_millis(20)).await;
         self.gate.pass().await;
         let endpoint: usize = request.url.rsplit('/').next().and_then(|number| number.parse().ok()).unwrap_or(JOBS);
+        if crowd::has(endpoint) {
+            let hangs = self.shared.crowd_hangs();
+            return self.answer(if hangs { Behaviour::Hang } else { Behaviour::Answer(200) }).await;
+        }
         let behaviour = self.behave();
         if behaviour == Behaviour::Refuse {
             return Err(failure(Class::Connect));
@@ -108,7 +113,11 @@ impl NodeNetwork {
             Behaviour::Answer(status) => {
                 // A send sometimes takes far longer than the lease. A node that is alive must keep its tasks during
                 // that time.
-                let longest = if self.shared.rng.once_in(20) { SEND_DEADLINE } else { Duration::from_millis(50) };
+                let longest = if self.shared.crowd == 0 && self.shared.rng.once_in(20) {
+                    SEND_DEADLINE
+                } else {
+                    Duration::from_millis(50)
+                };
                 self.latency(longest).await;
                 let retry_after = (status == 429).then(|| self.shared.rng.below(4).to_string());
                 Ok(Reply { status, retry_after, wish: None, body: Bytes::new() })

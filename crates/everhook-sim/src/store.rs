@@ -140,6 +140,7 @@ impl Layer for Line {
         let lease = async {
             let grant = store.lease(ask).await?;
             grant.tasks.iter().for_each(|leased| self.shared.witness().holds(session, &leased.task));
+            self.shared.store.look(|tables| self.shared.witness().probes(tables, &grant.tasks));
             Ok(grant)
         };
         self.around(Op::Lease, lease).await

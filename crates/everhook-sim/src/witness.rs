@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use everhook_core::batch::{Announcement, BatchCounts};
 use everhook_core::id::{BatchId, EnvironmentId, LaneId, MessageId, SessionId};
 use everhook_core::task::{Task, TaskKey, TaskKind};
-use everhook_store::lease::{Appended, Reclaimed};
-use everhook_testkit::mem::{Tables, TaskPlace};
+use everhook_store::lease::{Appended, Leased, Reclaimed};
+use everhook_testkit::mem::{Tables, TaskPlace, TaskRow};
 
+use crate::client::APPLICATION;
 use crate::job::{NARROW_LIMITS, narrow};
 
 #[derive(Debug, Default)]
@@ -31,9 +32,28 @@ impl Witness {
     pub(crate) fn appended(&mut self, session: Option<SessionId>, appended: &[Appended], enabled: &[usize]) {
         for appended in appended {
             let Appended::Accepted { message, leased, .. } = appended else { continue };
-            self.promised.insert(message.id, enabled.to_vec());
+            if message.application == APPLICATION {
+                self.promised.insert(message.id, enabled.to_vec());
+            }
             for (leased, _) in leased {
                 self.holders.extend(session.map(|session| ((leased.task.key, leased.task.epoch), session)));
+            }
+        }
+    }
+
+    /// Checks that a lane whose breaker is not closed has no more deliveries under way than its breaker allows: one while it
+    /// probes.
+    pub(crate) fn probes(&mut self, tables: &Tables, leased: &[Leased]) {
+        for Leased { task, breaker, .. } in leased {
+            let limits = breaker.at_once().filter(|_| task.kind == TaskKind::Delivery);
+            let is_counted = |row: &&TaskRow| {
+                let is_leased = matches!(row.place, TaskPlace::Leased(_));
+                is_leased && (row.task.key.environment, row.task.lane) == (task.key.environment, task.lane)
+            };
+            let own = |row: &&TaskRow| row.limit_group == Some(task.lane.0);
+            let running = tables.tasks.values().filter(is_counted).filter(own).count();
+            if limits.is_some_and(|most| running > usize::try_from(most).unwrap_or(usize::MAX)) {
+                self.violations.push(format!("{running} deliveries of {} run under {breaker:?}", task.lane));
             }
         }
     }

@@ -9,7 +9,7 @@ use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{EndpointId, Id, JobId};
 use everhook_core::outcome::Class;
 use everhook_core::policy::limit::LaneLimits;
-use everhook_core::policy::{OnDead, RateLimit, Settings, Switch};
+use everhook_core::policy::{BreakerSettings, OnDead, RateLimit, Settings, Switch};
 use everhook_core::scope::Scope;
 use everhook_core::time::{Timestamp, micros};
 use everhook_store::catalog::{Order, Slice};
@@ -29,7 +29,7 @@ use crate::network::Receipt;
 use crate::node::Node;
 use crate::trace::Trace;
 use crate::witness::Witness;
-use crate::{nemesis, operator, producer, remote};
+use crate::{crowd, nemesis, operator, producer, remote};
 
 const EPOCH: Timestamp = Timestamp::from_millis(1_750_000_000_000);
 /// The virtual time within which all tasks must end after healing. Retry schedules, holds and leases are far shorter.
@@ -43,6 +43,10 @@ pub(crate) const BUSY: Duration = Duration::from_secs(40);
 const RATES: [RateLimit; 3] =
     [RateLimit { count: 1, seconds: 1 }, RateLimit { count: 3, seconds: 2 }, RateLimit { count: 5, seconds: 1 }];
 
+/// A circuit breaker that opens after a few failures, and stays open for seconds.
+const BREAKER: BreakerSettings =
+    BreakerSettings { failure_percent: 50, min_attempts: 3, window_seconds: 10, open_seconds: 2, max_open_seconds: 8 };
+
 /// The parameters of a simulation.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
@@ -52,6 +56,8 @@ pub struct Plan {
     pub faults: bool,
     pub messages: usize,
     pub jobs: usize,
+    /// Hanging endpoints of another application, at most 100. A world with any has no faults.
+    pub crowd: usize,
     /// Whether to print every event.
     pub print: bool,
 }
@@ -86,6 +92,9 @@ pub(crate) struct Shared {
     limits: Vec<LaneLimits>,
     /// Whether faults are injected.
     pub(crate) faults: bool,
+    /// The number of hanging endpoints of another application.
+    pub(crate) crowd: usize,
+    crowd_hangs: AtomicBool,
     /// The planned behaviour of each job, by number.
     pub(crate) fates: Vec<Fate>,
     /// Whether one message and one job crash every node that takes them.
@@ -162,6 +171,10 @@ impl Shared {
             true => self.store.enable_endpoint(ENVIRONMENT, endpoint_id(number)),
             false => self.store.disable_endpoint(ENVIRONMENT, endpoint_id(number)),
         }
+    }
+
+    pub(crate) fn crowd_hangs(&self) -> bool {
+        self.crowd_hangs.load(Ordering::Relaxed)
     }
 
     pub(crate) fn is_throttling(&self) -> bool {
@@ -255,6 +268,9 @@ async fn live(plan: Plan) -> Outcome {
     for number in 0..REMOTE_WORKERS {
         workers.spawn(remote::work(Arc::clone(&shared), nodes.clone(), number));
     }
+    if plan.crowd > 0 {
+        crowd::send(&shared, &nodes).await;
+    }
     let (sent, asked) = {
         let clients =
             async { tokio::join!(send_all(&shared, &nodes, plan.messages), producer::enqueue_all(&shared, &nodes)) };
@@ -297,6 +313,7 @@ async fn live(plan: Plan) -> Outcome {
         limits: &shared.limits,
         jumps: &shared.jumps.lock().expect("one thread").clone(),
         faults: plan.faults,
+        crowd: plan.crowd,
     };
     let mut outcome = check::check(&evidence);
     outcome.violations.append(&mut shared.witness().violations);
@@ -322,16 +339,27 @@ fn build(plan: Plan) -> Shared {
     let endpoints = 1 + rng.below(3);
     let rate = |_| rng.once_in(3).then(|| *rng.pick(&RATES));
     let rates: Vec<Option<RateLimit>> = (0..endpoints).map(rate).collect();
-    // A source of its own, so that worlds of known seeds stay as they were apart from these limits.
-    let more = Rng::new(!plan.seed);
+    // Sources of their own, so that worlds of known seeds stay as they were apart from these limits.
+    let (more, third) = (Rng::new(!plan.seed), Rng::new(plan.seed.rotate_left(32)));
     let limit = |rate: Option<RateLimit>| LaneLimits {
         rate,
         concurrency: more.once_in(4).then(|| *more.pick(&[1, 2, 5])),
         order: more.once_in(3).then_some(OnDead::Skip),
+        breaker: third.once_in(3).then_some(BREAKER),
+        recovering: None,
     };
-    let limits: Vec<LaneLimits> = rates.into_iter().map(limit).collect();
+    let mut limits: Vec<LaneLimits> = rates.into_iter().map(limit).collect();
+    if plan.crowd > 0 {
+        // Only the crowd can delay a delivery.
+        limits.fill(LaneLimits::default());
+        store.put_application(ENVIRONMENT, crowd::NEIGHBOUR);
+    }
     for (number, limits) in limits.iter().enumerate() {
         store.put_endpoint(ENVIRONMENT, endpoint(number, *limits));
+    }
+    for number in crowd::FIRST..crowd::FIRST + plan.crowd {
+        let hanging = endpoint(number, LaneLimits::default());
+        store.put_endpoint(ENVIRONMENT, Endpoint { application: crowd::NEIGHBOUR, ..hanging });
     }
     let odds = if plan.faults { (*rng.pick(&[0, 20, 100]), *rng.pick(&[0, 3, 10])) } else { (0, 0) };
     let poisoned = plan.faults && rng.once_in(4);
@@ -343,6 +371,8 @@ fn build(plan: Plan) -> Shared {
         endpoints,
         limits,
         faults: plan.faults,
+        crowd: plan.crowd,
+        crowd_hangs: AtomicBool::new(true),
         fates,
         poisoned,
         witness: Mutex::default(),
@@ -370,7 +400,8 @@ fn endpoint(number: usize, limits: LaneLimits) -> Endpoint {
     let policy = limits.is_any().then(|| {
         let (rate, concurrency) = (limits.rate.map(Switch::On), limits.concurrency.map(Switch::On));
         let ordering = limits.order.map(|_| Switch::On(everhook_core::policy::Ordering::Endpoint));
-        Arc::new(Settings { rate, concurrency, ordering, on_dead: limits.order, ..Settings::default() })
+        let breaker = limits.breaker.map(Switch::On);
+        Arc::new(Settings { rate, concurrency, ordering, on_dead: limits.order, breaker, ..Settings::default() })
     });
     let url = format!("http://receiver/{number}");
     Endpoint { policy, revision: 1, ..Endpoint::new(endpoint_id(number), APPLICATION, url, EPOCH) }
@@ -394,6 +425,7 @@ async fn heal(shared: &Arc<Shared>, nodes: &Nodes) {
     shared.set_odds(0, 0);
     shared.set_stalled(false);
     shared.set_throttling(false);
+    shared.crowd_hangs.store(false, Ordering::Relaxed);
     (0..shared.endpoints).for_each(|endpoint| shared.set_enabled(endpoint, true));
     for at in 0..nodes.len() {
         nodes.get(at).gate.set(Health::Alive);

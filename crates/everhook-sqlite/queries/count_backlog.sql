@@ -1,4 +1,4 @@
--- Count pending and dead tasks, up to a bound. Indexes: task_ready, task_dead, lane_ready. Also returns the waiting
+-- Count pending and dead tasks and open breakers, up to a bound. Indexes: task_ready, task_dead, lane_ready, lane_breaker. Also returns the waiting
 -- time of the oldest due delivery, in the lanes that have waited longest for their turn.
 -- Differs: the indexes are named, because the planner does not choose a partial index by its predicate alone; the
 -- caller passes the time.
@@ -27,4 +27,5 @@ select
             ) as ready
         ),
         0
-    );
+    ),
+    (select count(*) from (select 1 from lane indexed by lane_breaker where breaker > 0 limit ?1));

@@ -39,6 +39,7 @@ known (endpoint) as materialized (
 )
 select
     {message: Message; payload = null}, {endpoint: Endpoint}, endpoint.deleted_at, lane.hold_until, lane.hold_kind,
+    lane.breaker,
     case
         when lane.hold_kind between 3 and 5 then coalesce(
             (

@@ -1,7 +1,7 @@
 //! Slices of bulk work, and the background tasks of an environment.
 
-use everhook_core::background::Purge;
 use everhook_core::background::replay::Replay;
+use everhook_core::background::{Effect, Purge};
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, JobId, MessageId, SERVER_ENVIRONMENT, TaskId};
 use everhook_core::job::LeaseLost;
 use everhook_core::job::report::KeptResult;
@@ -46,6 +46,9 @@ statement! {
     PurgeContent = "purge_content" {
         environment: EnvironmentId, application: ApplicationId, id: MessageId, until: Timestamp,
     };
+    HasContent = "has_content" {
+        environment: EnvironmentId, application: ApplicationId, id: MessageId, until: Timestamp,
+    } -> Option<MessageId>;
     CountAttempt = "count_attempt" {
         environment: EnvironmentId, application: ApplicationId, id: MessageId, since: Timestamp, until: Timestamp,
     } -> Option<u64>;
@@ -103,10 +106,13 @@ fn replay(
         let found = run(tx.conn, FindCandidate { environment, application, id, endpoint: lane, payload_bytes })?;
         let Some(candidate) = found.map(|(message, row)| row.of(message)) else { continue };
         if wanted.wants(&endpoint, &candidate, tx.now) {
+            changed += 1;
+            if advance.effect == Effect::Count {
+                continue;
+            }
             run(tx.conn, DeleteTaskDead { environment, message: id, lane })?;
             let key = TaskKey { environment, subject: id.0, id: TaskId(tx.ids.next(tx.now)) };
             add_pending(tx, &new_delivery(key, lane.lane(), Trigger::Scheduled, tx.now))?;
-            changed += 1;
         }
     }
     Ok(Some(advance.done(read, last, changed)))
@@ -118,8 +124,11 @@ fn purge(tx: &Tx<'_>, environment: EnvironmentId, advance: &Advance, wanted: &Pu
     let messages = list_messages(tx.conn, environment, application, &range, advance.limit)?;
     let mut changed = 0;
     for id in &messages {
-        let purged = run(tx.conn, PurgeContent { environment, application, id: *id, until })?;
-        changed += usize::from(purged > 0);
+        let has_content = match advance.effect {
+            Effect::Apply => run(tx.conn, PurgeContent { environment, application, id: *id, until })? > 0,
+            Effect::Count => run(tx.conn, HasContent { environment, application, id: *id, until })?.is_some(),
+        };
+        changed += usize::from(has_content);
     }
     Ok(advance.done(messages.len(), messages.last().map(|id| id.0), changed))
 }

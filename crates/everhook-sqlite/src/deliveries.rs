@@ -7,7 +7,9 @@ use everhook_core::message::Message;
 use everhook_core::task::TaskKind;
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Locator, Order};
-use everhook_store::delivery::{DeliveryFilter, DeliveryRecord, EndpointCounts, Listing, PageBytes, Period, Visited};
+use everhook_store::delivery::{
+    BreakerRecord, DeliveryFilter, DeliveryRecord, EndpointCounts, Listing, PageBytes, Period, Visited,
+};
 use everhook_store::piece::{IdRange, Piece};
 use everhook_store::{fields, statement};
 
@@ -33,6 +35,7 @@ statement! {
     } -> Vec<Id>;
     ListDeliveryTask<'a> = "list_delivery_task" { environment: EnvironmentId, step: MessageStep<'a> }
         -> Vec<(Id, TaskKind)>;
+    FindBreaker = "find_breaker" { environment: EnvironmentId, endpoint: EndpointId } -> Option<BreakerRecord>;
     CountEndpoint<'a> = "count_endpoint" {
         environment: EnvironmentId, endpoint: EndpointId, since: Timestamp, until: Timestamp, above: &'a [u8],
         below: &'a [u8], rows_max: usize,
@@ -61,6 +64,14 @@ pub(crate) fn list(
     }
     let payloads = read_payloads(conn, environment, &listing.messages())?;
     Ok(listing.finish(payloads))
+}
+
+pub(crate) fn find_breaker(
+    conn: &Connection,
+    environment: EnvironmentId,
+    endpoint: EndpointId,
+) -> Result<Option<BreakerRecord>, Fault> {
+    run(conn, FindBreaker { environment, endpoint })
 }
 
 pub(crate) fn count(

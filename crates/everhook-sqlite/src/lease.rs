@@ -14,6 +14,7 @@ use everhook_core::job::{Job, kind_hash};
 use everhook_core::lane::{Given, LanePosition, LaneState, Turn, turn};
 use everhook_core::limits::{APPEND_BATCH_BYTES_MAX, KIND_SCAN_MAX, LEASE_LANES_MAX, LEASE_SCAN_MAX};
 use everhook_core::message::Message;
+use everhook_core::policy::breaker::Breaker;
 use everhook_core::policy::limit::{LaneLimits, LockedLane};
 use everhook_core::task::{PRIORITY_DEFAULT, Task, TaskKind};
 use everhook_core::time::Timestamp;
@@ -84,6 +85,7 @@ struct ReadyLane {
     ready_at: Timestamp,
     hold_until: Timestamp,
     last_position: Timestamp,
+    breaker: Breaker,
 }
 
 impl ReadyLane {
@@ -109,6 +111,7 @@ fn read_lane(row: &Row<'_>, feed: usize) -> Result<ReadyLane, Fault> {
         ready_at: record.time(4, "ready_at")?,
         hold_until: record.time(5, "hold_until")?,
         last_position: record.time(6, "last_position")?,
+        breaker: Breaker::from_db(record.get(7, "breaker")?).ok_or_else(|| record.corrupt("breaker"))?,
     })
 }
 
@@ -301,7 +304,7 @@ impl<'t> Taking<'t> {
         let Some(application) = application else { return Ok(LaneLimits::default()) };
         let set = self.applications.endpoints(self.tx, lane.environment, application)?;
         let endpoint = set.as_ref().and_then(|set| set.find(EndpointId(lane.id.0)));
-        Ok(endpoint.map(|endpoint| endpoint.limits()).unwrap_or_default())
+        Ok(endpoint.map(|endpoint| endpoint.limits().under(lane.breaker)).unwrap_or_default())
     }
 
     /// Whether a dead delivery comes before the first pending one of a lane.
@@ -392,7 +395,7 @@ impl<'t> Taking<'t> {
         if let Work::Job { job: Some(job), .. } = &work {
             self.payload_bytes += job.payload.as_ref().map_or(0, |payload| payload.len());
         }
-        self.tasks.push(Leased { task, work });
+        self.tasks.push(Leased { task, work, breaker: lane.breaker });
         Ok(true)
     }
 

@@ -50,6 +50,7 @@ const MIGRATIONS: &[Migration] = migrations! {
     18 "0018_exchange" compatible from 17;
     19 "0019_lane_position" compatible from 17;
     20 "0020_quotas" compatible from 17;
+    21 "0021_breaker" compatible from 17;
 };
 
 const CREATE_SCHEMA_VERSION: &str = "create table if not exists schema_version (

@@ -38,6 +38,7 @@ pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<
         AllAlerts(_) => resource::list_alerts(conn)?,
         Keys(_) => environment::list_keys(conn)?,
         FindKey(q) => environment::find_key(conn, &q.hash)?,
+        FindBreaker(q) => deliveries::find_breaker(conn, q.scope.environment, q.endpoint)?,
         FindEgressPause(_) => egress::find(conn)?,
         Audit(q) => audit::list(conn, q.scope, &q.filter, &q.slice)?,
         TokenKeys(_) => token::list_keys(conn)?,
@@ -98,6 +99,7 @@ pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<
         CountBacklog(_) => backlog::count(conn, now)?,
         FindSizeCut(q) => retention::find_size_cut(conn, q.bytes_max)?,
         CountOpen(q) => backlog::count_open(conn, q.scope.environment, now)?,
+        CountLane(q) => backlog::count_lane(conn, q.scope.environment, q.endpoint, now)?,
         Traffic(q) => traffic::list(conn, q.scope.environment, q.span, q.since)?,
     ))
 }

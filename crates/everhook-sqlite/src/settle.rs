@@ -12,6 +12,7 @@ use everhook_core::job::report::KeptResult;
 use everhook_core::lane::HoldKind;
 use everhook_core::lifecycle::NextRow;
 use everhook_core::operational::OperationalEvent;
+use everhook_core::policy::breaker::{Breaker, BreakerChange};
 use everhook_core::policy::limit::Place;
 use everhook_core::task::{TaskKind, TaskState};
 use everhook_core::time::{Timestamp, micros};
@@ -43,6 +44,9 @@ const PUT_JOB_RESULT: &str = include_str!("../queries/put_job_result.sql");
 statement! {
     // Returns the id of a queue that was open.
     StopQueue = "stop_queue" { environment: EnvironmentId, lane: LaneId, now: Timestamp } -> Option<Id>;
+    ChangeBreaker = "change_breaker" {
+        environment: EnvironmentId, lane: LaneId, seen: Breaker, next: Breaker, open_until: Timestamp,
+    };
     StopGroup = "stop_group" { environment: EnvironmentId, id: Id };
 }
 
@@ -123,11 +127,15 @@ fn settle_kept(tx: &Tx<'_>, settlement: &Settlement, due: Option<i64>) -> Result
     Ok(kept.is_some())
 }
 
-/// Ends the hold of a lane at its limit, and holds the lane for its receiver or for the retry of its first task.
+/// Ends the hold of a lane at its limit, changes its breaker, and holds the lane for its receiver or for the retry of its first task.
 fn change_holds(tx: &Tx<'_>, settlement: &Settlement) -> Result<(), Fault> {
     let (environment, lane) = (settlement.key.environment, settlement.lane);
     if settlement.limits.is_freed {
         free_lane(tx, environment, lane, HoldKind::Concurrency..=HoldKind::Order)?;
+    }
+    if let Some(BreakerChange { from: seen, to: next, open_for }) = settlement.limits.breaker {
+        let open_until = open_for.map_or(Timestamp::default(), |open_for| tx.now.plus(open_for));
+        run(tx.conn, ChangeBreaker { environment, lane, seen, next, open_until })?;
     }
     let retry = Some(settlement.retry_hold()).filter(|hold| !hold.is_zero());
     for (hold, kind) in [(settlement.hold_lane, HoldKind::BackOff), (retry, HoldKind::Retry)] {

@@ -10,6 +10,7 @@ use everhook_core::fanout::Audience;
 use everhook_core::filter::Facts;
 use everhook_core::id::{EndpointId, EnvironmentId, Id, LaneId, MessageId, TaskId};
 use everhook_core::message::Message;
+use everhook_core::policy::breaker::Breaker;
 use everhook_core::task::{PRIORITY_DEFAULT, Task, TaskKey, TaskKind, Trigger};
 use everhook_core::time::Timestamp;
 
@@ -151,7 +152,9 @@ pub fn accepted(message: Arc<Message>, tasks: Vec<PlannedTask>) -> Appended {
         match planned.slot {
             Some(slot) => {
                 let (message, endpoint) = (Some(Arc::clone(&message)), Some(planned.endpoint));
-                leased.push((Leased { task: planned.task, work: Work::Delivery { message, endpoint } }, slot));
+                let work = Work::Delivery { message, endpoint };
+                // Endpoints with a breaker do not use the fast path.
+                leased.push((Leased { task: planned.task, work, breaker: Breaker::default() }, slot));
             }
             None => pending += 1,
         }

@@ -4,7 +4,7 @@
 //! transaction, which the lease of the job fences. A slice is therefore done once, whatever crashes.
 
 use everhook_core::background::replay::{Pick, Replay};
-use everhook_core::background::{BackgroundStatus, Position, Purge};
+use everhook_core::background::{BackgroundStatus, Effect, Position, Purge};
 use everhook_core::id::{EnvironmentId, Id, JobId, MessageId};
 use everhook_core::job::report::Progress;
 use everhook_core::job::{LeaseLost, LeaseProof, check_lease_proof};
@@ -23,6 +23,8 @@ pub struct Advance {
     pub job: JobId,
     pub by: LeaseProof,
     pub work: BulkWork,
+    /// A dry run counts the same messages, and changes none.
+    pub effect: Effect,
     /// The position after the last slice.
     pub from: Position,
     /// The number of rows to read.
@@ -41,7 +43,7 @@ pub enum BulkWork {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Advanced {
     pub position: Position,
-    /// Messages sent or purged by this slice.
+    /// Messages sent or purged by this slice, or matched by a dry run.
     pub changed: usize,
     pub is_last: bool,
 }

@@ -13,6 +13,8 @@ pub struct Backlog {
     /// The waiting time of the oldest due task in the `BACKLOG_LANES_MAX` lanes that have waited longest for their
     /// turn; zero if no task is due. The time of a resting lane starts at the end of its rest.
     pub due_for: Duration,
+    /// Endpoints whose circuit breaker is not closed.
+    pub breakers: u64,
 }
 
 /// The open tasks of an environment. Counting stops at `OVERVIEW_TASKS_MAX` for each state.
@@ -27,6 +29,16 @@ pub struct OpenCounts {
     pub leased: u64,
     pub dead: u64,
     /// The waiting time of the counted task that has been due longest.
+    pub oldest_due: Option<Duration>,
+}
+
+/// The waiting and dead deliveries of one endpoint. Counting stops at `OVERVIEW_TASKS_MAX` for each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LaneCounts {
+    /// Pending tasks that are due, if the lane is not held.
+    pub due: u64,
+    pub dead: u64,
+    /// The waiting time of the task that has been due longest.
     pub oldest_due: Option<Duration>,
 }
 

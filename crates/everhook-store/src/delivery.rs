@@ -19,6 +19,7 @@ use everhook_core::limits::{ATTEMPT_SKEW_MAX, ID_SKEW_MAX, PAGE_BYTES_MAX};
 use everhook_core::message::Message;
 use everhook_core::name::Name;
 use everhook_core::outcome::Class;
+use everhook_core::policy::breaker::Breaker;
 use everhook_core::task::TaskState;
 use everhook_core::time::Timestamp;
 
@@ -160,8 +161,24 @@ pub struct DeliveryRecord {
     /// The lane starts no task before this time.
     pub hold_until: Option<Timestamp>,
     pub hold_kind: HoldKind,
+    pub breaker: Breaker,
     /// The message that comes first in an ordered lane that holds.
     pub head: Option<MessageId>,
+}
+
+/// The circuit breaker of an endpoint, and the hold of its lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BreakerRecord {
+    pub breaker: Breaker,
+    pub hold_until: Timestamp,
+    pub hold_kind: HoldKind,
+}
+
+impl BreakerRecord {
+    /// Returns the time until which the breaker is open.
+    pub fn open_until(&self, now: Timestamp) -> Option<Timestamp> {
+        Some(self.hold_until).filter(|until| self.hold_kind == HoldKind::Breaker && *until > now)
+    }
 }
 
 /// The newest attempt of a delivery.
@@ -188,6 +205,7 @@ pub struct DeliveryRow {
     pub deleted_at: Option<Timestamp>,
     pub hold_until: Option<Timestamp>,
     pub hold_kind: Option<HoldKind>,
+    pub breaker: Option<Breaker>,
     pub head: Option<MessageId>,
     pub open: Option<OpenTask>,
     pub last: Option<LastAttempt>,
@@ -206,9 +224,9 @@ impl DeliveryRecord {
             (None, None) => return None,
         };
         let state = delivery::state(trace, presence);
-        let DeliveryRow { message, endpoint, last, hold_until, hold_kind, head, .. } = row;
-        let hold_kind = hold_kind.unwrap_or_default();
-        Some(DeliveryRecord { message, endpoint, presence, state, open, last, hold_until, hold_kind, head })
+        let DeliveryRow { message, endpoint, last, hold_until, hold_kind, breaker, head, .. } = row;
+        let (hold_kind, breaker) = (hold_kind.unwrap_or_default(), breaker.unwrap_or_default());
+        Some(DeliveryRecord { message, endpoint, presence, state, open, last, hold_until, hold_kind, breaker, head })
     }
 
     /// Holds a waiting delivery under a pause of its application or environment.
@@ -235,6 +253,7 @@ impl DeliveryRecord {
             leased_at: self.open.and_then(|open| open.holder).map(|holder| holder.since),
             hold_until: self.hold_until,
             hold_kind: self.hold_kind,
+            breaker: self.breaker,
             head: self.head,
             message: self.message.id,
             cancel: task.is_some_and(|task| task.cancel),

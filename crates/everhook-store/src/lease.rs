@@ -20,6 +20,7 @@ use everhook_core::message::Message;
 use everhook_core::name::Name;
 use everhook_core::once::OnceClaim;
 use everhook_core::outcome::Class;
+use everhook_core::policy::breaker::Breaker;
 use everhook_core::policy::limit::{LimitEnd, Place};
 use everhook_core::queue::Target;
 use everhook_core::role::Role;
@@ -177,6 +178,8 @@ pub struct Leased {
     /// The task, with the epoch of this lease.
     pub task: Task,
     pub work: Work,
+    /// The circuit breaker of its lane, as of the lease.
+    pub breaker: Breaker,
 }
 
 /// The work of a task, as of its lease.

@@ -36,10 +36,10 @@ use everhook_core::traffic::{Span, TrafficRow};
 
 use crate::audit::AuditFilter;
 use crate::background::{AttemptCount, BackgroundFilter};
-use crate::backlog::{Backlog, OpenCounts};
+use crate::backlog::{Backlog, LaneCounts, OpenCounts};
 use crate::batch::BatchRecord;
 use crate::catalog::{ArchivedTypes, Having, Locator, Slice};
-use crate::delivery::{DeliveryFilter, DeliveryRecord, EndpointCounts, Period};
+use crate::delivery::{BreakerRecord, DeliveryFilter, DeliveryRecord, EndpointCounts, Period};
 use crate::directory::{PlacedEndpoint, PlacedMessage};
 use crate::failure::FailureGroups;
 use crate::history::{Attempt, AttemptFilter, Destination, MessageFilter};
@@ -269,6 +269,8 @@ queries! {
     search ListFailures { scope: Scope, after: Option<EndpointId> } -> FailureGroups;
     /// The failure groups of one endpoint.
     search FindFailures { scope: Scope, endpoint: EndpointId } -> FailureGroups;
+    /// The circuit breaker of an endpoint; none if the endpoint does not exist.
+    lookup FindBreaker { scope: Scope, endpoint: EndpointId } -> Option<BreakerRecord>;
     /// The attempts to an endpoint in a period, by result. Reads at most `STATS_ROWS_MAX` attempts, newest first.
     search CountEndpoint { scope: Scope, endpoint: EndpointId, period: Period } -> EndpointCounts;
 
@@ -329,6 +331,8 @@ queries! {
     lookup FindEgressPause {} -> Option<EgressPause>;
     /// The open tasks of an environment, counted up to a bound.
     search CountOpen { scope: Scope } -> OpenCounts;
+    /// The due and dead deliveries of an endpoint, counted up to a bound.
+    search CountLane { scope: Scope, endpoint: EndpointId } -> LaneCounts;
     /// The counts of traffic in the spans of one length since a time, newest first; at most `TRAFFIC_ROWS_MAX`.
     search Traffic { scope: Scope, span: Span, since: Timestamp } -> Vec<TrafficRow>;
 }

@@ -56,6 +56,8 @@ struct Shared {
 struct State {
     seen: Vec<Seen>,
     scripts: HashMap<String, Script>,
+    /// The answer of paths without a script; 204 by default.
+    other: Option<Answer>,
     /// Paths that currently do not answer.
     hanging: BTreeSet<String>,
 }
@@ -125,6 +127,11 @@ impl Receiver {
     /// Makes `path` always give this answer.
     pub fn answer(&self, path: &str, then: Answer) {
         self.answer_in_turn(path, [], then);
+    }
+
+    /// Makes all paths without an answer of their own give this answer.
+    pub fn answer_others(&self, then: Answer) {
+        self.shared.lock().other = Some(then);
     }
 
     /// Makes `path` give the answers of `first` in turn, and then always `then`.
@@ -235,7 +242,8 @@ impl Shared {
         if state.hanging.contains(&path) {
             return None;
         }
-        let answer = state.scripts.get_mut(&path).map_or_else(|| Answer::status(204), |script| script());
+        let other = state.other.clone().unwrap_or_else(|| Answer::status(204));
+        let answer = state.scripts.get_mut(&path).map_or(other, |script| script());
         state.seen[number].answered = answer.status;
         Some(answer)
     }

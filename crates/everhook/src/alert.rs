@@ -20,6 +20,7 @@ pub(crate) enum AlertCommand {
   everhook alert create dead-letters --signal dead --above 0
   everhook alert create backlog --signal oldest-due-age --above 300 --for 2m --to ops-room
   everhook alert create failures --signal failure-rate --above 0.2 --window 10m --escalate-after 30m --escalate-to boss
+  everhook alert create acme --signal dead --above 10 --endpoint ep_2d…
   everhook alert create mail --signal queue-depth --queue mail --change 1000 --window 15m")]
     Create {
         /// Name of the alert, such as dead-letters.
@@ -102,6 +103,9 @@ pub(crate) struct Rule {
     /// Queue of the signal queue-depth.
     #[arg(long, value_name = "NAME")]
     queue: Option<String>,
+    /// Watch only the deliveries to this endpoint; `none` watches the environment again. Not for queue-depth.
+    #[arg(long, value_name = "ID", conflicts_with = "queue")]
+    endpoint: Option<String>,
     /// Time over which a failure rate or a change is measured, such as 10m.
     #[arg(long, value_name = "DURATION", value_parser = crate::when::seconds)]
     window: Option<u64>,
@@ -210,6 +214,7 @@ impl Rule {
             ("condition", condition.map(|(name, _)| json!(name))),
             ("threshold", condition.map(|(_, value)| json!(value))),
             ("queue", self.queue.map(|queue| json!(queue))),
+            ("endpointId", self.endpoint.map(|id| if id == "none" { Value::Null } else { json!(id) })),
             ("windowSeconds", self.window.map(|seconds| json!(seconds))),
             ("forSeconds", self.hold.map(|seconds| json!(seconds))),
             ("resolveAfterSeconds", self.resolve_after.map(|seconds| json!(seconds))),
@@ -256,11 +261,11 @@ fn shown(alert: Value) -> Answer {
 }
 
 fn condition(alert: &Value) -> String {
-    let [signal, queue, condition, threshold, window] =
-        cells(alert, ["signal", "queue", "condition", "threshold", "windowSeconds"]);
-    let queue = if queue.is_empty() { queue } else { format!(" of {queue}") };
+    let [signal, condition, threshold, window] = cells(alert, ["signal", "condition", "threshold", "windowSeconds"]);
+    let of = cells(alert, ["queue", "endpointId"]).concat();
+    let of = if of.is_empty() { of } else { format!(" of {of}") };
     let window = if window.is_empty() { window } else { format!(" in {window} s") };
-    format!("{signal}{queue} {condition} {threshold}{window}")
+    format!("{signal}{of} {condition} {threshold}{window}")
 }
 
 fn names(object: &Value) -> String {

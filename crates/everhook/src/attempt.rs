@@ -2,9 +2,10 @@
 
 use clap::{Args, Subcommand};
 use everhook_core::limits::PAGE_MAX;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::app;
+use crate::confirm::Consent;
 use crate::message::{self, Filter};
 use crate::output::{Answer, Part};
 use crate::remote::{MORE, Remote, named, query};
@@ -47,6 +48,17 @@ pub(crate) enum AttemptCommand {
         /// Id of the attempt, such as atmpt_2d….
         attempt: String,
     },
+    /// Erase the stored reply of an attempt for ever.
+    Expunge {
+        /// Id or uid of the application.
+        application: String,
+        /// Id or event id of the message.
+        message: String,
+        /// Id of the attempt, such as atmpt_2d….
+        attempt: String,
+        #[command(flatten)]
+        consent: Consent,
+    },
 }
 
 /// Selection of attempts. Both options together select the attempts of one delivery.
@@ -78,11 +90,20 @@ impl AttemptCommand {
                 Ok(Answer::list(found.items, HEADS, row).note_if(found.more, MORE))
             }
             AttemptCommand::Show { application, message, attempt } => {
-                let message = message::path(&application, &message)?;
-                Ok(shown(remote.get(&format!("{message}/attempt/{}", named("attempt", &attempt)?)).await?))
+                Ok(shown(remote.get(&path(&application, &message, &attempt)?).await?))
+            }
+            AttemptCommand::Expunge { application, message, attempt, consent } => {
+                let path = path(&application, &message, &attempt)?;
+                remote.confirm(consent, &format!("erase the reply of attempt {attempt}"))?;
+                remote.delete(&format!("{path}/content")).await?;
+                Ok(Answer::line(json!({ "expunged": attempt }), format!("erased the reply of {attempt}")))
             }
         }
     }
+}
+
+fn path(application: &str, message: &str, attempt: &str) -> anyhow::Result<String> {
+    Ok(format!("{}/attempt/{}", message::path(application, message)?, named("attempt", attempt)?))
 }
 
 impl AttemptsOf {

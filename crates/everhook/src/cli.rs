@@ -6,49 +6,27 @@ use anyhow::Context;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use everhook_core::token::TokenKeyChange;
-use everhook_core::traffic::overview::Range;
 use everhook_sqlite::Existing;
 
-use crate::alert::AlertCommand;
-use crate::app::AppCommand;
-use crate::attempt::AttemptCommand;
-use crate::audit::AuditCommand;
-use crate::batch::BatchCommand;
-use crate::chat_app::ChatAppCommand;
+use crate::cli::client::ClientCommand;
 use crate::config::{Config, Flags, Settings, reference_page};
 use crate::confirm::Consent;
 use crate::context::ContextCommand;
 use crate::copy::CopyArgs;
-use crate::dead::DeadCommand;
 use crate::doctor::DoctorArgs;
 use crate::egress::EgressCommand;
-use crate::endpoint::EndpointCommand;
-use crate::event_type::EventTypeCommand;
 use crate::import::ImportCommand;
-use crate::job::JobCommand;
 use crate::key_command::KeyCommand;
 use crate::listen::ListenArgs;
-use crate::message::MessageCommand;
-use crate::nodes::NodeCommand;
-use crate::once::OnceCommand;
-use crate::operational::OperationalCommand;
 use crate::operator::OperatorArgs;
-use crate::outbox::OutboxCommand;
-use crate::output::{Answer, FormatArgs, write_out};
+use crate::output::{FormatArgs, write_out};
 use crate::plain::plain;
-use crate::queue::QueueCommand;
-use crate::quota::QuotaCommand;
-use crate::remote::{ClientArgs, Remote};
-use crate::replay::ReplayArgs;
-use crate::schedule::ScheduleCommand;
 use crate::secrets::SecretsCommand;
 use crate::serve::Announce;
-use crate::tail::TailArgs;
-use crate::task::TaskCommand;
-use crate::trigger::TriggerArgs;
 use crate::verify::VerifyArgs;
-use crate::worker::WorkerCommand;
-use crate::{backup, exit, keys, logging, metrics_reference, serve, status, store};
+use crate::{backup, exit, keys, logging, metrics_reference, serve, store};
+
+pub(crate) mod client;
 
 /// Delivers webhooks and runs jobs durably: accepted work ends as delivered, dead or cancelled, visibly.
 ///
@@ -192,95 +170,8 @@ The exit code is 0 for a genuine request and 1 for any other.")]
         #[command(subcommand)]
         command: ContextCommand,
     },
-    /// Show a server on one screen: traffic, open tasks, failures, nodes, queues and outboxes.
-    #[command(after_help = "Examples:
-  everhook status
-  everhook status --range 24h --json")]
-    Status {
-        #[command(flatten)]
-        client: ClientArgs,
-        /// Range of the traffic: 15m, 1h, 6h, 24h or 7d.
-        #[arg(long, value_name = "RANGE", default_value = "1h")]
-        range: Range,
-    },
-    /// Create, list and change applications, which own endpoints and messages.
-    App(Asked<AppCommand>),
-    /// Create, list and change endpoints: URLs with filters, headers and a signing secret.
-    Endpoint(Asked<EndpointCommand>),
-    /// Set the apps that bring chat messages to single people.
-    ChatApp(Asked<ChatAppCommand>),
-    /// Send messages of a window again to an endpoint, in a background task.
-    #[command(after_help = "Examples:
-  everhook replay acme ep_2d… --since 2d --status failed
-  everhook replay acme ep_2d… --since 2026-05-01T00:00:00Z --until 2026-05-02T00:00:00Z --event-type invoice.paid")]
-    Replay {
-        #[command(flatten)]
-        client: ClientArgs,
-        #[command(flatten)]
-        replay: ReplayArgs,
-    },
-    /// Create and list endpoints for the events of Everhook itself, such as alerts.
-    Operational(Asked<OperationalCommand>),
-    /// Describe the event types that endpoints can subscribe to.
-    EventType(Asked<EventTypeCommand>),
-    /// Send, show, list, resend and expunge messages.
-    Msg(Asked<MessageCommand>),
-    /// Send a sample event: the example of its event type, or one that fits its schema.
-    #[command(after_help = "Examples:
-  everhook trigger invoice.paid --app acme
-  everhook trigger invoice.paid --app acme --data '{\"id\": \"inv_1\"}'")]
-    Trigger {
-        #[command(flatten)]
-        client: ClientArgs,
-        #[command(flatten)]
-        trigger: TriggerArgs,
-    },
-    /// Show new messages of an application, or new attempts to an endpoint, as they come.
-    #[command(after_help = "Examples:
-  everhook tail acme
-  everhook tail acme --event-type invoice.paid --since 10m
-  everhook tail acme --endpoint ep_2d… --failed --json")]
-    Tail {
-        #[command(flatten)]
-        client: ClientArgs,
-        #[command(flatten)]
-        tail: TailArgs,
-    },
-    /// Show the attempts to deliver messages.
-    Attempt(Asked<AttemptCommand>),
-    /// Show dead deliveries, which are out of attempts, and send them again.
-    Dead(Asked<DeadCommand>),
-    /// Show and reset once-slots, which send one message per phase.
-    ///
-    /// A message with `"once": {"key": "run-42"}` claims the slot run-42 of its application. The first message wins and
-    /// is delivered. Later ones are not sent; the API returns the winner instead. A claim with a higher phase, or a
-    /// reset, opens the slot again.
-    Once(Asked<OnceCommand>),
-    /// Show and repair outboxes, and install new ones.
-    Outbox(Asked<OutboxCommand>),
-    /// Enqueue, list and change jobs.
-    ///
-    /// A job waits on a queue until a worker leases it, or until the server pushes it to the queue's URL. A failed job
-    /// is retried. When no attempts are left, the job is dead and waits for `retry` or `redrive`.
-    Job(Asked<JobCommand>),
-    /// Show, pause, limit and delete queues, and set their push URLs.
-    Queue(Asked<QueueCommand>),
-    /// Show and change quotas: how many endpoints, new messages and stored messages there may be.
-    Quota(Asked<QuotaCommand>),
-    /// Create, show and repair batches of jobs.
-    Batch(Asked<BatchCommand>),
-    /// Start jobs or messages on a schedule.
-    Schedule(Asked<ScheduleCommand>),
-    /// Show the workers of a running server.
-    Worker(Asked<WorkerCommand>),
-    /// Show and cancel background tasks, which do bulk work such as a recovery.
-    Task(Asked<TaskCommand>),
-    /// Page operators when a number of the environment is out of bounds.
-    Alert(Asked<AlertCommand>),
-    /// Show and check the audit log: who did what, to which object, and why.
-    Audit(Asked<AuditCommand>),
-    /// Show the nodes of a running server.
-    Node(Asked<NodeCommand>),
+    #[command(flatten)]
+    Client(ClientCommand),
     /// Print the completions of a shell.
     #[command(after_help = "Examples:
   everhook completions bash > /etc/bash_completion.d/everhook
@@ -305,15 +196,6 @@ The exit code is 0 for a genuine request and 1 for any other.")]
     /// Print the reference of metrics.
     #[command(hide = true)]
     MetricsReference,
-}
-
-// A group of commands that talk to a running server. A doc comment would replace the description of each group.
-#[derive(Debug, Args)]
-struct Asked<C: Subcommand> {
-    #[command(flatten)]
-    client: ClientArgs,
-    #[command(subcommand)]
-    command: C,
 }
 
 #[derive(Debug, Subcommand)]
@@ -386,35 +268,7 @@ impl Cli {
             Command::Listen(listen) => runtime()?.block_on(listen.run()),
             Command::Verify(verify) => verify.run(),
             Command::Context { format, command } => command.run()?.print(format.format()),
-            Command::Status { client, range } => ask(&client, async |remote| status::ask(remote, range).await),
-            Command::Trigger { client, trigger } => ask(&client, async |remote| trigger.ask(remote).await),
-            Command::Tail { client, tail } => {
-                let remote = client.remote()?;
-                runtime()?.block_on(tail.follow(&remote, client.format.format()))
-            }
-            Command::App(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
-            Command::Endpoint(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
-            Command::EventType(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
-            Command::Msg(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
-            Command::Attempt(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
-            Command::Dead(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
-            Command::Once(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
-            Command::Outbox(Asked { client, command }) => {
-                runtime()?.block_on(command.run(&client))?.print(client.format.format())
-            }
-            Command::Job(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
-            Command::Queue(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
-            Command::Quota(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
-            Command::Batch(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
-            Command::Schedule(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
-            Command::Worker(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
-            Command::Task(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
-            Command::Replay { client, replay } => ask(&client, async |remote| replay.ask(remote).await),
-            Command::Operational(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
-            Command::ChatApp(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
-            Command::Alert(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
-            Command::Audit(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
-            Command::Node(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            Command::Client(command) => command.run(),
             Command::Completions { shell } => {
                 let mut script = Vec::new();
                 clap_complete::generate(shell, &mut Cli::command(), "everhook", &mut script);
@@ -439,15 +293,6 @@ fn manual(folder: Option<PathBuf>) -> anyhow::Result<()> {
             print(&String::from_utf8_lossy(&page))
         }
     }
-}
-
-/// Sends a command to the chosen server and prints the answer.
-pub(crate) fn ask(
-    client: &ClientArgs,
-    command: impl AsyncFnOnce(&Remote) -> anyhow::Result<Answer>,
-) -> anyhow::Result<()> {
-    let remote = client.remote()?;
-    runtime()?.block_on(command(&remote))?.print(client.format.format())
 }
 
 impl SettingsArgs {

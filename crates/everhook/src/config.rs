@@ -340,7 +340,10 @@ impl Settings {
                 bail!("invalid `{key}` ({}): expected {}", describe(&source), wanted(*kind));
             }
             match *known {
-                "data" => ["database", "database_direct"].iter().for_each(|key| drop(self.values.remove(key))),
+                "data" => {
+                    let keys = ["database", "database_direct", "database_tenant_role"];
+                    keys.iter().for_each(|key| drop(self.values.remove(key)));
+                }
                 "database" => drop(self.values.remove("data")),
                 _ => {}
             }

@@ -5,6 +5,8 @@
 use clap::{Args, Subcommand};
 use everhook_core::limits::PAGE_MAX;
 use everhook_core::time::Timestamp;
+use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::app;
@@ -13,6 +15,7 @@ use crate::confirm::Consent;
 use crate::endpoint::At;
 use crate::exit::{Exit, Failure};
 use crate::failure_group::GroupCommand;
+use crate::job::raw_json;
 use crate::message::{self, delivery_state};
 use crate::output::{Answer, Part, Table};
 use crate::remote::{MORE, Remote, named, query};
@@ -56,7 +59,8 @@ pub(crate) enum DeadCommand {
     #[command(after_help = "Examples:
   everhook dead redrive acme ep_2d… --message msg_2d…
   everhook dead redrive acme ep_2d… --since 2h
-  everhook dead redrive acme ep_2d… --all")]
+  everhook dead redrive acme ep_2d… --all --dry-run
+  everhook dead redrive acme ep_2d… --message msg_2d… --payload '{\"id\": \"inv_1\"}'")]
     Redrive {
         #[command(flatten)]
         at: At,
@@ -65,6 +69,12 @@ pub(crate) enum DeadCommand {
         /// With --since: select only messages accepted before this time.
         #[arg(long, value_name = "TIME", value_parser = when::past, requires = "since")]
         until: Option<Timestamp>,
+        /// Only count the dead deliveries.
+        #[arg(long)]
+        dry_run: bool,
+        /// With --message: send a new message with this corrected payload in the place of the dead delivery.
+        #[arg(long, value_name = "JSON", requires = "message", conflicts_with = "dry_run")]
+        payload: Option<String>,
     },
     /// Dismiss a dead delivery: it ends as cancelled, and no redrive finds it any more.
     Dismiss {
@@ -113,7 +123,12 @@ impl DeadCommand {
                 list(remote, &format!("{path}{}", query(&parameters)), limit.max(1)).await
             }
             DeadCommand::Show { at, message } => show(remote, &at, &message).await,
-            DeadCommand::Redrive { at, selection, until } => selection.redrive(remote, &at, until).await,
+            DeadCommand::Redrive { at, selection, until, dry_run: true, .. } => {
+                selection.count(remote, &at, until).await
+            }
+            DeadCommand::Redrive { at, selection, until, payload, .. } => {
+                selection.redrive(remote, &at, until, payload).await
+            }
             DeadCommand::Dismiss { at, message, consent } => {
                 let path = format!("{}/endpoint/{}", message::path(&at.application, &message)?, at.endpoint);
                 remote.confirm(consent, &format!("dismiss the dead delivery of {message}"))?;
@@ -125,12 +140,62 @@ impl DeadCommand {
     }
 }
 
+/// JSON body of a correction. The payload keeps its bytes.
+#[derive(Serialize)]
+struct Correction {
+    payload: Box<RawValue>,
+}
+
 impl Selection {
-    async fn redrive(self, remote: &Remote, at: &At, until: Option<Timestamp>) -> anyhow::Result<Answer> {
+    /// Counts the selected dead deliveries, page by page.
+    async fn count(self, remote: &Remote, at: &At, until: Option<Timestamp>) -> anyhow::Result<Answer> {
+        let mut count = 0_u64;
+        if let Some(message) = self.message {
+            let endpoint = named("endpoint", &at.endpoint)?;
+            let path = format!("{}/endpoint/{endpoint}", message::path(&at.application, &message)?);
+            count += u64::from(remote.get(&path).await?["state"] == "dead");
+        } else {
+            let time = |at: Option<Timestamp>| at.map(|at| at.to_string());
+            let mut iterator = None;
+            loop {
+                let parameters = [
+                    ("state", Some("dead".to_owned())),
+                    ("endpoint_id", Some(at.endpoint.clone())),
+                    ("after", time(self.since)),
+                    ("before", time(until)),
+                    ("limit", Some(PAGE_MAX.to_string())),
+                    ("iterator", iterator.take()),
+                ];
+                let path = format!("{}/delivery{}", app::path(&at.application)?, query(&parameters));
+                let page = remote.get(&path).await?;
+                count += page["data"].as_array().map_or(0, |page| page.len() as u64);
+                iterator = page["iterator"].as_str().filter(|_| page["done"] == false).map(str::to_owned);
+                if iterator.is_none() {
+                    break;
+                }
+            }
+        }
+        let what = if count == 1 { "1 delivery".to_owned() } else { format!("{count} deliveries") };
+        Ok(Answer::line(json!({ "count": count }), format!("{what} would be redriven")))
+    }
+
+    async fn redrive(
+        self,
+        remote: &Remote,
+        at: &At,
+        until: Option<Timestamp>,
+        payload: Option<String>,
+    ) -> anyhow::Result<Answer> {
         let (path, body) = match self.message {
             Some(message) => {
                 let message = message::path(&at.application, &message)?;
-                (format!("{message}/endpoint/{}/redrive", at.endpoint), json!({}))
+                let path = format!("{message}/endpoint/{}/redrive", at.endpoint);
+                if let Some(payload) = payload {
+                    let sent = remote.post_body(&path, &Correction { payload: raw_json(payload)? }).await?;
+                    let id = cell(&sent["msg"], "id");
+                    return Ok(Answer::line(sent, format!("sent the corrected message {id}")));
+                }
+                (path, json!({}))
             }
             None => (format!("{}/redrive", at.path()?), json!({ "since": self.since, "until": until })),
         };

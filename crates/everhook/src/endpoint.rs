@@ -8,25 +8,29 @@ use everhook_core::time::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::app;
+use crate::bulk::{BulkCancel, BulkOptions};
 use crate::confirm::Consent;
+use crate::endpoint::auth::AuthCommand;
 use crate::endpoint::chat::{ChatCommand, add_json};
 use crate::exit::usage;
 use crate::fields::Fields;
 use crate::output::{Answer, Part};
+use crate::policy::Level;
 use crate::remote::{MORE, Remote, named};
 use crate::table::{cell, cells, pairs, time};
-use crate::task;
 use crate::when;
 
+mod auth;
 pub(crate) mod chat;
+mod inspect;
 mod trial;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum EndpointCommand {
-    /// List the endpoints of an application.
+    /// List the endpoints of an application, or of all applications.
     List {
-        /// Id or uid of the application.
-        application: String,
+        /// Id or uid of the application [default: all applications].
+        application: Option<String>,
         /// Show at most this many endpoints.
         #[arg(long, default_value_t = 50, value_name = "COUNT")]
         limit: usize,
@@ -86,14 +90,21 @@ pub(crate) enum EndpointCommand {
     Enable(At),
     /// Disable an endpoint. Its open deliveries wait, and new messages are not delivered to it.
     Disable(At),
+    /// Pause an endpoint. New messages are accepted for it, and all its deliveries wait.
+    Pause(At),
+    /// End the pause of an endpoint. Its deliveries continue.
+    Resume(At),
     /// Send messages again whose deliveries to the endpoint failed for good, in a background task.
-    #[command(after_help = "Example:
-  everhook endpoint recover acme ep_2d… --since 2d")]
+    #[command(after_help = "Examples:
+  everhook endpoint recover acme ep_2d… --since 2d --dry-run
+  everhook endpoint recover acme ep_2d… --since 2d --rate 50 --wait")]
     Recover {
         #[command(flatten)]
         at: At,
         #[command(flatten)]
         window: Window,
+        #[command(flatten)]
+        bulk: BulkOptions,
     },
     /// Send messages that the endpoint wants and never got, in a background task: it is newer, or was disabled.
     ReplayMissing {
@@ -101,7 +112,31 @@ pub(crate) enum EndpointCommand {
         at: At,
         #[command(flatten)]
         window: Window,
+        #[command(flatten)]
+        bulk: BulkOptions,
     },
+    /// Cancel waiting deliveries to the endpoint, in a background task.
+    #[command(after_help = "Examples:
+  everhook endpoint cancel acme ep_2d… --since 2d --dry-run
+  everhook endpoint cancel acme ep_2d… --since 2d --event-type invoice.paid --yes")]
+    Cancel(Box<BulkCancel>),
+    /// Count the attempts to an endpoint by result, and its open deliveries.
+    Stats(inspect::Stats),
+    /// List the messages that went or go to an endpoint with their states, the newest first.
+    Messages(inspect::Messages),
+    /// Send an example message to this endpoint only, whatever its filters are.
+    #[command(after_help = "Example:
+  everhook endpoint send-example acme ep_2d… invoice.paid")]
+    SendExample(inspect::Example),
+    /// Test whether a message passes the filters of an endpoint, and why. Nothing is sent.
+    #[command(after_help = "Examples:
+  everhook endpoint filter-test acme ep_2d… --msg msg_2d…
+  everhook endpoint filter-test acme ep_2d… --event-type invoice.paid --payload '{\"amount\": 5}' \\
+    --filter 'payload.amount > 100'")]
+    FilterTest(inspect::FilterTest),
+    /// Show and set how deliveries to an endpoint authenticate.
+    #[command(subcommand)]
+    Auth(AuthCommand),
     /// Show or rotate the signing secret of an endpoint.
     #[command(subcommand)]
     Secret(SecretCommand),
@@ -180,10 +215,10 @@ impl Window {
     }
 
     /// Starts a background task of an endpoint for this window.
-    async fn start(self, remote: &Remote, at: &At, action: &str) -> anyhow::Result<Answer> {
+    async fn start(self, remote: &Remote, at: &At, action: &str, bulk: BulkOptions) -> anyhow::Result<Answer> {
         let mut body = Map::new();
         self.add_to(&mut body);
-        Ok(task::started(remote.post_body(&format!("{}/{action}", at.path()?), &body).await?))
+        bulk.start(remote, &format!("{}/{action}", at.path()?), body).await
     }
 }
 
@@ -204,6 +239,9 @@ pub(crate) struct EndpointFields {
     /// Deliveries per second, or none.
     #[arg(long, value_name = "COUNT")]
     throttle_rate: Option<String>,
+    /// Expression that messages must meet, such as 'payload.amount > 100', or none.
+    #[arg(long, value_name = "EXPRESSION")]
+    filter: Option<String>,
     /// Metadata that Everhook stores and never interprets; repeatable. Replaces earlier metadata.
     #[arg(long = "metadata", value_name = "KEY=VALUE")]
     metadata: Vec<String>,
@@ -222,6 +260,7 @@ impl EndpointFields {
         body.add_list_or_none("filterTypes", self.event_types);
         body.add_list_or_none("channels", self.channels);
         body.add_number_or_none("throttleRate", self.throttle_rate)?;
+        body.add_text_or_none("filter", self.filter);
         body.add_text("kind", self.kind);
         add_json(body, "chat", self.chat)?;
         body.add_pairs("metadata", &self.metadata)
@@ -231,7 +270,8 @@ impl EndpointFields {
 impl EndpointCommand {
     pub(crate) async fn ask(self, remote: &Remote) -> anyhow::Result<Answer> {
         match self {
-            EndpointCommand::List { application, limit } => list(remote, &application, limit).await,
+            EndpointCommand::List { application: Some(application), limit } => list(remote, &application, limit).await,
+            EndpointCommand::List { application: None, limit } => list_all(remote, limit).await,
             EndpointCommand::Create { application, url, fields, secret, headers, disabled } => {
                 let mut body = Map::new();
                 body.add_text("url", Some(url));
@@ -259,8 +299,18 @@ impl EndpointCommand {
             }
             EndpointCommand::Enable(at) => at.set_disabled(remote, false).await,
             EndpointCommand::Disable(at) => at.set_disabled(remote, true).await,
-            EndpointCommand::Recover { at, window } => window.start(remote, &at, "recover").await,
-            EndpointCommand::ReplayMissing { at, window } => window.start(remote, &at, "replay-missing").await,
+            EndpointCommand::Pause(at) => at.set_paused(remote, true).await,
+            EndpointCommand::Resume(at) => at.set_paused(remote, false).await,
+            EndpointCommand::Recover { at, window, bulk } => window.start(remote, &at, "recover", bulk).await,
+            EndpointCommand::ReplayMissing { at, window, bulk } => {
+                window.start(remote, &at, "replay-missing", bulk).await
+            }
+            EndpointCommand::Cancel(cancel) => cancel.ask(remote).await,
+            EndpointCommand::Stats(stats) => stats.ask(remote).await,
+            EndpointCommand::Messages(messages) => messages.ask(remote).await,
+            EndpointCommand::SendExample(example) => example.ask(remote).await,
+            EndpointCommand::FilterTest(test) => test.ask(remote).await,
+            EndpointCommand::Auth(command) => command.ask(remote).await,
             EndpointCommand::Secret(command) => command.ask(remote).await,
             EndpointCommand::Headers(command) => command.ask(remote).await,
             EndpointCommand::Chat(command) => command.ask(remote).await,
@@ -272,6 +322,15 @@ impl EndpointCommand {
 impl At {
     pub(crate) fn path(&self) -> anyhow::Result<String> {
         Ok(format!("{}/endpoint/{}", app::path(&self.application)?, named("endpoint", &self.endpoint)?))
+    }
+
+    async fn set_paused(self, remote: &Remote, paused: bool) -> anyhow::Result<Answer> {
+        let endpoint = self.endpoint.clone();
+        let changes = json!({ "paused": paused.then_some(true) });
+        let policy = Level::of_endpoint(self).change(remote, changes).await?;
+        let text =
+            if paused { "is paused: its deliveries wait" } else { "is not paused itself: its deliveries continue" };
+        Ok(Answer::line(policy, format!("{endpoint} {text}")))
     }
 
     async fn set_disabled(&self, remote: &Remote, disabled: bool) -> anyhow::Result<Answer> {
@@ -311,14 +370,19 @@ impl HeadersCommand {
                 path
             }
         };
-        let found = remote.get(&path).await?;
-        let headers = found["headers"].as_object().into_iter().flatten();
-        let shown = headers.map(|(name, value)| format!("{name}: {}", value.as_str().unwrap_or_default()));
-        let hidden = found["sensitive"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        let lines = shown.chain(hidden.map(|name| format!("{name}: (not shown)"))).collect::<Vec<_>>();
-        let text = if lines.is_empty() { "no headers".to_owned() } else { lines.join("\n") };
-        Ok(Answer::line(found, text))
+        headers(remote, &path).await
     }
+}
+
+/// Shows the headers of an endpoint.
+pub(crate) async fn headers(remote: &Remote, path: &str) -> anyhow::Result<Answer> {
+    let found = remote.get(path).await?;
+    let headers = found["headers"].as_object().into_iter().flatten();
+    let shown = headers.map(|(name, value)| format!("{name}: {}", value.as_str().unwrap_or_default()));
+    let hidden = found["sensitive"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let lines = shown.chain(hidden.map(|name| format!("{name}: (not shown)"))).collect::<Vec<_>>();
+    let text = if lines.is_empty() { "no headers".to_owned() } else { lines.join("\n") };
+    Ok(Answer::line(found, text))
 }
 
 async fn list(remote: &Remote, application: &str, limit: usize) -> anyhow::Result<Answer> {
@@ -329,6 +393,16 @@ async fn list(remote: &Remote, application: &str, limit: usize) -> anyhow::Resul
         [id, uid, url, state(endpoint), types, channels, time(endpoint, "createdAt")]
     };
     let heads = ["ID", "UID", "URL", "STATE", "EVENT TYPES", "CHANNELS", "CREATED"];
+    Ok(Answer::list(found.items, heads, row).note_if(found.more, MORE))
+}
+
+async fn list_all(remote: &Remote, limit: usize) -> anyhow::Result<Answer> {
+    let found = remote.get_some("/endpoint", PAGE_MAX, limit.max(1)).await?;
+    let row = |endpoint: &Value| {
+        let [id, uid, url, state, application] = cells(endpoint, ["id", "uid", "url", "state", "appName"]);
+        [id, uid, url, state, application, time(endpoint, "createdAt")]
+    };
+    let heads = ["ID", "UID", "URL", "STATE", "APPLICATION", "CREATED"];
     Ok(Answer::list(found.items, heads, row).note_if(found.more, MORE))
 }
 
@@ -356,6 +430,7 @@ fn facts(endpoint: &Value) -> Vec<(&'static str, String)> {
         ("description", cell(endpoint, "description")),
         ("event types", cell(endpoint, "filterTypes")),
         ("channels", cell(endpoint, "channels")),
+        ("filter", cell(endpoint, "filter")),
         ("throttle rate", cell(endpoint, "throttleRate")),
         ("metadata", pairs(endpoint, "metadata")),
         ("created", time(endpoint, "createdAt")),

@@ -51,6 +51,22 @@ pub(crate) enum EventTypeCommand {
         #[arg(long, value_name = "TRUE OR FALSE")]
         archived: Option<bool>,
     },
+    /// Create and update event types from the webhooks of an OpenAPI document, in YAML or JSON.
+    #[command(after_help = "Examples:
+  everhook event-type import openapi.yaml --dry-run
+  everhook event-type import openapi.yaml --replace-all --yes")]
+    Import {
+        /// File with the document.
+        file: PathBuf,
+        /// Archive the event types that the document lacks.
+        #[arg(long)]
+        replace_all: bool,
+        /// Only show the changes.
+        #[arg(long)]
+        dry_run: bool,
+        #[command(flatten)]
+        consent: Consent,
+    },
     /// Archive an event type: lists leave it out, and `create` revives it.
     Archive {
         /// Name of the event type, such as invoice.paid.
@@ -122,6 +138,15 @@ impl EventTypeCommand {
                 }
                 Ok(shown(remote.patch(&path(&name)?, &Value::from(body)).await?))
             }
+            EventTypeCommand::Import { file, replace_all, dry_run, consent } => {
+                let document =
+                    std::fs::read_to_string(&file).with_context(|| format!("could not read {}", file.display()))?;
+                if replace_all && !dry_run {
+                    remote.confirm(consent, "archive the event types that the document lacks")?;
+                }
+                let body = json!({ "specRaw": document, "replaceAll": replace_all, "dryRun": dry_run });
+                Ok(imported(remote.post_body("/event-type/import/openapi", &body).await?))
+            }
             EventTypeCommand::Archive { name } => {
                 remote.delete(&path(&name)?).await?;
                 let text = format!("archived {name}: `everhook event-type create {name}` revives it");
@@ -172,6 +197,16 @@ fn state(found: &Value) -> String {
 fn read_schema(file: &Path) -> anyhow::Result<Value> {
     let text = std::fs::read_to_string(file).with_context(|| format!("could not read {}", file.display()))?;
     serde_json::from_str(&text).map_err(|error| usage(format!("{} is not JSON: {error}", file.display())))
+}
+
+fn imported(answer: Value) -> Answer {
+    let data = &answer["data"];
+    let would =
+        data["to_modify"].as_array().into_iter().flatten().map(|found| format!("would change {}", cell(found, "name")));
+    let did = data["modified"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let lines: Vec<_> = did.map(|name| format!("changed {name}")).chain(would).collect();
+    let text = if lines.is_empty() { "nothing to change".to_owned() } else { lines.join("\n") };
+    Answer::line(answer, text)
 }
 
 /// The path of an event type.

@@ -21,6 +21,11 @@ pub(crate) enum GroupCommand {
         #[arg(long, value_name = "STATE")]
         state: Option<String>,
     },
+    /// Show a group of dead deliveries.
+    Group {
+        /// Id of the group, as `everhook dead groups` shows it.
+        group: String,
+    },
     /// Acknowledge a group: you know about it. More dead deliveries do not change that.
     #[command(after_help = "Example:
   everhook dead ack ep_2d….timeout --note 'asked their support, ticket 42'")]
@@ -54,6 +59,9 @@ pub(crate) enum GroupCommand {
         /// Only count the dead deliveries.
         #[arg(long)]
         dry_run: bool,
+        /// Send at most this many messages per second, so that new messages are not held up.
+        #[arg(long, value_name = "COUNT", conflicts_with = "dry_run")]
+        rate: Option<u32>,
         #[command(flatten)]
         consent: Consent,
     },
@@ -63,10 +71,11 @@ impl GroupCommand {
     pub(crate) async fn ask(self, remote: &Remote) -> anyhow::Result<Answer> {
         match self {
             GroupCommand::Groups { state } => Ok(Answer::list(list(remote, state).await?, HEADS, row)),
+            GroupCommand::Group { group } => Ok(shown(remote.get(&path(&group)?).await?)),
             GroupCommand::Ack { group, note } => mark(remote, &group, "acknowledge", note).await,
             GroupCommand::Resolve { group, note } => mark(remote, &group, "resolve", note).await,
             GroupCommand::Reopen { group } => mark(remote, &group, "reopen", None).await,
-            GroupCommand::RedriveGroup { group, dry_run, consent } => {
+            GroupCommand::RedriveGroup { group, dry_run, rate, consent } => {
                 let path = format!("{}/redrive", path(&group)?);
                 let counted = remote.post_body(&path, &json!({ "dryRun": true })).await?;
                 let count = counted["count"].as_u64().unwrap_or_default();
@@ -75,7 +84,7 @@ impl GroupCommand {
                     return Ok(Answer::line(counted, format!("{what} would be redriven")));
                 }
                 remote.confirm(consent, &format!("redrive {what} of {group}"))?;
-                let mut started = remote.post_body(&path, &json!({})).await?;
+                let mut started = remote.post_body(&path, &json!({ "ratePerSecond": rate })).await?;
                 Ok(task::started(started["task"].take()))
             }
         }
@@ -87,6 +96,22 @@ const HEADS: [&str; 7] = ["GROUP", "STATE", "DEAD", "LAST DIED", "APPLICATION", 
 fn row(group: &Value) -> [String; 7] {
     let [id, state, count, application, url, note] = cells(group, ["id", "state", "count", "appName", "url", "note"]);
     [id, state, count, time(group, "lastDiedAt"), application, url, note]
+}
+
+fn shown(group: Value) -> Answer {
+    let [id, state, count, last, application, url, note] = row(&group);
+    let facts = vec![
+        ("group", id),
+        ("state", state),
+        ("dead", count),
+        ("first died", time(&group, "firstDiedAt")),
+        ("last died", last),
+        ("application", application),
+        ("url", url),
+        ("note", note),
+        ("noted", time(&group, "notedAt")),
+    ];
+    Answer::facts(group, facts)
 }
 
 /// Reads every page. A page has all groups of some endpoints, and no limit.

@@ -1,6 +1,7 @@
 //! `everhook job`: enqueue, list, show and change jobs.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -16,6 +17,7 @@ use crate::remote::{Remote, named, query};
 use crate::table::{cell, time};
 use crate::when;
 
+mod many;
 mod output;
 
 #[derive(Debug, Subcommand)]
@@ -37,6 +39,15 @@ pub(crate) enum JobCommand {
         /// Batch that the job belongs to.
         #[arg(long, value_name = "ID")]
         batch: Option<String>,
+    },
+    /// Enqueue many jobs in few transactions: one JSON object per line, as the API takes a job.
+    #[command(after_help = "Example:
+  everhook job enqueue-many jobs.jsonl
+
+A line is such as {\"queue\": \"email\", \"kind\": \"welcome\", \"payload\": {\"id\": 1}, \"uniqueKey\": \"1\"}.")]
+    EnqueueMany {
+        /// File with the jobs, or - to read them from stdin.
+        file: PathBuf,
     },
     /// List jobs, the newest first.
     #[command(after_help = "Examples:
@@ -222,6 +233,7 @@ impl JobCommand {
                 let id = cell(&answer, "id");
                 Ok(Answer::line(answer, id))
             }
+            JobCommand::EnqueueMany { file } => many::enqueue(remote, &file).await,
             JobCommand::List { filter, state, limit } => {
                 let path = format!("/job{}", query(&filter.with_state(state)));
                 output::list(remote, &path, limit).await

@@ -8,14 +8,15 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use crate::cli::{SettingsArgs, ask, beside, print};
+use crate::cli::client::ask;
+use crate::cli::{SettingsArgs, beside, print};
 use crate::confirm::Consent;
 use crate::exit::usage;
 use crate::keys::{self, Wanted};
 use crate::operator::OperatorArgs;
 use crate::output::Answer;
 use crate::remote::{ClientArgs, Remote};
-use crate::table::{cells, time};
+use crate::table::{cell, cells, time};
 use crate::when;
 
 #[derive(Debug, Subcommand)]
@@ -40,6 +41,14 @@ pub(crate) enum KeyCommand {
     List {
         #[command(flatten)]
         place: Place,
+    },
+    /// Show a key of a server: its scope, rights, last use and end.
+    #[command(visible_alias = "get")]
+    Show {
+        #[command(flatten)]
+        client: ClientArgs,
+        /// Id of the key, as `everhook key list` shows it.
+        id: String,
     },
     /// Revoke a key for ever. Every replica rejects it within 5 seconds.
     Revoke {
@@ -122,6 +131,10 @@ impl KeyCommand {
                 let format = place.client.format.format();
                 beside(place.settings, async |opened| keys::list(&*opened.store).await)?.print(format)
             }
+            KeyCommand::Show { client, id } => {
+                let id = keys::handle(&id)?;
+                ask(&client, async |remote| Ok(shown(remote.get(&format!("/key/{id}")).await?)))
+            }
             KeyCommand::Revoke { place, id, consent, operator } if place.client.names_server() => {
                 operator.none_for_server()?;
                 let id = keys::handle(&id)?;
@@ -183,6 +196,23 @@ impl NewKeyArgs {
             expires_in: self.expires_in,
         })
     }
+}
+
+fn shown(key: Value) -> Answer {
+    let [id, name, scope, environment, hint, created, used, state] = row(&key);
+    let facts = vec![
+        ("id", id),
+        ("name", name),
+        ("scope", scope),
+        ("rights", cell(&key, "rights")),
+        ("environment", environment),
+        ("application", cell(&key, "applicationId")),
+        ("key", hint),
+        ("state", state),
+        ("last used", used),
+        ("created", created),
+    ];
+    Answer::facts(key, facts)
 }
 
 pub(crate) const HEADS: [&str; 8] = ["ID", "NAME", "SCOPE", "ENVIRONMENT", "KEY", "CREATED", "LAST USED", "STATE"];

@@ -20,6 +20,8 @@ use crate::remote::{MORE, Remote, named, query};
 use crate::table::{cell, cells, one_line, time};
 use crate::when;
 
+mod many;
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum MessageCommand {
     /// Send a message and print its id.
@@ -46,13 +48,35 @@ pub(crate) enum MessageCommand {
         /// Id or event id of the message.
         message: String,
     },
-    /// List messages, the newest first.
+    /// Send many messages in few transactions: one JSON object per line, as the API takes a message.
+    #[command(after_help = "Example:
+  everhook msg send-many acme messages.jsonl
+
+A line is such as {\"eventType\": \"invoice.paid\", \"payload\": {\"id\": \"inv_1\"}, \"eventId\": \"inv_1\"}.
+With an eventId, a line can be sent again without a second message.")]
+    SendMany {
+        /// Id or uid of the application.
+        application: String,
+        /// File with the messages, or - to read them from stdin.
+        file: PathBuf,
+    },
+    /// Tell whether any enabled endpoint would get such a message. Nothing is created.
+    Precheck {
+        /// Id or uid of the application.
+        application: String,
+        /// Event type of the message, such as invoice.paid.
+        event_type: String,
+        /// Channel of the message; repeatable.
+        #[arg(long = "channel", value_name = "NAME")]
+        channels: Vec<String>,
+    },
+    /// List messages, the newest first: those of an application, or of all applications without payloads.
     #[command(after_help = "Examples:
   everhook msg list acme --since 2h
   everhook msg list acme --event-type invoice.paid --since 2026-05-01 --until 2026-05-02 --csv")]
     List {
-        /// Id or uid of the application.
-        application: String,
+        /// Id or uid of the application [default: all applications].
+        application: Option<String>,
         #[command(flatten)]
         filter: Filter,
         /// Show at most this many messages.
@@ -83,12 +107,23 @@ pub(crate) enum MessageCommand {
         #[command(flatten)]
         consent: Consent,
     },
-    /// Erase the payload of a message for ever.
+    /// Erase the payload of a message for ever, or those of several.
     Expunge {
         /// Id or uid of the application.
         application: String,
-        /// Id or event id of the message.
-        message: String,
+        /// Ids or event ids of the messages.
+        #[arg(required = true)]
+        messages: Vec<String>,
+        #[command(flatten)]
+        consent: Consent,
+    },
+    /// Erase the payloads of all messages of an application for ever, in a background task.
+    ExpungeAll {
+        /// Id or uid of the application.
+        application: String,
+        /// Count the messages, and erase nothing.
+        #[arg(long)]
+        dry_run: bool,
         #[command(flatten)]
         consent: Consent,
     },
@@ -173,11 +208,16 @@ impl MessageCommand {
                 send(remote, &application, &body).await
             }
             MessageCommand::Show { application, message } => show(remote, &path(&application, &message)?).await,
-            MessageCommand::List { application, filter, limit } => {
+            MessageCommand::SendMany { application, file } => many::send(remote, &application, &file).await,
+            MessageCommand::Precheck { application, event_type, channels } => {
+                many::precheck(remote, &application, &event_type, channels).await
+            }
+            MessageCommand::List { application: Some(application), filter, limit } => {
                 let path = format!("{}/msg{}", app::path(&application)?, query(&filter.parameters()));
                 let found = remote.get_some(&path, PAGE_MAX, limit.max(1)).await?;
                 Ok(Answer::list(found.items, HEADS, row).note_if(found.more, MORE))
             }
+            MessageCommand::List { application: None, filter, limit } => many::list_all(remote, &filter, limit).await,
             MessageCommand::Resend { application, message, endpoint } => {
                 let endpoint = named("endpoint", &endpoint)?;
                 remote.post(&format!("{}/endpoint/{endpoint}/resend", path(&application, &message)?)).await?;
@@ -190,11 +230,17 @@ impl MessageCommand {
                 remote.confirm(consent, &format!("cancel the deliveries of message {message}"))?;
                 cancel(remote, &path, &message, endpoint.as_ref().map(Name::as_str)).await
             }
-            MessageCommand::Expunge { application, message, consent } => {
-                let path = path(&application, &message)?;
-                remote.confirm(consent, &format!("erase the payload of message {message}"))?;
-                remote.delete(&format!("{path}/content")).await?;
-                Ok(Answer::line(json!({ "expunged": message }), format!("erased the payload of {message}")))
+            MessageCommand::Expunge { application, messages, consent } => match messages.as_slice() {
+                [message] => {
+                    let path = path(&application, message)?;
+                    remote.confirm(consent, &format!("erase the payload of message {message}"))?;
+                    remote.delete(&format!("{path}/content")).await?;
+                    Ok(Answer::line(json!({ "expunged": message }), format!("erased the payload of {message}")))
+                }
+                messages => many::expunge(remote, &application, messages, consent).await,
+            },
+            MessageCommand::ExpungeAll { application, dry_run, consent } => {
+                many::expunge_all(remote, &application, dry_run, consent).await
             }
         }
     }
@@ -265,9 +311,9 @@ impl Filter {
     }
 }
 
-const HEADS: [&str; 5] = ["ID", "EVENT TYPE", "EVENT ID", "ACCEPTED", "PAYLOAD"];
+pub(crate) const HEADS: [&str; 5] = ["ID", "EVENT TYPE", "EVENT ID", "ACCEPTED", "PAYLOAD"];
 
-fn row(message: &Value) -> [String; 5] {
+pub(crate) fn row(message: &Value) -> [String; 5] {
     let [id, event_type, event_id] = cells(message, ["id", "eventType", "eventId"]);
     [id, event_type, event_id, time(message, "timestamp"), message["payload"].to_string()]
 }

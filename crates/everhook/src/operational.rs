@@ -6,11 +6,13 @@ use serde_json::{Map, Value, json};
 
 use crate::confirm::Consent;
 use crate::endpoint::chat::add_json;
-use crate::endpoint::{header_pairs, state};
+use crate::endpoint::{header_pairs, headers, state};
+use crate::exit::usage;
 use crate::fields::Fields;
 use crate::output::{Answer, Part};
 use crate::remote::{Remote, named};
 use crate::table::{cell, cells, time};
+use crate::when;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum OperationalCommand {
@@ -33,11 +35,58 @@ pub(crate) enum OperationalCommand {
         #[command(flatten)]
         consent: Consent,
     },
-    /// Print the secret that the receiver verifies signatures with.
+    /// Change fields of an operational endpoint. Omitted fields stay unchanged.
+    #[command(after_help = "Examples:
+  everhook operational update ops-room --new-url https://ops.example.com/v2
+  everhook operational update ops-room --event-type none --disable true")]
+    Update {
+        /// Id or uid of the endpoint.
+        endpoint: String,
+        #[command(flatten)]
+        changes: Box<Changes>,
+    },
+    /// Show the headers of an operational endpoint, or replace them.
+    #[command(after_help = "Examples:
+  everhook operational headers ops-room
+  everhook operational headers ops-room --set 'Authorization: Bearer abc'
+  everhook operational headers ops-room --set none")]
+    Headers {
+        /// Id or uid of the endpoint.
+        endpoint: String,
+        /// Headers of every request, repeatable. They replace all earlier ones; none removes all.
+        #[arg(long = "set", value_name = "NAME: VALUE")]
+        set: Vec<String>,
+    },
+    /// Print the secret that the receiver verifies signatures with, or replace it first.
     Secret {
         /// Id or uid of the endpoint.
         endpoint: String,
+        /// Replace the secret. The old one keeps signing for the grace period.
+        #[arg(long)]
+        rotate: bool,
+        /// Time for which the old secret keeps signing beside the new one [default: 1d].
+        #[arg(long, value_name = "DURATION", value_parser = when::seconds, requires = "rotate")]
+        grace: Option<u64>,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Changes {
+    /// New URL that receives the events.
+    #[arg(long, value_name = "URL")]
+    new_url: Option<String>,
+    /// Your own id of the endpoint, or none.
+    #[arg(long, value_name = "UID")]
+    uid: Option<String>,
+    /// Description for people.
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+    /// Event type to receive; repeatable. Replaces earlier ones; none receives all.
+    #[arg(long = "event-type", value_name = "NAME")]
+    event_types: Vec<String>,
+    /// Whether the endpoint receives no events.
+    #[arg(long, value_name = "TRUE OR FALSE")]
+    disable: Option<bool>,
 }
 
 #[derive(Debug, Args)]
@@ -83,8 +132,21 @@ impl OperationalCommand {
                 remote.delete(&path).await?;
                 Ok(Answer::line(json!({ "deleted": endpoint }), format!("deleted {endpoint}")))
             }
-            OperationalCommand::Secret { endpoint } => {
-                let secret = remote.get(&format!("{}/secret", path(&endpoint)?)).await?;
+            OperationalCommand::Update { endpoint, changes } => changes.send(remote, &path(&endpoint)?).await,
+            OperationalCommand::Headers { endpoint, set } => {
+                let path = format!("{}/headers", path(&endpoint)?);
+                if !set.is_empty() {
+                    let set = if set == ["none"] { Vec::new() } else { set };
+                    remote.put(&path, &json!({ "headers": header_pairs(&set)? })).await?;
+                }
+                headers(remote, &path).await
+            }
+            OperationalCommand::Secret { endpoint, rotate, grace } => {
+                let path = format!("{}/secret", path(&endpoint)?);
+                if rotate {
+                    remote.post_body(&format!("{path}/rotate"), &json!({ "gracePeriodSeconds": grace })).await?;
+                }
+                let secret = remote.get(&path).await?;
                 let text = cell(&secret, "key");
                 Ok(Answer::line(secret, text))
             }
@@ -107,6 +169,35 @@ impl Create {
         created["secret"] = secret["key"].clone();
         let parts = vec![Part::Facts(facts(&created)), Part::Facts(vec![("secret", cell(&created, "secret"))])];
         Ok(Answer::object(created, parts))
+    }
+}
+
+impl Changes {
+    /// The API only replaces whole endpoints, so the other fields are read first.
+    async fn send(self, remote: &Remote, path: &str) -> anyhow::Result<Answer> {
+        let mut changes = Map::new();
+        changes.add_text("url", self.new_url);
+        changes.add_text_or_none("uid", self.uid);
+        changes.add_text("description", self.description);
+        changes.add_list_or_none("eventTypes", self.event_types);
+        changes.extend(self.disable.map(|disable| ("disabled".to_owned(), json!(disable))));
+        if changes.is_empty() {
+            return Err(usage("an option with a new value is required, such as --new-url"));
+        }
+        let found = remote.get(path).await?;
+        if !found["kind"].is_null() && found["kind"] != "http" && !changes.contains_key("url") {
+            return Err(usage(
+                "the URL of a chat endpoint is a credential that the server does not return: add --new-url",
+            ));
+        }
+        let mut body = Map::new();
+        for name in ["url", "uid", "description", "eventTypes", "disabled", "metadata", "throttleRate", "kind"] {
+            body.insert(name.to_owned(), found[name].clone());
+        }
+        body.extend(changes);
+        let changed = remote.put(path, &body).await?;
+        let facts = facts(&changed);
+        Ok(Answer::facts(changed, facts))
     }
 }
 

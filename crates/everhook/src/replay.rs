@@ -1,14 +1,14 @@
 //! `everhook replay`: sends messages of a window again to one endpoint.
 
 use clap::{Args, ValueEnum};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
 
+use crate::bulk::BulkOptions;
 use crate::confirm::Consent;
 use crate::endpoint::{At, Window};
 use crate::fields::Fields;
 use crate::output::Answer;
 use crate::remote::Remote;
-use crate::task;
 
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArgs {
@@ -32,6 +32,8 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "TAG")]
     tag: Option<String>,
     #[command(flatten)]
+    bulk: BulkOptions,
+    #[command(flatten)]
     consent: Consent,
 }
 
@@ -47,7 +49,9 @@ impl ReplayArgs {
         let path = format!("{}/bulk-replay", self.at.path()?);
         let what =
             format!("send the matching messages again to endpoint {} of {}", self.at.endpoint, self.at.application);
-        remote.confirm(self.consent, &what)?;
+        if !self.bulk.is_dry_run() {
+            remote.confirm(self.consent, &what)?;
+        }
         let mut body = Map::new();
         self.window.add_to(&mut body);
         body.add_text("channel", self.channel);
@@ -66,6 +70,6 @@ impl ReplayArgs {
         if let Some(class) = self.status_class {
             body.insert("statusCodeClass".to_owned(), class.into());
         }
-        Ok(task::started(remote.post_body(&path, &Value::from(body)).await?))
+        self.bulk.start(remote, &path, body).await
     }
 }

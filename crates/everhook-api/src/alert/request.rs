@@ -2,7 +2,7 @@
 
 use everhook_core::alert::decision::AlertState;
 use everhook_core::alert::{Alert, AlertCondition, AlertEscalation, AlertRule, AlertSignal, Amount};
-use everhook_core::id::AlertId;
+use everhook_core::id::{AlertId, EndpointId};
 use everhook_core::limits::{ALERT_DESCRIPTION_CHARS_MAX, ALERT_DESTINATIONS_MAX};
 use everhook_core::name::Name;
 use everhook_core::time::Timestamp;
@@ -30,6 +30,10 @@ pub(crate) struct AlertIn {
     /// The queue of the signal `queue-depth`.
     #[schema(max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$")]
     queue: Option<String>,
+    /// The id of an endpoint: the rule watches the deliveries to it instead of the whole environment. Not for
+    /// `queue-depth`. The window of its failure rate is at most an hour.
+    #[schema(value_type = Option<String>, example = "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2")]
+    endpoint_id: Option<EndpointId>,
     /// Default: `above`.
     #[schema(value_type = Option<AlertConditionForm>)]
     condition: Option<AlertCondition>,
@@ -116,6 +120,7 @@ impl Form for AlertIn {
             description: Some(rule.description.clone()),
             signal: Some(rule.signal),
             queue: rule.queue.as_ref().map(Name::to_string),
+            endpoint_id: rule.endpoint,
             condition: Some(rule.condition),
             threshold: Some(rule.threshold),
             window_seconds: rule.window_seconds,
@@ -147,6 +152,10 @@ impl AlertIn {
         own.chain(further.map(move |(index, name)| (path(index), name.as_str()))).take(2 * ALERT_DESTINATIONS_MAX)
     }
 
+    pub(crate) const fn endpoint(&self) -> Option<EndpointId> {
+        self.endpoint_id
+    }
+
     /// Builds a new alert, or the replacement of `old`, which keeps its state and its pages.
     pub(crate) fn check(self, id: AlertId, old: Option<Alert>) -> Result<Alert, Violation> {
         let name = self.name.clone().ok_or_else(|| at("name").breaks("is required"))?;
@@ -166,7 +175,8 @@ impl AlertIn {
             });
         };
         // Past values belong to the signal that was measured.
-        let is_same = (old.rule.signal, &old.rule.queue) == (rule.signal, &rule.queue);
+        let measured = |rule: &AlertRule| (rule.signal, rule.queue.clone(), rule.endpoint);
+        let is_same = measured(&old.rule) == measured(&rule);
         let samples = if is_same { old.state.samples } else { Vec::new() };
         let state = if rule.disabled { AlertState::default() } else { AlertState { samples, ..old.state } };
         Ok(Alert { rule, state, ..old })
@@ -183,6 +193,7 @@ impl AlertIn {
             description: input::text("description", self.description.unwrap_or_default(), ALERT_DESCRIPTION_CHARS_MAX)?,
             signal: self.signal.ok_or_else(|| at("signal").breaks("is required"))?,
             queue: self.queue.map(|queue| at("queue").check(Name::try_from(queue))).transpose()?,
+            endpoint: self.endpoint_id,
             condition: self.condition.unwrap_or(AlertCondition::Above),
             threshold: self.threshold.ok_or_else(|| at("threshold").breaks("is required"))?,
             window_seconds: self.window_seconds,

@@ -25,6 +25,9 @@ pub(crate) struct AlertOut {
     /// The queue of the signal `queue-depth`.
     #[schema(value_type = Option<String>)]
     queue: Option<Name>,
+    /// The endpoint whose deliveries are watched. Null: all of the environment.
+    #[schema(value_type = Option<String>)]
+    endpoint_id: Option<EndpointId>,
     #[schema(value_type = AlertConditionForm)]
     condition: AlertCondition,
     #[schema(value_type = f64)]
@@ -112,6 +115,7 @@ impl From<Alert> for AlertOut {
             description: rule.description,
             signal: rule.signal,
             queue: rule.queue,
+            endpoint_id: rule.endpoint,
             condition: rule.condition,
             threshold: rule.threshold,
             window_seconds: rule.window_seconds,

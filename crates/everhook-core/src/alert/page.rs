@@ -49,6 +49,9 @@ pub struct AlertNews {
     pub signal: AlertSignal,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Name>,
+    /// The endpoint of the rule, if it watches one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub endpoint_id: Option<EndpointId>,
     pub condition: AlertCondition,
     pub threshold: Amount,
     pub value: Option<Amount>,
@@ -97,6 +100,7 @@ impl AlertNews {
             alert: alert.name.clone(),
             signal: rule.signal,
             queue: rule.queue.clone(),
+            endpoint_id: rule.endpoint,
             condition: rule.condition,
             threshold: rule.threshold,
             value,
@@ -118,6 +122,7 @@ fn sentence(rule: &AlertRule, value: Option<Amount>) -> String {
         (AlertSignal::QueueDepth, Some(queue)) => format!("waiting jobs in {queue}"),
         (AlertSignal::QueueDepth, None) => "waiting jobs".to_owned(),
     };
+    let what = rule.endpoint.map_or(what.clone(), |endpoint| format!("{what} of {endpoint}"));
     let value = value.map_or_else(|| "unknown".to_owned(), |value| value.to_string());
     let limit = match (rule.condition, rule.window_seconds) {
         (AlertCondition::Change, Some(window)) => format!("change of {} in {window} s", rule.threshold),

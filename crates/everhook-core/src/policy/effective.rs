@@ -128,7 +128,7 @@ impl<'a> Levels<'a> {
             timeout: pick.timeout().map(Duration::from_secs).or(server.timeout),
             rate: pick.switch(|settings| settings.rate).or(None),
             concurrency: pick.switch(|settings| settings.concurrency).or(None),
-            breaker: pick.switch(|settings| settings.breaker).or(Some(BreakerSettings::default())),
+            breaker: pick.switch(|settings| settings.breaker).or(None),
             disable_after: pick.disable_after(),
             paused: pick.member(|settings| settings.paused.filter(|paused| *paused)).or(false),
             while_disabled: pick.member(|settings| settings.while_disabled).or(WhileDisabled::default()),
@@ -150,6 +150,8 @@ impl<'a> Levels<'a> {
                 .or(None)
                 .value
                 .map(|_| pick.member(|settings| settings.on_dead).or(OnDead::default()).value),
+            breaker: pick.switch(|settings| settings.breaker).or(None).value,
+            recovering: None,
         }
     }
 

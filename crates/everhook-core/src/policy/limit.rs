@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use crate::id::{Id, LaneId};
 use crate::lane::{HoldKind, room};
+use crate::policy::breaker::{Breaker, BreakerChange};
 use crate::policy::rate::STRIDE;
-use crate::policy::{OnDead, RateLimit};
+use crate::policy::{BreakerSettings, OnDead, RateLimit};
 use crate::time::Timestamp;
 
 /// A full lane is looked at again after this time, unless the end of a delivery frees it before. A crashed node frees
@@ -25,6 +26,9 @@ pub struct LaneLimits {
     pub concurrency: Option<u32>,
     /// Whether its deliveries are sent one after the other, and what follows a dead one.
     pub order: Option<OnDead>,
+    pub breaker: Option<BreakerSettings>,
+    /// Deliveries that may run at the same time because the breaker is not closed.
+    pub recovering: Option<u32>,
 }
 
 /// The effect of the end of an attempt on the lane of its task.
@@ -33,6 +37,7 @@ pub struct LimitEnd {
     /// Ends the hold of a lane at its concurrency limit.
     pub is_freed: bool,
     pub place: Place,
+    pub breaker: Option<BreakerChange>,
 }
 
 /// The place of a task in its lane after an attempt that others follow.
@@ -69,12 +74,23 @@ pub struct Hold {
 impl LaneLimits {
     /// Whether deliveries have to be leased, because the lease counts them.
     pub const fn is_any(&self) -> bool {
-        self.rate.is_some() || self.at_once().is_some()
+        self.rate.is_some() || self.breaker.is_some() || self.at_once().is_some()
+    }
+
+    /// Returns the limits of a lane whose breaker is in this state.
+    #[must_use]
+    pub fn under(self, breaker: Breaker) -> LaneLimits {
+        LaneLimits { recovering: self.breaker.and_then(|_| breaker.at_once()), ..self }
     }
 
     /// Deliveries that may run at the same time.
     pub const fn at_once(&self) -> Option<u32> {
-        if self.order.is_some() { Some(1) } else { self.concurrency }
+        match (self.concurrency, self.recovering) {
+            _ if self.order.is_some() => Some(1),
+            (Some(limit), Some(most)) if limit > most => Some(most),
+            (Some(limit), _) => Some(limit),
+            (None, most) => most,
+        }
     }
 
     /// The limit group of the lane's deliveries, if they are counted.
@@ -97,7 +113,7 @@ impl LaneLimits {
     /// permits are used, and must not end early.
     pub fn end(&self) -> LimitEnd {
         let place = if self.order.is_some() { Place::Kept } else { Place::Moves };
-        LimitEnd { is_freed: self.at_once().is_some() && self.rate.is_none(), place }
+        LimitEnd { is_freed: self.at_once().is_some() && self.rate.is_none(), place, breaker: None }
     }
 
     /// Returns how many deliveries may be leased.
@@ -143,7 +159,8 @@ mod tests {
         LockedLane { hold_until: Timestamp::default(), leased, is_behind_dead: false, now: at(millis) }
     }
 
-    const TWO: LaneLimits = LaneLimits { rate: None, concurrency: Some(2), order: None };
+    const TWO: LaneLimits =
+        LaneLimits { rate: None, concurrency: Some(2), order: None, breaker: None, recovering: None };
 
     #[test]
     fn a_lane_gives_as_many_as_its_limit_leaves_and_holds_when_it_is_full() {
@@ -173,11 +190,25 @@ mod tests {
         let skip = order(OnDead::Skip);
         assert_eq!([0, 1].map(|leased| skip.room(lane(leased, 0))), [1, 0]);
         assert_eq!(skip.hold(lane(0, 0), 1), Some(Hold { until: at(1_000), kind: HoldKind::Order }));
-        assert_eq!(skip.end(), LimitEnd { is_freed: true, place: Place::Kept });
+        assert_eq!(skip.end(), LimitEnd { is_freed: true, place: Place::Kept, breaker: None });
         let behind = LockedLane { is_behind_dead: true, ..lane(0, 0) };
         assert_eq!((skip.room(behind), order(OnDead::Block).room(behind)), (1, 0));
         let blocked = order(OnDead::Block).hold(behind, 0);
         assert_eq!(blocked, Some(Hold { until: at(60_000), kind: HoldKind::Blocked }));
+    }
+
+    #[test]
+    fn a_recovering_lane_gives_as_many_as_its_breaker_and_its_limit_allow() {
+        let settings = BreakerSettings::default();
+        let probing = Breaker::default().open(&settings).to;
+        let with = |concurrency| LaneLimits { concurrency, breaker: Some(settings), ..LaneLimits::default() };
+        assert_eq!(with(None).under(Breaker::default()).at_once(), None);
+        assert_eq!(with(None).under(probing).room(lane(0, 0)), 1);
+        assert_eq!(with(None).under(probing).room(lane(1, 0)), 0);
+        assert_eq!((with(Some(5)).under(probing).at_once(), with(Some(5)).at_once()), (Some(1), Some(5)));
+        assert!(with(None).is_any() && with(None).under(probing).end().is_freed && !with(None).end().is_freed);
+        // Without the setting, a state that was left behind has no effect.
+        assert_eq!(LaneLimits::default().under(probing), LaneLimits::default());
     }
 
     proptest! {
@@ -186,7 +217,7 @@ mod tests {
         fn no_sequence_of_leases_and_ends_exceeds_the_limit(
             limit in 1_u32..20, steps in prop::collection::vec((any::<bool>(), 1_usize..30), 1..200),
         ) {
-            let limits = LaneLimits { rate: None, concurrency: Some(limit), order: None };
+            let limits = LaneLimits { concurrency: Some(limit), ..LaneLimits::default() };
             let (mut leased, mut held) = (0_usize, false);
             for (is_lease, count) in steps {
                 if is_lease && !held {
@@ -205,7 +236,7 @@ mod tests {
         #[test]
         fn a_full_lane_keeps_the_used_permits(count in 1_u32..100, gave in 0_usize..3) {
             let rate = RateLimit { count, seconds: 1 };
-            let limits = LaneLimits { rate: Some(rate), concurrency: Some(1), order: None };
+            let limits = LaneLimits { rate: Some(rate), concurrency: Some(1), ..LaneLimits::default() };
             let gave = limits.room(lane(0, 0)).min(gave);
             if let (Some(hold), true) = (limits.hold(lane(0, 0), gave), gave > 0) {
                 prop_assert!(hold.until >= rate.hold(Timestamp::default(), at(0), gave));

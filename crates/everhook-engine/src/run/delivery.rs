@@ -24,8 +24,10 @@ use everhook_core::exchange::Exchange;
 use everhook_core::id::AttemptId;
 use everhook_core::message::Message;
 use everhook_core::outcome::{Class, Outcome, Reply, SendFailure, classify, sign};
+use everhook_core::policy::breaker::BreakerChange;
 use everhook_core::policy::effective::AttemptPolicy;
 use everhook_core::policy::legacy::{LegacySignature, SignedParts};
+use everhook_core::policy::limit::LimitEnd;
 use everhook_core::policy::rate::PERMIT_LIFE;
 use everhook_core::retry::RetryPolicy;
 use everhook_core::task::Task;
@@ -162,7 +164,7 @@ impl Run for Deliverer {
         self.node.running.spawn(async move {
             for Ticket { lane, task: Delivery { leased, session, .. }, .. } in tickets {
                 let slot = deliverer.capacity().slot(lane);
-                deliverer.settle(&leased, None, session, slot, AttemptEnd::HandedBack).await;
+                deliverer.settle(&leased, (None, None), session, slot, AttemptEnd::HandedBack).await;
             }
         });
     }
@@ -204,7 +206,11 @@ impl Deliverer {
         // A panic must not leave the task leased for the rest of the session. It is settled like any other failure.
         let attempt = AssertUnwindSafe(self.attempt(&leased, &session, asked)).catch_unwind().await;
         let end = attempt.unwrap_or_else(|_| Some(AttemptEnd::Attempted(panicked(&leased, started_at))));
-        let (now, asks_for_rest) = (self.node.clock.elapsed(), end.as_ref().is_some_and(wants_rest));
+        let now = self.node.clock.elapsed();
+        let breaker = end.as_ref().and_then(AttemptEnd::record);
+        let breaker = breaker.and_then(|record| self.node.breakers.ended(&leased, record, now));
+        let opens = breaker.is_some_and(|change| change.open_for.is_some());
+        let asks_for_rest = opens || end.as_ref().is_some_and(wants_rest);
         let sign = end.as_ref().map_or(Sign::Neutral, sign_of);
         let (rest, command) = self.capacity().ended(task.lane, sign, asks_for_rest, now);
         self.carry_out(command, now);
@@ -221,18 +227,19 @@ impl Deliverer {
         }
         // The retry rule is the one in force now: it may have changed during the attempt.
         let retry = self.policy(&leased).map(|policy| policy.retry);
-        self.settle(&leased, retry, session, slot, end).await;
+        self.settle(&leased, (retry, breaker), session, slot, end).await;
     }
 
     async fn settle(
         &self,
         leased: &Leased,
-        retry: Option<RetryPolicy>,
+        (retry, breaker): (Option<RetryPolicy>, Option<BreakerChange>),
         session: Arc<Session>,
         slot: Slot,
         end: AttemptEnd,
     ) {
-        let limits = leased.endpoint().map(|endpoint| endpoint.limits().end()).unwrap_or_default();
+        let limits = leased.endpoint().map(|endpoint| endpoint.limits().under(leased.breaker).end());
+        let limits = LimitEnd { breaker, ..limits.unwrap_or_default() };
         let (task, by, slot) = (leased.task, AttemptHolder::Node(session), SlotHold::Slot { _slot: slot });
         self.node.settler.settle(FinishedAttempt { task, job: None, retry, limits, by, slot, end }).await;
     }

@@ -36,6 +36,7 @@ statement! {
     ReleaseLaneLimit = "release_lane_limit" {
         environment: EnvironmentId, low: Id, high: Id, application: Option<Id>, order: bool,
     };
+    CloseBreaker = "close_breaker" { environment: EnvironmentId, low: Id, high: Id, application: Option<Id> };
     PutSchedule = "put_schedule" {
         environment: EnvironmentId, id: ScheduleId, next: Option<Timestamp>, queued: Option<Timestamp>,
         look_at: Timestamp,
@@ -139,7 +140,10 @@ pub(super) async fn release_limits(
     if changed == ResourceKind::EnvironmentPolicy {
         tx.run(TouchEnvironmentGroup { environment }).await?;
     }
-    let LimitHolds { low, high, application, order } = *holds;
+    let LimitHolds { low, high, application, order, breaker } = *holds;
+    if breaker {
+        tx.run(CloseBreaker { environment, low, high, application }).await?;
+    }
     tx.run(ReleaseLaneLimit { environment, low, high, application, order }).await.map(drop)
 }
 

@@ -35,6 +35,7 @@ statement! {
     ReleaseLaneLimit = "release_lane_limit" {
         environment: EnvironmentId, low: Id, high: Id, application: Option<Id>, order: bool,
     };
+    CloseBreaker = "close_breaker" { environment: EnvironmentId, low: Id, high: Id, application: Option<Id> };
     PutSchedule = "put_schedule" {
         environment: EnvironmentId, id: ScheduleId, next: Option<Timestamp>, queued: Option<Timestamp>,
         look_at: Timestamp,
@@ -119,7 +120,10 @@ pub(super) fn release_limits(
     if changed == ResourceKind::EnvironmentPolicy {
         run(tx.conn, TouchEnvironmentGroup { environment })?;
     }
-    let LimitHolds { low, high, application, order } = *holds;
+    let LimitHolds { low, high, application, order, breaker } = *holds;
+    if breaker {
+        run(tx.conn, CloseBreaker { environment, low, high, application })?;
+    }
     run(tx.conn, ReleaseLaneLimit { environment, low, high, application, order }).map(drop)
 }
 

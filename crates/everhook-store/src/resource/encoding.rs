@@ -27,7 +27,7 @@ use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, Integratio
 use everhook_core::integration::Integration;
 use everhook_core::lane::HoldKind;
 use everhook_core::name::{Metadata, Name};
-use everhook_core::policy::{OnDead, Ordering, RateLimit, Settings, Switch, with_throttle_rate};
+use everhook_core::policy::{BreakerSettings, OnDead, Ordering, RateLimit, Settings, Switch, with_throttle_rate};
 use everhook_core::portal::{PortalLook, PortalSettings};
 use everhook_core::queue::{Queue, QueueState, Rate, Target, queue_id};
 use everhook_core::resource::{ResourceKind, environment_policy_id, event_type_id, portal_settings_id};
@@ -298,6 +298,7 @@ pub fn inherited(application: Option<&str>, environment: Option<&str>) -> Option
         concurrency: own.concurrency.or(outer.concurrency),
         ordering: own.ordering.or(outer.ordering),
         on_dead: own.on_dead.or(outer.on_dead),
+        breaker: own.breaker.or(outer.breaker),
         ..own
     }))
 }
@@ -319,14 +320,15 @@ struct LaneSettings {
     concurrency: Option<Switch<u32>>,
     ordering: Option<Switch<Ordering>>,
     on_dead: Option<OnDead>,
+    breaker: Option<Switch<BreakerSettings>>,
 }
 
 impl LaneSettings {
     fn of(spec: &str) -> LaneSettings {
         let Ok(LimitSpec { throttle_rate, policy }) = text(spec, "spec") else { return LaneSettings::default() };
         let settings = with_throttle_rate(policy.map(Arc::new), throttle_rate).unwrap_or_default();
-        let Settings { rate, concurrency, ordering, on_dead, .. } = Arc::unwrap_or_clone(settings);
-        LaneSettings { rate, concurrency, ordering, on_dead }
+        let Settings { rate, concurrency, ordering, on_dead, breaker, .. } = Arc::unwrap_or_clone(settings);
+        LaneSettings { rate, concurrency, ordering, on_dead, breaker }
     }
 }
 
@@ -338,6 +340,8 @@ pub struct LimitHolds {
     pub application: Option<Id>,
     /// Whether waits for retries and dead deliveries of ordered lanes end, too.
     pub order: bool,
+    /// Whether breakers are closed.
+    pub breaker: bool,
 }
 
 impl LimitHolds {
@@ -347,8 +351,9 @@ impl LimitHolds {
         if old == new {
             return None;
         }
+        let breaker = old.breaker != new.breaker;
         let order = (old.ordering, old.on_dead) != (new.ordering, new.on_dead);
-        let all = LimitHolds { low: Id::MIN, high: Id::MAX, application: None, order };
+        let all = LimitHolds { low: Id::MIN, high: Id::MAX, application: None, order, breaker };
         Some(match changed.kind {
             ResourceKind::Endpoint => LimitHolds { low: changed.id, high: changed.id, ..all },
             ResourceKind::Application => LimitHolds { application: Some(changed.id), ..all },
@@ -362,6 +367,7 @@ impl LimitHolds {
             HoldKind::BackOff => false,
             HoldKind::RateLimit | HoldKind::Concurrency | HoldKind::Order => true,
             HoldKind::Retry | HoldKind::Blocked => self.order,
+            HoldKind::Breaker => self.breaker,
         }
     }
 

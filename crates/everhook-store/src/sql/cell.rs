@@ -17,6 +17,7 @@ use everhook_core::lifecycle::EndState;
 use everhook_core::name::Name;
 use everhook_core::once::Phase;
 use everhook_core::outcome::Class;
+use everhook_core::policy::breaker::Breaker;
 use everhook_core::queue::{QueueState, Rate};
 use everhook_core::resource::ResourceKind;
 use everhook_core::right::KeyScope;
@@ -155,6 +156,7 @@ cells! {
     SealKeyId: cells => cells.bytes().and_then(|bytes| bytes.try_into().ok()).map(SealKeyId::from_bytes);
     Phase: cells => cells.int().map(Phase::from_db);
     Rate: cells => cells.int().and_then(Rate::from_db);
+    Breaker: cells => cells.int().and_then(Breaker::from_db);
     Priority: cells => cells.int().and_then(|number| Priority::new(number).ok());
     Parent: cells => cells.bytes().and_then(|bytes| match bytes {
         [] => Some(Parent::NONE),

@@ -17,6 +17,7 @@ use everhook_core::lifecycle::EndState;
 use everhook_core::name::Name;
 use everhook_core::once::Phase;
 use everhook_core::outcome::Class;
+use everhook_core::policy::breaker::Breaker;
 use everhook_core::queue::{QueueState, Rate};
 use everhook_core::resource::ResourceKind;
 use everhook_core::right::KeyScope;
@@ -188,6 +189,7 @@ params! {
     Duration as Int8: value => Scalar::Int(micros(value));
     Phase as Int8: value => Scalar::Int(value.to_db());
     Rate as Int8: value => Scalar::Int(value.to_db());
+    Breaker as Int8: value => Scalar::Int(value.to_db());
     Priority as Int2: value => Scalar::Int(value.get().into());
     Parent as Bytes: value => value.0.map_or(Scalar::Bytes(&[]), |id| Scalar::Id(*id.as_bytes()));
 }

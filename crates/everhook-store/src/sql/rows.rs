@@ -17,6 +17,7 @@ use everhook_core::message::Message;
 use everhook_core::name::{Metadata, Name};
 use everhook_core::once::OnceSlot;
 use everhook_core::outcome::Class;
+use everhook_core::policy::breaker::Breaker;
 use everhook_core::queue::Queue;
 use everhook_core::resource::ResourceKind;
 use everhook_core::right::{ExtraRights, Grants, KeyScope};
@@ -27,9 +28,9 @@ use everhook_core::time::Timestamp;
 use everhook_core::token::{TokenKey, TokenSecret};
 use serde::Serialize;
 
-use crate::backlog::OpenCounts;
+use crate::backlog::{LaneCounts, OpenCounts};
 use crate::batch::BatchRecord;
-use crate::delivery::{DeliveryRecord, DeliveryRow, EndpointCounts, LastAttempt};
+use crate::delivery::{BreakerRecord, DeliveryRecord, DeliveryRow, EndpointCounts, LastAttempt};
 use crate::history::Attempt;
 use crate::job::{self, JobAttempt, JobRecord, OpenTask, state_of};
 use crate::lease::{Holding, SessionRecord};
@@ -268,6 +269,8 @@ row! {
     }
 }
 
+row! { BreakerRecord in "lane" { breaker, hold_until, hold_kind } }
+
 row! { EndpointCounts in "attempt" { succeeded, failed, cancelled, pending, sending, is_capped } }
 
 /// A message and its endpoint, the time of the endpoint's deletion, the hold of its lane, the newest open task and the
@@ -276,7 +279,7 @@ type DeliveryCells = (
     Message,
     Endpoint,
     Option<Timestamp>,
-    (Option<Timestamp>, Option<HoldKind>, Option<MessageId>),
+    (Option<Timestamp>, Option<HoldKind>, Option<Breaker>, Option<MessageId>),
     Option<OpenTask>,
     Option<LastAttempt>,
 );
@@ -286,8 +289,8 @@ impl Read for DeliveryRecord {
 
     fn read<C: Cells>(cells: &mut C, column: &'static str) -> Result<Self, C::Fault> {
         let (message, endpoint, deleted_at, hold, open, last) = DeliveryCells::read(cells, column)?;
-        let (hold_until, hold_kind, head) = hold;
-        let row = DeliveryRow { message, endpoint, deleted_at, hold_until, hold_kind, head, open, last };
+        let (hold_until, hold_kind, breaker, head) = hold;
+        let row = DeliveryRow { message, endpoint, deleted_at, hold_until, hold_kind, breaker, head, open, last };
         DeliveryRecord::new(row).ok_or_else(|| cells.corrupt("end_state"))
     }
 
@@ -325,6 +328,8 @@ impl CandidateRow {
 }
 
 row! { OpenCounts in "task" { pending, due, retrying, leased, dead, oldest_due } }
+
+row! { LaneCounts in "task" { due, dead, oldest_due } }
 
 row! { OnceSlot in "once_slot" { phase, winner, winner_phase } }
 

@@ -26,6 +26,7 @@ fn rule() -> AlertRule {
         description: "Look at the dead letters.".to_owned(),
         signal: AlertSignal::Dead,
         queue: None,
+        endpoint: None,
         condition: AlertCondition::Above,
         threshold: Amount::count(3),
         window_seconds: None,

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use everhook_core::background::replay::{AttemptedFilter, Pick, Replay};
-use everhook_core::background::{BACKGROUND_QUEUE, BackgroundStatus, Position, Purge};
+use everhook_core::background::{BACKGROUND_QUEUE, BackgroundStatus, Effect, Position, Purge};
 use everhook_core::delivery::DeliveryState;
 use everhook_core::endpoint::EndpointState;
 use everhook_core::filter::expression::Expression;
@@ -70,8 +70,16 @@ async fn advance(
     from: Position,
     limit: usize,
 ) -> Result<Option<Advanced>, LeaseLost> {
-    let advance = Advance { job: held.job, by: held.by, work: work.clone(), from, limit };
+    let advance = Advance { job: held.job, by: held.by, work: work.clone(), effect: Effect::Apply, from, limit };
     fx.store.advance(Scope::of(fx.here), advance).await.unwrap()
+}
+
+/// Counts in one slice what the work would change.
+async fn count(fx: &Fixture, work: &BulkWork) -> usize {
+    let Held { job, by } = held(fx).await;
+    let (work, effect, from, limit) = (work.clone(), Effect::Count, Position::default(), PLENTY);
+    let advance = Advance { job, by, work, effect, from, limit };
+    fx.store.advance(Scope::of(fx.here), advance).await.unwrap().unwrap().unwrap().changed
 }
 
 /// Advances to the end in slices of `limit`, and returns the number of messages that each slice changed.
@@ -121,6 +129,26 @@ pub(super) async fn dead_deliveries_are_recovered_once_in_slices(fx: &Fixture) {
     let leased = fx.lease(fx.session().await).await;
     assert_eq!(leased.len(), 3);
     assert!(leased.iter().all(|leased| leased.task.trigger == Trigger::Scheduled && leased.task.tries == 0));
+}
+
+pub(super) async fn a_dry_run_counts_and_changes_nothing(fx: &Fixture) {
+    let endpoint = fx.endpoint().await;
+    let sent = send(fx, 3).await;
+    assert_eq!(end_all(fx, NextRow::Dead).await, 3);
+    assert!(fx.other.drop_payload(fx.here, fx.application, sent[0]).await);
+    let recover = replay(fx, endpoint, Pick::Failed).await;
+    let until = fx.store.now().await.unwrap().plus(HOUR);
+    let purge = BulkWork::Purge(Purge { application: fx.application, until });
+    for _ in 0..2 {
+        assert_eq!((count(fx, &recover).await, count(fx, &purge).await), (2, 2));
+    }
+    for message in &sent {
+        assert_eq!(fx.state(*message).await, DeliveryState::Dead);
+    }
+    let before = BulkWork::Purge(Purge { application: fx.application, until: until.minus(2 * HOUR) });
+    assert_eq!(count(fx, &before).await, 0, "later messages are not counted");
+    let held = held(fx).await;
+    assert_eq!(finish(fx, held, &recover, PLENTY).await, [2], "the same work then changes as many");
 }
 
 pub(super) async fn what_arrived_or_is_under_way_is_not_recovered(fx: &Fixture) {

@@ -6,7 +6,7 @@ use everhook_core::lifecycle::NextRow;
 use everhook_core::limits::SCAN_ROWS_MAX;
 use everhook_core::name::Name;
 use everhook_core::scope::Scope;
-use everhook_store::backlog::OpenCounts;
+use everhook_store::backlog::{LaneCounts, OpenCounts};
 use everhook_store::catalog::{Order, Slice};
 use everhook_store::history::MessageFilter;
 use everhook_store::lease::{Appended, NewMessage};
@@ -137,4 +137,26 @@ pub(super) async fn open_tasks_are_counted_by_state(fx: &Fixture) {
     fx.switch(endpoint, EndpointState::Disabled).await;
     let held = count(fx).await;
     assert_eq!((held.pending, held.due), (4, 1), "a held delivery waits, but is not due");
+}
+
+pub(super) async fn deliveries_of_one_endpoint_are_counted(fx: &Fixture) {
+    let count = async |endpoint| {
+        let scope = Scope::of(fx.here);
+        fx.other.read(query::CountLane { scope, endpoint }).await.unwrap()
+    };
+    let (endpoint, other) = (fx.endpoint().await, EndpointId(fx.id()));
+    let session = fx.session().await;
+    for row in [NextRow::Dead, NextRow::Pending { due_in: HOUR }, NextRow::Gone] {
+        fx.send().await;
+        let leased = fx.lease_one(session).await;
+        fx.end(&leased.task, session, row).await;
+    }
+    assert_eq!(count(endpoint).await, LaneCounts { due: 0, dead: 1, oldest_due: None });
+    fx.send().await;
+    fx.send().await;
+    let LaneCounts { due, dead, oldest_due } = count(endpoint).await;
+    assert!((due, dead) == (2, 1) && oldest_due.is_some(), "{due} {dead} {oldest_due:?}");
+    assert_eq!(count(other).await, LaneCounts::default());
+    fx.switch(endpoint, EndpointState::Disabled).await;
+    assert_eq!(count(endpoint).await, LaneCounts { due: 0, dead: 1, oldest_due: None }, "held deliveries are not due");
 }

@@ -256,6 +256,7 @@ macro_rules! conformance_jobs {
         }
         $crate::conformance_cases! { $backend, background:
             dead_deliveries_are_recovered_once_in_slices
+            a_dry_run_counts_and_changes_nothing
             what_arrived_or_is_under_way_is_not_recovered
             messages_without_a_delivery_are_replayed_in_slices
             attempted_messages_are_replayed_as_new_deliveries
@@ -307,6 +308,7 @@ macro_rules! conformance_time {
             the_application_of_a_message_is_found
             messages_of_all_applications_are_listed_in_pages
             open_tasks_are_counted_by_state
+            deliveries_of_one_endpoint_are_counted
         }
         $crate::conformance_cases! { $backend, failure:
             dead_deliveries_are_grouped_by_endpoint_and_class
@@ -392,6 +394,12 @@ macro_rules! conformance_resources {
             paused_applications_are_listed
             an_environment_has_one_portal_look
             an_environment_has_one_chat_app_of_a_kind
+        }
+        $crate::conformance_cases! { $backend, breaker:
+            an_open_breaker_holds_its_lane_and_says_why
+            a_breaker_probes_with_one_delivery_over_all_sessions_and_ramps_up
+            a_breaker_changes_only_from_the_state_that_was_seen
+            a_changed_breaker_starts_closed_and_an_inherited_one_applies
         }
         $crate::conformance_cases! { $backend, limits:
             a_concurrency_limit_holds_over_all_sessions

@@ -42,6 +42,7 @@ mod applications;
 mod audit;
 mod background;
 mod batch;
+mod breaker;
 mod dedup;
 mod deliveries;
 mod delivery;

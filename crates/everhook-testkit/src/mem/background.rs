@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use everhook_core::background::replay::{AttemptEnding, Candidate, Replay};
-use everhook_core::background::{BACKGROUND_QUEUE, Purge};
+use everhook_core::background::{BACKGROUND_QUEUE, Effect, Purge};
 use everhook_core::id::{ApplicationId, EnvironmentId, Id, JobId, MessageId, SERVER_ENVIRONMENT, TaskId};
 use everhook_core::job::LeaseLost;
 use everhook_core::lifecycle::EndState;
@@ -74,6 +74,10 @@ impl MemStore {
             if !wanted.wants(&endpoint, &candidate, now) {
                 continue;
             }
+            changed += 1;
+            if advance.effect == Effect::Count {
+                continue;
+            }
             tables.tasks.retain(|key, row| {
                 key.environment != environment
                     || key.subject != id.0
@@ -83,7 +87,6 @@ impl MemStore {
             let key = TaskKey { environment, subject: id.0, id: TaskId(self.ids.next(now)) };
             let task = new_delivery(key, lane, Trigger::Scheduled, now);
             tables.add_last(task, now);
-            changed += 1;
         }
         Some(advance.done(read, last, changed))
     }
@@ -153,8 +156,10 @@ fn purge(tables: &mut Tables, environment: EnvironmentId, advance: &Advance, wan
     for id in &messages {
         let Some(message) = tables.messages.get_mut(&(environment, wanted.application, *id)) else { continue };
         if message.payload.is_some() && message.created_at < wanted.until {
-            *message = Arc::new(Message { payload: None, ..Message::clone(message) });
             changed += 1;
+            if advance.effect == Effect::Apply {
+                *message = Arc::new(Message { payload: None, ..Message::clone(message) });
+            }
         }
     }
     advance.done(messages.len(), messages.last().map(|id| id.0), changed)

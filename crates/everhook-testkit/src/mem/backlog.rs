@@ -1,9 +1,9 @@
 //! Counts the backlog.
 
-use everhook_core::id::EnvironmentId;
+use everhook_core::id::{EndpointId, EnvironmentId};
 use everhook_core::limits::{BACKLOG_COUNTED_MAX, OVERVIEW_TASKS_MAX};
 use everhook_core::time::Timestamp;
-use everhook_store::backlog::{Backlog, OpenCounts};
+use everhook_store::backlog::{Backlog, LaneCounts, OpenCounts};
 
 use crate::mem::tables::{Tables, TaskPlace};
 
@@ -17,7 +17,8 @@ pub(super) fn count(tables: &Tables, now: Timestamp) -> Backlog {
         Some(first.max(row.hold_until))
     });
     let due_for = now.since(due_at.min().unwrap_or(Timestamp::NEVER));
-    Backlog { pending: count(TaskPlace::Pending), dead: count(TaskPlace::Dead), due_for }
+    let breakers = tables.lanes.values().filter(|row| !row.breaker.is_closed()).count() as u64;
+    Backlog { pending: count(TaskPlace::Pending), dead: count(TaskPlace::Dead), due_for, breakers }
 }
 
 /// Counts the open tasks of an environment up to the limit.
@@ -44,4 +45,23 @@ pub(super) fn count_open(tables: &Tables, environment: EnvironmentId, now: Times
         }
     }
     counts
+}
+
+/// Counts the due and dead deliveries of an endpoint up to the limit.
+pub(super) fn count_lane(
+    tables: &Tables,
+    environment: EnvironmentId,
+    endpoint: EndpointId,
+    now: Timestamp,
+) -> LaneCounts {
+    let lane = endpoint.lane();
+    let tasks = tables.tasks.values().filter(|row| row.task.key.environment == environment && row.task.lane == lane);
+    let dead = tasks.filter(|row| row.place == TaskPlace::Dead).take(OVERVIEW_TASKS_MAX).count() as u64;
+    let Some(row) = tables.lanes.get(&(environment, lane)).filter(|row| row.ready_at() <= now) else {
+        return LaneCounts { dead, ..LaneCounts::default() };
+    };
+    let due: Vec<Timestamp> =
+        tables.pending(environment, lane).iter().map(|task| task.due_at).filter(|due_at| *due_at <= now).collect();
+    let oldest_due = due.iter().min().map(|first| now.since((*first).max(row.hold_until)));
+    LaneCounts { due: due.len().min(OVERVIEW_TASKS_MAX) as u64, dead, oldest_due }
 }

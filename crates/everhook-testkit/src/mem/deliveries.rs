@@ -162,10 +162,12 @@ fn records(tables: &Tables, environment: EnvironmentId, message: &Message) -> Ve
         let (endpoint, deleted) = tables.endpoint(environment, id)?;
         let lane = tables.lanes.get(&(environment, id.lane()));
         let (hold_until, hold_kind) = (lane.map(|lane| lane.hold_until), lane.map(|lane| lane.hold_kind));
+        let breaker = lane.map(|lane| lane.breaker);
         let deleted_at = deleted.then_some(endpoint.updated_at);
         let (message, endpoint) = (message.clone(), endpoint.clone());
         let head = hold_kind.and_then(|kind| head(tables, environment, id.lane(), kind));
-        DeliveryRecord::new(DeliveryRow { message, endpoint, deleted_at, hold_until, hold_kind, head, open, last })
+        let row = DeliveryRow { message, endpoint, deleted_at, hold_until, hold_kind, breaker, head, open, last };
+        DeliveryRecord::new(row)
     };
     newest.into_iter().filter_map(record).collect()
 }

@@ -11,6 +11,7 @@ use everhook_core::job::{Job, JobAction, JobState, LeaseLost, LeaseProof, Operat
 use everhook_core::lane::HoldKind;
 use everhook_core::lifecycle::EndState;
 use everhook_core::outcome::Class;
+use everhook_core::policy::breaker::Breaker;
 use everhook_core::task::{Task, TaskKey, TaskKind, TaskState, Trigger};
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::Order;
@@ -60,6 +61,7 @@ pub(super) fn enqueue(tables: &mut Tables, ids: &Ids, now: Timestamp, new: &NewJ
         next_due: Timestamp::NEVER,
         hold_until: Timestamp::default(),
         hold_kind: HoldKind::default(),
+        breaker: Breaker::default(),
         waiting: false,
         last_position: Timestamp::default(),
     };

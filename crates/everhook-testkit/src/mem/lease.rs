@@ -235,7 +235,8 @@ fn limits_of(tables: &Tables, (environment, lane): LaneKey) -> LaneLimits {
     let known = tables.endpoint(environment, EndpointId(lane.0)).filter(|(_, deleted)| !deleted);
     let Some((endpoint, _)) = known else { return LaneLimits::default() };
     let inherited = resource::inherited(tables, environment, endpoint.application);
-    endpoint.clone().inheriting(inherited).limits()
+    let breaker = tables.lanes.get(&(environment, lane)).map(|row| row.breaker).unwrap_or_default();
+    endpoint.clone().inheriting(inherited).limits().under(breaker)
 }
 
 fn first_due(tables: &Tables, lane: LaneKey) -> Timestamp {
@@ -258,7 +259,8 @@ fn hand_out(
         row.limit_group = limit_group;
         row.deadline = ask.watched.then(|| now.plus(timeout));
     }
-    Leased { task, work }
+    let breaker = tables.lanes.get(&(task.key.environment, task.lane)).map(|row| row.breaker).unwrap_or_default();
+    Leased { task, work, breaker }
 }
 
 fn work_of(tables: &Tables, open: &OpenFeed, task: &Task) -> Work {

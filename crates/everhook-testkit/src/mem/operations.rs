@@ -22,12 +22,13 @@ use everhook_core::time::Timestamp;
 use everhook_core::token::{TokenEnd, TokenKeyChange};
 use everhook_core::traffic::TrafficRow;
 
-use crate::mem::{MemStore, append, backlog, job, lease, poll, request, retention, sessions, settle};
+use crate::mem::{LaneRow, MemStore, append, backlog, job, lease, poll, request, retention, sessions, settle};
 use everhook_store::answers;
 use everhook_store::background::{Advance, Advanced};
 use everhook_store::batch::{BatchRecord, NewBatch, Resolve, Resolved};
 use everhook_store::catalog::{Created, KeyChange, NewKey, NewTokenKey, Replaced};
 use everhook_store::dedup::DedupKey;
+use everhook_store::delivery::BreakerRecord;
 use everhook_store::error::StoreError;
 use everhook_store::history::{AttemptsOf, Expunge, Resend, Resent};
 use everhook_store::job::{Enqueued, NewJob};
@@ -311,6 +312,14 @@ impl Store for MemStore {
             FindPortalSettings(q) => self.find_resource(q.scope.environment, &ResourcePlace::portal_settings()),
             EnvironmentPolicies(_) => self.list_environment_policies(),
             PausedGroups(_) => self.list_paused_groups(),
+            FindBreaker(q) => {
+                let tables = &self.lock().0;
+                let lane = tables.lanes.get(&(q.scope.environment, q.endpoint.lane()));
+                lane.map(|lane| {
+                    let LaneRow { breaker, hold_until, hold_kind, .. } = *lane;
+                    BreakerRecord { breaker, hold_until, hold_kind }
+                })
+            },
             FindEgressPause(_) => self.lock().0.egress_pause.clone(),
             FindApplication(q) => {
                 self.find_resource(q.scope.environment, &ResourcePlace::application(&q.locator))
@@ -379,6 +388,10 @@ impl Store for MemStore {
             CountOpen(q) => {
                 let (tables, now) = self.lock();
                 backlog::count_open(&tables, q.scope.environment, now)
+            },
+            CountLane(q) => {
+                let (tables, now) = self.lock();
+                backlog::count_lane(&tables, q.scope.environment, q.endpoint, now)
             },
             FindEndpoints(q) => self.find_endpoints(q.scope.environment, &q.ids),
             AllEndpoints(q) => self.all_endpoints(q.scope.environment, &q.slice),

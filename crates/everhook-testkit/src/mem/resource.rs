@@ -14,6 +14,7 @@ use everhook_core::limits::ALERTS_READ_MAX;
 use everhook_core::name::{Metadata, Name};
 use everhook_core::operational::{self as events, OPERATIONAL_APPLICATION, OperationalEvent};
 use everhook_core::policy::Settings;
+use everhook_core::policy::breaker::Breaker;
 use everhook_core::portal::PortalSettings;
 use everhook_core::queue::{Queue, QueueState, queue_id};
 use everhook_core::quota::Quota;
@@ -319,8 +320,13 @@ fn replace(
 fn release_limits(tables: &mut Tables, environment: EnvironmentId, holds: &LimitHolds) {
     let is_of = |lane: LaneId, row: &LaneRow| holds.has(lane, row.application);
     let lanes = tables.lanes.iter_mut().filter(|((of, lane), row)| *of == environment && is_of(*lane, row));
-    for (_, row) in lanes.filter(|(_, row)| holds.ends(row.hold_kind)) {
-        (row.hold_until, row.hold_kind) = (Timestamp::default(), HoldKind::BackOff);
+    for (_, row) in lanes {
+        if holds.ends(row.hold_kind) {
+            (row.hold_until, row.hold_kind) = (Timestamp::default(), HoldKind::BackOff);
+        }
+        if holds.breaker {
+            row.breaker = Breaker::default();
+        }
     }
 }
 
@@ -529,6 +535,7 @@ fn put_lane(tables: &mut Tables, environment: EnvironmentId, endpoint: &Endpoint
         next_due: Timestamp::NEVER,
         hold_until: Timestamp::default(),
         hold_kind: HoldKind::default(),
+        breaker: Breaker::default(),
         waiting: false,
         last_position: Timestamp::default(),
     };

@@ -81,6 +81,15 @@ fn settle_one(tables: &mut Tables, now: Timestamp, settlement: &Settlement) -> S
     {
         (lane.hold_until, lane.hold_kind) = (Timestamp::default(), HoldKind::BackOff);
     }
+    if let (Some(change), Some(lane)) = (settlement.limits.breaker, tables.lane(environment, settlement.lane))
+        && lane.breaker == change.from
+    {
+        lane.breaker = change.to;
+        let until = change.open_for.map_or(Timestamp::default(), |open_for| now.plus(open_for));
+        if lane.hold_until < until {
+            (lane.hold_until, lane.hold_kind) = (until, HoldKind::Breaker);
+        }
+    }
     let retry = Some(settlement.retry_hold()).filter(|hold| !hold.is_zero());
     for (hold, kind) in [(settlement.hold_lane, HoldKind::BackOff), (retry, HoldKind::Retry)] {
         if let (Some(hold), Some(lane)) = (hold, tables.lane(environment, settlement.lane))

@@ -17,6 +17,7 @@ pub use everhook_core::lane::LaneState;
 use everhook_core::message::Message;
 use everhook_core::name::Name;
 use everhook_core::once::OnceSlot;
+use everhook_core::policy::breaker::Breaker;
 use everhook_core::policy::limit::Place;
 use everhook_core::poll::PollMark;
 use everhook_core::resource::ResourceKind;
@@ -119,6 +120,7 @@ pub struct LaneRow {
     /// The time before which no task may start.
     pub hold_until: Timestamp,
     pub hold_kind: HoldKind,
+    pub breaker: Breaker,
     /// True if new tasks wait because there was no capacity for them.
     pub waiting: bool,
     /// The last position of an ordered lane.

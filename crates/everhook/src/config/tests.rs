@@ -194,7 +194,12 @@ fn a_database_that_nobody_can_connect_to_is_refused() {
     assert!(fail("database_pool = 1").starts_with("invalid `database_pool` 1"));
     let outbox = "[[outbox]]\nname = 'a'\ndatabase = 'postgres://'";
     assert!(fail(outbox).starts_with("invalid `database` of `[[outbox]]` \"a\": the PostgreSQL URL names no host"));
-    let both = "database = 'postgres://db/x'\ndatabase_direct = 'postgres://db/x'";
+    assert!(fail("database_tenant_role = 'tenant'").contains("but `database` is not: set `database`"));
+    let pooled = "database = 'postgres://db/x'\ndatabase_tenant_role = 'tenant'\ndatabase_pooler = true";
+    assert!(fail(pooled).contains("cannot be used with a pooler"));
+    let quoted = "database = 'postgres://db/x'\ndatabase_tenant_role = 'a -c b'";
+    assert!(fail(quoted).starts_with("invalid `database_tenant_role` (everhook.toml)"));
+    let both = "database = 'postgres://db/x'\ndatabase_direct = 'postgres://db/x'\ndatabase_tenant_role = 'tenant'";
     let config = check(both, &[("data", "./here")], Flags::default()).unwrap();
     assert!(matches!(config.store, StoreConfig::Sqlite { .. }), "{:?}", config.store);
 }

@@ -93,7 +93,7 @@ async fn a_statement_without_a_condition_returns_rows_of_its_environment_only() 
         }
     }
     let tables = "select relname::text from pg_class join pg_attribute on attrelid = pg_class.oid \
-        where attname = 'environment' and relnamespace = 'everhook'::regnamespace and relkind in ('r', 'p') \
+        where attname = 'environment' and atttypid = 'integer'::regtype and relnamespace = 'everhook'::regnamespace and relkind in ('r', 'p') \
         and not relispartition";
     for row in walled.owner.query(tables, &[]).await.unwrap() {
         let table: String = row.get(0);

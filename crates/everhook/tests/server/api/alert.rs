@@ -11,7 +11,7 @@ const ENDPOINT: &str = "/operational-webhook/endpoint";
 async fn an_alert_lives_from_create_to_delete() {
     let world = World::new().await;
     let created = world.post("/alert", RULE).await;
-    insta::assert_snapshot!(created, @r#"201 {"id":"alert_#1","name":"dead","description":"","signal":"dead","queue":null,"condition":"above","threshold":10,"windowSeconds":null,"forSeconds":60,"resolveAfterSeconds":300,"cooldownSeconds":3600,"destinations":null,"escalation":null,"disabled":false,"state":"quiet","since":null,"clearSince":null,"escalated":false,"lastPage":null,"createdAt":"<time>","updatedAt":"<time>"}"#);
+    insta::assert_snapshot!(created, @r#"201 {"id":"alert_#1","name":"dead","description":"","signal":"dead","queue":null,"endpointId":null,"condition":"above","threshold":10,"windowSeconds":null,"forSeconds":60,"resolveAfterSeconds":300,"cooldownSeconds":3600,"destinations":null,"escalation":null,"disabled":false,"state":"quiet","since":null,"clearSince":null,"escalated":false,"lastPage":null,"createdAt":"<time>","updatedAt":"<time>"}"#);
     assert_eq!(world.get("/alert/dead").await.body, created.body);
     assert_eq!(world.get("/alert").await.each("name"), ["dead"]);
     assert_eq!(world.post("/alert", RULE).await.code(), (409, "conflict".to_owned()));

@@ -142,6 +142,9 @@ async fn windows_and_filters_are_checked() {
     insta::assert_snapshot!(bulk(r#""status": 5"#).await, @r#"422 {"detail":[{"loc":["body","status"],"msg":"must be from 0 to 4","type":"value_error"}]}"#);
     insta::assert_snapshot!(bulk(r#""statusCodeClass": 250"#).await, @r#"422 {"detail":[{"loc":["body","statusCodeClass"],"msg":"must be 0, 100, 200, 300, 400 or 500","type":"value_error"}]}"#);
     insta::assert_snapshot!(bulk(r#""tag": "a b""#).await, @r#"422 {"detail":[{"loc":["body","tag"],"msg":"may only contain letters, digits, '-', '_' and '.'","type":"value_error"}]}"#);
+    insta::assert_snapshot!(bulk(r#""ratePerSecond": 10001"#).await, @r#"422 {"detail":[{"loc":["body","ratePerSecond"],"msg":"must be from 1 to 10000","type":"value_error"}]}"#);
+    assert_eq!(bulk(r#""dryRun": true"#).await.text("/task"), "bulk.dry-run");
+    assert_eq!(at("bulk-cancel", SINCE).await.text("/task"), "endpoint.bulk-cancel");
     assert_eq!(
         bulk(r#""eventTypes": ["a"], "channel": "c", "tag": "t", "status": 0, "statusCodeClass": 0"#).await.status,
         202

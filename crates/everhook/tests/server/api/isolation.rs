@@ -33,6 +33,8 @@ impl Operation {
             "/once",
             "/outbox",
             "/cancel",
+            "/bulk-cancel",
+            "/expunge-all-contents",
             "/retry-now",
             "/dismiss",
             "/msg/batch",

@@ -17,6 +17,7 @@ use crate::binary::server::{Backend, Server, on_both_stores};
 on_both_stores! {
     dead_deliveries_page_until_they_are_redriven,
     a_failing_page_is_retried_and_the_alert_goes_on,
+    an_alert_of_one_endpoint_ignores_the_others,
     alerts_are_kept_by_commands,
 }
 
@@ -96,6 +97,45 @@ fn dead_deliveries_page_until_they_are_redriven(backend: Arc<Backend>) {
     assert!(String::from_utf8_lossy(&room[1].body).contains("dead-letters is resolved"));
     assert_eq!(kinds(&client), ["resolved", "triggered"]);
     assert_eq!(client.get("/alert/dead-letters").expect(200)["state"], "quiet");
+}
+
+fn an_alert_of_one_endpoint_ignores_the_others(backend: Arc<Backend>) {
+    let settings = [&SETTINGS[..], &[("LISTEN_OPS", "127.0.0.1:0")]].concat();
+    let (server, receiver) = (Server::start(&backend, &settings), Receiver::start());
+    let (client, operator) = (server.client(), Operator::new(&server));
+    let application = client.application("Acme");
+    receiver.answer("/watched", Answer::status(500));
+    let (_, other) = die(&application, &receiver);
+    let watched = application.endpoint(&receiver.url("/watched"));
+    let plain = json!({ "uid": "plain", "url": receiver.url("/plain"), "eventTypes": ["alert.*"] });
+    client.post("/operational-webhook/endpoint", &plain).expect(201);
+    let times = ["--for", "0s", "--resolve-after", "0s", "--endpoint", &watched.id];
+    for (name, rule) in [
+        ("dead", &["--signal", "dead", "--above", "0"][..]),
+        ("rate", &["--signal", "failure-rate", "--above", "0.5", "--window", "1h"]),
+    ] {
+        operator.prints(&[&["alert", "create", name], rule, &times].concat());
+    }
+    let refused = ["alert", "create", "x", "--signal", "dead", "--above", "0", "--endpoint", "ep_1"];
+    operator.is_refused(&refused, "endpointId");
+    let message = application.send(&json!({}));
+    application.wait_for(&message, &watched, "fail");
+    let told = pages(&receiver, 2);
+    let of_dead = told.iter().find(|page| page["data"]["alert"] == "dead").expect("the alert about dead tasks pages");
+    assert_eq!((&of_dead["data"]["value"], &of_dead["data"]["endpointId"]), (&json!(1), &json!(watched.id)));
+    let title = format!("dead is triggered: dead tasks of {} 1 (above 0)", watched.id);
+    assert_eq!(of_dead["data"]["title"], title);
+    let of_rate = told.iter().find(|page| page["data"]["alert"] == "rate").expect("the alert about failures pages");
+    assert_eq!(of_rate["data"]["value"], 1);
+    let metrics = server.ops().send_to("GET", "/metrics", &[], b"").unwrap().body;
+    assert!(String::from_utf8_lossy(&metrics).contains("everhook_alert_pages_total{result=\"sent\"} "));
+    receiver.answer("/watched", Answer::status(200));
+    redrive(&application, &watched);
+    application.wait_for(&message, &watched, "success");
+    until("the alert about dead tasks is resolved, while another endpoint has one", || {
+        (client.get("/alert/dead").expect(200)["state"] == "quiet").then_some(())
+    });
+    assert_eq!(operator.json(&["dead", "list", &application.id, &other.id]).as_array().unwrap().len(), 2);
 }
 
 /// A page is a delivery like any other: its failure neither repeats nor stops the alert.

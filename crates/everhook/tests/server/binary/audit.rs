@@ -76,7 +76,7 @@ fn commands_on_the_store_leave_entries_with_their_person(backend: Arc<Backend>) 
         serde_json::from_str(&stdout(&ask(&server, &["list", "--actor", "command line", "--json"]))).unwrap();
     let person = |entry: &Value| entry["principal"].as_str().map(str::to_owned);
     let ended = |action: &str| {
-        let is_it = |entry: &&Value| entry["action"] == action && entry["phase"] == "ended" && !person(entry).is_none();
+        let is_it = |entry: &&Value| entry["action"] == action && entry["phase"] == "ended" && person(entry).is_some();
         entries.iter().find(is_it).unwrap_or_else(|| panic!("{action} is not in {entries:?}"))
     };
     for action in ["egress pause", "egress resume", "key create"] {

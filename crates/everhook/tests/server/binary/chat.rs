@@ -1,6 +1,7 @@
 //! Chat endpoints against a fake of each platform: posted, failed, throttled, dead, redriven, gone.
 
 use std::sync::Arc;
+use std::thread;
 
 use everhook_core::chat::ChatKind;
 use everhook_testkit::chat_room::{self, People};
@@ -42,41 +43,50 @@ fn send(application: &Application, kind: ChatKind) -> String {
 fn a_room_of_every_platform_gets_its_messages(backend: Arc<Backend>) {
     let (server, receiver) = (Server::start(&backend, &SETTINGS), Receiver::start());
     let application = server.client().application("Acme");
-    for kind in ChatKind::ALL {
-        let path = format!("/{kind}/credential");
-        let endpoint = room(&application, &receiver, kind, &path);
-        receiver.answer_in_turn(&path, [chat_room::failed(kind)], chat_room::posted(kind));
-        let message = send(&application, kind);
-        application.wait_for(&message, &endpoint, "success");
-        let seen = receiver.seen(&path);
-        assert_eq!(seen.len(), 2, "{kind}: one failure, and one success that is not repeated");
-        let body = String::from_utf8_lossy(&seen[1].body);
-        assert!(body.contains("Pipeline failed") && body.contains("build"), "{body}");
-        assert!(body.contains(&format!("https://hooks.example.com/apps/{}/messages/{message}", application.id)));
-        assert!(seen[1].headers.iter().all(|(name, _)| !name.starts_with("webhook-")));
-
-        receiver.answer(&path, chat_room::failed(kind));
-        let message = send(&application, kind);
-        application.wait_for(&message, &endpoint, "fail");
-        receiver.answer(&path, chat_room::posted(kind));
-        redrive(&application, &endpoint);
-        application.wait_for(&message, &endpoint, "success");
-        let attempts = application.attempts(&message);
-        assert_eq!(attempts.len(), 3, "{attempts:?}");
-
-        receiver.answer(&path, chat_room::throttled(kind));
-        let message = send(&application, kind);
-        let attempts = application.wait_for_attempts(&message, 1);
-        assert_eq!(attempts[0]["class"], "throttled", "{kind}");
-        assert_eq!(application.destination(&message, &endpoint)["statusText"], "pending", "{kind}");
-        application.client.delete(&application.path(&format!("/endpoint/{}", endpoint.id))).expect(204);
-
-        let gone = room(&application, &receiver, kind, &format!("/gone/{kind}/credential"));
-        receiver.answer(&format!("/gone/{kind}/credential"), chat_room::gone(kind));
-        let message = send(&application, kind);
-        assert_eq!(application.wait_for(&message, &gone, "fail")["disabled"], true, "{kind}");
-    }
+    // The rooms have rate limits, so they are tried side by side.
+    thread::scope(|threads| {
+        for kind in ChatKind::ALL {
+            let (application, receiver) = (&application, &receiver);
+            threads.spawn(move || check_room(application, receiver, kind));
+        }
+    });
     check_secrecy(&server, &application);
+}
+
+/// Takes a room through a failure, a redrive, a refusal for now and its end.
+fn check_room(application: &Application, receiver: &Receiver, kind: ChatKind) {
+    let path = format!("/{kind}/credential");
+    let endpoint = room(application, receiver, kind, &path);
+    receiver.answer_in_turn(&path, [chat_room::failed(kind)], chat_room::posted(kind));
+    let message = send(application, kind);
+    application.wait_for(&message, &endpoint, "success");
+    let seen = receiver.seen(&path);
+    assert_eq!(seen.len(), 2, "{kind}: one failure, and one success that is not repeated");
+    let body = String::from_utf8_lossy(&seen[1].body);
+    assert!(body.contains("Pipeline failed") && body.contains("build"), "{body}");
+    assert!(body.contains(&format!("https://hooks.example.com/apps/{}/messages/{message}", application.id)));
+    assert!(seen[1].headers.iter().all(|(name, _)| !name.starts_with("webhook-")));
+
+    receiver.answer(&path, chat_room::failed(kind));
+    let message = send(application, kind);
+    application.wait_for(&message, &endpoint, "fail");
+    receiver.answer(&path, chat_room::posted(kind));
+    redrive(application, &endpoint);
+    application.wait_for(&message, &endpoint, "success");
+    let attempts = application.attempts(&message);
+    assert_eq!(attempts.len(), 3, "{attempts:?}");
+
+    receiver.answer(&path, chat_room::throttled(kind));
+    let message = send(application, kind);
+    let attempts = application.wait_for_attempts(&message, 1);
+    assert_eq!(attempts[0]["class"], "throttled", "{kind}");
+    assert_eq!(application.destination(&message, &endpoint)["statusText"], "pending", "{kind}");
+    application.client.delete(&application.path(&format!("/endpoint/{}", endpoint.id))).expect(204);
+
+    let gone = room(application, receiver, kind, &format!("/gone/{kind}/credential"));
+    receiver.answer(&format!("/gone/{kind}/credential"), chat_room::gone(kind));
+    let message = send(application, kind);
+    assert_eq!(application.wait_for(&message, &gone, "fail")["disabled"], true, "{kind}");
 }
 
 /// The URL is the credential of a room, so it appears nowhere.

@@ -1,0 +1,232 @@
+//! Commands that talk to a running server.
+//!
+//! Every group has its own file, and `tests/server/binary/coverage.rs` proves that each operation of the API has a command.
+
+use clap::{Args, Subcommand};
+use everhook_core::traffic::overview::Range;
+
+use crate::alert::AlertCommand;
+use crate::app::AppCommand;
+use crate::attempt::AttemptCommand;
+use crate::audit::AuditCommand;
+use crate::batch::BatchCommand;
+use crate::chat_app::ChatAppCommand;
+use crate::cli::runtime;
+use crate::dead::DeadCommand;
+use crate::delivery::DeliveryCommand;
+use crate::endpoint::EndpointCommand;
+use crate::environment_file::EnvironmentCommand;
+use crate::event_type::EventTypeCommand;
+use crate::integration::IntegrationCommand;
+use crate::job::JobCommand;
+use crate::message::MessageCommand;
+use crate::nodes::NodeCommand;
+use crate::once::OnceCommand;
+use crate::operational::OperationalCommand;
+use crate::outbox::OutboxCommand;
+use crate::output::Answer;
+use crate::policy::PolicyCommand;
+use crate::poller::PollerCommand;
+use crate::portal::PortalCommand;
+use crate::queue::QueueCommand;
+use crate::quota::QuotaCommand;
+use crate::remote::{ClientArgs, Remote};
+use crate::replay::ReplayArgs;
+use crate::schedule::ScheduleCommand;
+use crate::tail::TailArgs;
+use crate::task::TaskCommand;
+use crate::trigger::TriggerArgs;
+use crate::usage::UsageCommand;
+use crate::worker::WorkerCommand;
+use crate::{find, status};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ClientCommand {
+    /// Show a server on one screen: traffic, open tasks, failures, nodes, queues and outboxes.
+    #[command(after_help = "Examples:
+  everhook status
+  everhook status --range 24h --json")]
+    Status {
+        #[command(flatten)]
+        client: ClientArgs,
+        /// Range of the traffic: 15m, 1h, 6h, 24h or 7d.
+        #[arg(long, value_name = "RANGE", default_value = "1h")]
+        range: Range,
+    },
+    /// Create, list and change applications, which own endpoints and messages.
+    App(Asked<AppCommand>),
+    /// Create, list and change endpoints: URLs with filters, headers and a signing secret.
+    Endpoint(Asked<EndpointCommand>),
+    /// Set the apps that bring chat messages to single people.
+    ChatApp(Asked<ChatAppCommand>),
+    /// Send messages of a window again to an endpoint, in a background task.
+    #[command(after_help = "Examples:
+  everhook replay acme ep_2d… --since 2d --status failed --dry-run
+  everhook replay acme ep_2d… --since 2d --status failed --rate 50 --wait
+  everhook replay acme ep_2d… --since 2026-05-01T00:00:00Z --until 2026-05-02T00:00:00Z --event-type invoice.paid")]
+    Replay {
+        #[command(flatten)]
+        client: ClientArgs,
+        #[command(flatten)]
+        replay: ReplayArgs,
+    },
+    /// Create and list endpoints for the events of Everhook itself, such as alerts.
+    Operational(Asked<OperationalCommand>),
+    /// Describe the event types that endpoints can subscribe to.
+    EventType(Asked<EventTypeCommand>),
+    /// Show and change the settings of deliveries: of the environment, an application or an endpoint.
+    Policy(Asked<PolicyCommand>),
+    /// Keep lasting keys of one application, for its integrations.
+    Integration(Asked<IntegrationCommand>),
+    /// Let people of an application into its portal, and set the look of all portals.
+    Portal(Asked<PortalCommand>),
+    /// Send, show, list, resend and expunge messages.
+    Msg(Asked<MessageCommand>),
+    /// Send a sample event: the example of its event type, or one that fits its schema.
+    #[command(after_help = "Examples:
+  everhook trigger invoice.paid --app acme
+  everhook trigger invoice.paid --app acme --data '{\"id\": \"inv_1\"}'")]
+    Trigger {
+        #[command(flatten)]
+        client: ClientArgs,
+        #[command(flatten)]
+        trigger: TriggerArgs,
+    },
+    /// Show new messages of an application, or new attempts to an endpoint, as they come.
+    #[command(after_help = "Examples:
+  everhook tail acme
+  everhook tail acme --event-type invoice.paid --since 10m
+  everhook tail acme --endpoint ep_2d… --failed --json")]
+    Tail {
+        #[command(flatten)]
+        client: ClientArgs,
+        #[command(flatten)]
+        tail: TailArgs,
+    },
+    /// List deliveries with their states and reasons, and retry one now.
+    Delivery(Asked<DeliveryCommand>),
+    /// Create polled endpoints, and read their messages.
+    Poller(Asked<PollerCommand>),
+    /// Show the attempts to deliver messages.
+    Attempt(Asked<AttemptCommand>),
+    /// Show dead deliveries, which are out of attempts, and send them again.
+    Dead(Asked<DeadCommand>),
+    /// Show and reset once-slots, which send one message per phase.
+    ///
+    /// A message with `"once": {"key": "run-42"}` claims the slot run-42 of its application. The first message wins and
+    /// is delivered. Later ones are not sent; the API returns the winner instead. A claim with a higher phase, or a
+    /// reset, opens the slot again.
+    Once(Asked<OnceCommand>),
+    /// Show and repair outboxes, and install new ones.
+    Outbox(Asked<OutboxCommand>),
+    /// Enqueue, list and change jobs.
+    ///
+    /// A job waits on a queue until a worker leases it, or until the server pushes it to the queue's URL. A failed job
+    /// is retried. When no attempts are left, the job is dead and waits for `retry` or `redrive`.
+    Job(Asked<JobCommand>),
+    /// Show, pause, limit and delete queues, and set their push URLs.
+    Queue(Asked<QueueCommand>),
+    /// Show and change quotas: how many endpoints, new messages and stored messages there may be.
+    Quota(Asked<QuotaCommand>),
+    /// Create, show and repair batches of jobs.
+    Batch(Asked<BatchCommand>),
+    /// Start jobs or messages on a schedule.
+    Schedule(Asked<ScheduleCommand>),
+    /// Show the workers of a running server.
+    Worker(Asked<WorkerCommand>),
+    /// Show and cancel background tasks, which do bulk work such as a recovery.
+    Task(Asked<TaskCommand>),
+    /// Page operators when a number of the environment is out of bounds.
+    Alert(Asked<AlertCommand>),
+    /// Count attempts and subscriptions by application, in a background task.
+    Usage(Asked<UsageCommand>),
+    /// Find the object that has an id, in any application.
+    Find {
+        #[command(flatten)]
+        client: ClientArgs,
+        /// Id of an application, endpoint, message, job, batch or background task.
+        id: String,
+    },
+    /// Export and import the event types of the environment.
+    Environment(Asked<EnvironmentCommand>),
+    /// Show and check the audit log: who did what, to which object, and why.
+    Audit(Asked<AuditCommand>),
+    /// Show the nodes of a running server.
+    Node(Asked<NodeCommand>),
+}
+
+// A group of commands that talk to a running server. A doc comment would replace the description of each group.
+#[derive(Debug, Args)]
+pub(crate) struct Asked<C: Subcommand> {
+    #[command(flatten)]
+    client: ClientArgs,
+    #[command(subcommand)]
+    command: C,
+}
+
+impl ClientCommand {
+    pub(super) fn run(self) -> anyhow::Result<()> {
+        match self {
+            ClientCommand::Status { client, range } => ask(&client, async |remote| status::ask(remote, range).await),
+            ClientCommand::Trigger { client, trigger } => ask(&client, async |remote| trigger.ask(remote).await),
+            ClientCommand::Tail { client, tail } => {
+                let remote = client.remote()?;
+                runtime()?.block_on(tail.follow(&remote, client.format.format()))
+            }
+            ClientCommand::App(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            ClientCommand::Endpoint(Asked { client, command }) => {
+                ask(&client, async |remote| command.ask(remote).await)
+            }
+            ClientCommand::EventType(Asked { client, command }) => {
+                ask(&client, async |remote| command.ask(remote).await)
+            }
+            ClientCommand::Msg(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            ClientCommand::Attempt(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            ClientCommand::Dead(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            ClientCommand::Once(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            ClientCommand::Outbox(Asked { client, command }) => {
+                runtime()?.block_on(command.run(&client))?.print(client.format.format())
+            }
+            ClientCommand::Job(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            ClientCommand::Queue(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            ClientCommand::Quota(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            ClientCommand::Batch(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            ClientCommand::Schedule(Asked { client, command }) => {
+                ask(&client, async |remote| command.ask(remote).await)
+            }
+            ClientCommand::Worker(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            ClientCommand::Task(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            ClientCommand::Replay { client, replay } => ask(&client, async |remote| replay.ask(remote).await),
+            ClientCommand::Operational(Asked { client, command }) => {
+                ask(&client, async |remote| command.ask(remote).await)
+            }
+            ClientCommand::ChatApp(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            ClientCommand::Alert(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            ClientCommand::Audit(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            ClientCommand::Node(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            ClientCommand::Policy(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            ClientCommand::Integration(Asked { client, command }) => {
+                ask(&client, async |remote| command.ask(remote).await)
+            }
+            ClientCommand::Portal(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            ClientCommand::Delivery(Asked { client, command }) => {
+                ask(&client, async |remote| command.ask(remote).await)
+            }
+            ClientCommand::Poller(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            ClientCommand::Usage(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            ClientCommand::Environment(Asked { client, command }) => {
+                ask(&client, async |remote| command.ask(remote).await)
+            }
+            ClientCommand::Find { client, id } => ask(&client, async |remote| find::ask(remote, &id).await),
+        }
+    }
+}
+
+/// Sends a command to the chosen server and prints the answer.
+pub(crate) fn ask(
+    client: &ClientArgs,
+    command: impl AsyncFnOnce(&Remote) -> anyhow::Result<Answer>,
+) -> anyhow::Result<()> {
+    let remote = client.remote()?;
+    runtime()?.block_on(command(&remote))?.print(client.format.format())
+}

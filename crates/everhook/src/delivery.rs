@@ -1,0 +1,131 @@
+//! `everhook delivery`: one message for one endpoint, in any state.
+
+use clap::{Subcommand, ValueEnum};
+use everhook_core::limits::PAGE_MAX;
+use serde_json::Value;
+
+use crate::app;
+use crate::endpoint::At;
+use crate::message::{self, Filter};
+use crate::output::Answer;
+use crate::remote::{MORE, Remote, named, query};
+use crate::table::{cell, cells, time};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DeliveryCommand {
+    /// List deliveries with their states and reasons, the newest message first.
+    #[command(after_help = "Examples:
+  everhook delivery list --state pending
+  everhook delivery list acme --endpoint ep_2d… --state held")]
+    List {
+        /// Id or uid of the application [default: all, without ended deliveries].
+        application: Option<String>,
+        /// Show only deliveries to this endpoint.
+        #[arg(long, value_name = "ID")]
+        endpoint: Option<String>,
+        /// Show only deliveries in this state.
+        #[arg(long, value_name = "STATE")]
+        state: Option<State>,
+        /// Show only deliveries whose last attempt ended so, such as timeout or status.
+        #[arg(long, value_name = "CLASS")]
+        class: Option<String>,
+        #[command(flatten)]
+        filter: Filter,
+        /// Show at most this many deliveries.
+        #[arg(long, default_value_t = 50, value_name = "COUNT")]
+        limit: usize,
+    },
+    /// Show the delivery of a message to an endpoint, with its state and reason.
+    #[command(visible_alias = "get")]
+    Show {
+        #[command(flatten)]
+        at: At,
+        /// Id or event id of the message.
+        message: String,
+    },
+    /// Make a waiting delivery due now, or redrive a dead one with fresh attempts.
+    RetryNow {
+        #[command(flatten)]
+        at: At,
+        /// Id or event id of the message.
+        message: String,
+    },
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum State {
+    Pending,
+    Sending,
+    Held,
+    Succeeded,
+    Dead,
+    Cancelled,
+}
+
+impl State {
+    const fn as_str(self) -> &'static str {
+        match self {
+            State::Pending => "pending",
+            State::Sending => "sending",
+            State::Held => "held",
+            State::Succeeded => "succeeded",
+            State::Dead => "dead",
+            State::Cancelled => "cancelled",
+        }
+    }
+}
+
+impl DeliveryCommand {
+    pub(crate) async fn ask(self, remote: &Remote) -> anyhow::Result<Answer> {
+        match self {
+            DeliveryCommand::List { application, endpoint, state, class, filter, limit } => {
+                let path = application.map(|name| app::path(&name)).transpose()?.unwrap_or_default();
+                let endpoint = endpoint.map(|name| named("endpoint", &name)).transpose()?;
+                let mut parameters = filter.parameters();
+                parameters.push(("endpoint_id", endpoint.map(|name| name.to_string())));
+                parameters.push(("state", state.map(|state| state.as_str().to_owned())));
+                parameters.push(("class", class));
+                let path = format!("{path}/delivery{}", query(&parameters));
+                let found = remote.get_some(&path, PAGE_MAX, limit.max(1)).await?;
+                let heads = ["MESSAGE", "EVENT TYPE", "STATE", "REASON", "NEXT ATTEMPT", "APPLICATION", "ENDPOINT"];
+                let row = |delivery: &Value| {
+                    let [message, event_type, state] = cells(delivery, ["msgId", "eventType", "state"]);
+                    let [application, endpoint] = cells(delivery, ["appId", "endpointId"]);
+                    let reason = cell(&delivery["reason"], "kind");
+                    [message, event_type, state, reason, time(delivery, "nextAttempt"), application, endpoint]
+                };
+                Ok(Answer::list(found.items, heads, row).note_if(found.more, MORE))
+            }
+            DeliveryCommand::Show { at, message } => Ok(shown(remote.get(&path(&at, &message)?).await?)),
+            DeliveryCommand::RetryNow { at, message } => {
+                let delivery = remote.post(&format!("{}/retry-now", path(&at, &message)?)).await?;
+                let text = format!("the delivery of {message} to {} is {}", at.endpoint, cell(&delivery, "state"));
+                Ok(Answer::line(delivery, text))
+            }
+        }
+    }
+}
+
+fn shown(delivery: Value) -> Answer {
+    let (reason, last) = (&delivery["reason"], &delivery["lastAttempt"]);
+    let [kind, detail] = cells(reason, ["kind", "detail"]);
+    let facts = vec![
+        ("message", cell(&delivery, "msgId")),
+        ("event type", cell(&delivery, "eventType")),
+        ("endpoint", cell(&delivery, "endpointId")),
+        ("accepted", time(&delivery, "timestamp")),
+        ("state", cell(&delivery, "state")),
+        ("reason", if detail.is_empty() { kind } else { format!("{kind}: {detail}") }),
+        ("until", time(reason, "until")),
+        ("next attempt", time(&delivery, "nextAttempt")),
+        ("tries", cell(&delivery, "tries")),
+        ("last attempt", time(last, "timestamp")),
+        ("ended as", cell(last, "class")),
+    ];
+    Answer::facts(delivery, facts)
+}
+
+fn path(at: &At, message: &str) -> anyhow::Result<String> {
+    let endpoint = named("endpoint", &at.endpoint)?;
+    Ok(format!("{}/endpoint/{endpoint}", message::path(&at.application, message)?))
+}

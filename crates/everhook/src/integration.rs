@@ -1,0 +1,140 @@
+//! `everhook integration`: named, lasting keys of one application.
+
+use clap::Subcommand;
+use everhook_core::limits::PAGE_MAX;
+use serde_json::{Value, json};
+
+use crate::app;
+use crate::confirm::Consent;
+use crate::output::Answer;
+use crate::remote::{Remote, named};
+use crate::table::{cell, cells, time};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum IntegrationCommand {
+    /// List the integrations of an application.
+    List {
+        /// Id or uid of the application.
+        application: String,
+    },
+    /// Create an integration and print its key. The key is shown only once.
+    #[command(after_help = "Example:
+  everhook integration create acme 'billing connector'")]
+    Create {
+        /// Id or uid of the application.
+        application: String,
+        /// Name for people.
+        name: String,
+        /// Feature flag of the key; repeatable.
+        #[arg(long = "feature-flag", value_name = "FLAG")]
+        feature_flags: Vec<String>,
+    },
+    /// Show an integration.
+    #[command(visible_alias = "get")]
+    Show {
+        /// Id or uid of the application.
+        application: String,
+        /// Id of the integration.
+        integration: String,
+    },
+    /// Change the name and the feature flags of an integration. Its key stays.
+    Update {
+        /// Id or uid of the application.
+        application: String,
+        /// Id of the integration.
+        integration: String,
+        /// New name for people.
+        #[arg(long, value_name = "NAME")]
+        name: Option<String>,
+        /// Feature flag of the key; repeatable. Replaces earlier ones; none removes all.
+        #[arg(long = "feature-flag", value_name = "FLAG")]
+        feature_flags: Vec<String>,
+    },
+    /// Replace the key of an integration and print the new one. The old key ends at once.
+    RotateKey {
+        /// Id or uid of the application.
+        application: String,
+        /// Id of the integration.
+        integration: String,
+        #[command(flatten)]
+        consent: Consent,
+    },
+    /// Delete an integration. Its key ends at once.
+    Delete {
+        /// Id or uid of the application.
+        application: String,
+        /// Id of the integration.
+        integration: String,
+        #[command(flatten)]
+        consent: Consent,
+    },
+}
+
+impl IntegrationCommand {
+    pub(crate) async fn ask(self, remote: &Remote) -> anyhow::Result<Answer> {
+        match self {
+            IntegrationCommand::List { application } => {
+                let found = remote.get_all(&integrations(&application)?, PAGE_MAX).await?;
+                Ok(Answer::list(found, ["ID", "NAME", "FEATURE FLAGS", "CREATED"], |integration| {
+                    let [id, name, flags] = cells(integration, ["id", "name", "featureFlags"]);
+                    [id, name, flags, time(integration, "createdAt")]
+                }))
+            }
+            IntegrationCommand::Create { application, name, feature_flags } => {
+                let path = integrations(&application)?;
+                let body = json!({ "name": name, "featureFlags": feature_flags });
+                let mut created = remote.post_body(&path, &body).await?;
+                let rotated = remote.post(&format!("{path}/{}/key/rotate", cell(&created, "id"))).await?;
+                created["key"] = rotated["key"].clone();
+                let key = cell(&created, "key");
+                Ok(Answer::line(created, key))
+            }
+            IntegrationCommand::Show { application, integration } => {
+                Ok(shown(remote.get(&path(&application, &integration)?).await?))
+            }
+            IntegrationCommand::Update { application, integration, name, feature_flags } => {
+                let path = path(&application, &integration)?;
+                let found = remote.get(&path).await?;
+                let flags = match feature_flags.as_slice() {
+                    [] => found["featureFlags"].clone(),
+                    [none] if none == "none" => json!([]),
+                    flags => json!(flags),
+                };
+                let name = name.map_or_else(|| found["name"].clone(), Value::from);
+                Ok(shown(remote.put(&path, &json!({ "name": name, "featureFlags": flags })).await?))
+            }
+            IntegrationCommand::RotateKey { application, integration, consent } => {
+                let path = path(&application, &integration)?;
+                remote.confirm(consent, &format!("end the key of integration {integration}"))?;
+                let rotated = remote.post(&format!("{path}/key/rotate")).await?;
+                let key = cell(&rotated, "key");
+                Ok(Answer::line(rotated, key))
+            }
+            IntegrationCommand::Delete { application, integration, consent } => {
+                let path = path(&application, &integration)?;
+                remote.confirm(consent, &format!("delete integration {integration} with its key"))?;
+                remote.delete(&path).await?;
+                Ok(Answer::line(json!({ "deleted": integration }), format!("deleted {integration}")))
+            }
+        }
+    }
+}
+
+fn shown(integration: Value) -> Answer {
+    let facts = vec![
+        ("id", cell(&integration, "id")),
+        ("name", cell(&integration, "name")),
+        ("feature flags", cell(&integration, "featureFlags")),
+        ("created", time(&integration, "createdAt")),
+        ("changed", time(&integration, "updatedAt")),
+    ];
+    Answer::facts(integration, facts)
+}
+
+fn integrations(application: &str) -> anyhow::Result<String> {
+    Ok(format!("{}/integration", app::path(application)?))
+}
+
+fn path(application: &str, integration: &str) -> anyhow::Result<String> {
+    Ok(format!("{}/{}", integrations(application)?, named("integration", integration)?))
+}
