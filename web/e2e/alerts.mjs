@@ -41,6 +41,7 @@ async function an_alert_is_created_tested_triggered_and_deleted({ page, receiver
   await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: /^Alerts\s*\d/ }).waitFor();
   await shot('triggered');
   await panel.getByRole('button', { name: 'Edit' }).click();
+  check((await dialog.getByLabel('Only this endpoint').count()) === 0, 'a queue has no endpoint');
   await dialog.getByLabel('Threshold').fill('5');
   await dialog.getByRole('button', { name: 'Save alert' }).click();
   await until('the rule is stored', async () => (await call('GET', `/alert/${name}`)).threshold === 5);

@@ -152,7 +152,7 @@ async function the_palette_finds_an_application_by_the_beginning_of_its_name({ p
   await signIn();
   await page.goto(`${base}/jobs`);
   // The shell listens to keys once it is shown.
-  await page.getByRole('heading', { name: 'Jobs' }).waitFor();
+  await page.getByRole('heading', { name: 'Jobs', level: 1 }).waitFor();
   await page.keyboard.press('Control+k');
   await page.getByPlaceholder('Search or paste an id').fill('zeb');
   await page.getByRole('option', { name: /^Zebra Goods/ }).waitFor();

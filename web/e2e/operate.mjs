@@ -119,6 +119,27 @@ async function quotas_are_set_and_their_use_is_shown({ page, receiver, signIn, s
   await call('DELETE', `/app/${app.id}`);
 }
 
+async function a_breaker_is_set_in_the_policy_and_shown_while_it_is_open({ page, receiver, signIn, shot }) {
+  const app = await call('POST', '/app?get_if_exists=true', { name: 'Breakers', uid: 'breakers' });
+  const path = `/breaker-${Date.now()}`;
+  receiver.answer(path, { status: 503 });
+  const endpoint = await call('POST', `/app/${app.id}/endpoint`, { url: receiver.url(path), policy: { retry: { backoff: [600], jitterPercent: 0 } } });
+  const stored = async () => call('GET', `/app/${app.id}/endpoint/${endpoint.id}`);
+  await signIn();
+  await page.goto(`${base}/apps/${app.id}/endpoints/${endpoint.id}/policy`);
+  await page.getByLabel('Circuit breaker').selectOption('own');
+  for (const [label, value] of [['Failed attempts', '50'], ['At least', '1'], ['Within', '60'], ['Open for', '300'], ['At most', '600']]) await page.getByLabel(label, { exact: true }).fill(value);
+  await page.getByRole('button', { name: 'Save policy' }).click();
+  await until('the breaker is stored', async () => (await stored()).policy.breaker?.minAttempts === 1);
+  for (let sent = 0; sent < 3; sent += 1) await call('POST', `/app/${app.id}/msg`, { eventType: 'invoice.paid', payload: {} });
+  await until('the breaker is open', async () => (await stored()).breaker?.state === 'open');
+  await page.goto(`${base}/apps/${app.id}/endpoints/${endpoint.id}/health`);
+  await page.getByText('Breaker open', { exact: true }).first().waitFor();
+  await page.getByText('The circuit breaker is open. Nothing is sent until').waitFor();
+  await shot('open');
+  await call('DELETE', `/app/${app.id}`);
+}
+
 async function the_portal_has_the_look_of_the_operator({ page, signIn, shot }) {
   await signIn();
   await page.goto(`${base}/settings`);
@@ -253,6 +274,7 @@ export default [
   a_new_message_appears_in_the_list_of_all_applications,
   messages_of_several_applications_are_replayed_together,
   quotas_are_set_and_their_use_is_shown,
+  a_breaker_is_set_in_the_policy_and_shown_while_it_is_open,
   the_portal_has_the_look_of_the_operator,
   a_paused_application_holds_the_deliveries_of_its_endpoints,
   a_key_is_shown_once_and_a_read_only_key_sees_no_button,

@@ -292,6 +292,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/app/{app_id}/endpoint/{endpoint_id}/bulk-cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel the deliveries to the endpoint that wait or are being sent, of messages that were accepted in a window. A
+         *     delivery that is being sent is not tried again.
+         */
+        post: operations["v1.endpoint.bulk-cancel"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/app/{app_id}/endpoint/{endpoint_id}/bulk-replay": {
         parameters: {
             query?: never;
@@ -2693,6 +2713,12 @@ export interface components {
              */
             disabled?: boolean | null;
             /**
+             * @description The id of an endpoint: the rule watches the deliveries to it instead of the whole environment. Not for
+             *     `queue-depth`. The window of its failure rate is at most an hour.
+             * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
+             */
+            endpointId?: string | null;
+            /**
              * @description Further destinations while the alert stays triggered.
              * @example {
              *       "afterOngoing": 1,
@@ -2747,7 +2773,8 @@ export interface components {
         /** @description The message of a page to one operational endpoint. `GET /api/v1/delivery` shows its delivery. */
         AlertMessageOut: {
             /**
-             * @description The id or uid of a stored chat endpoint.
+             * @description The id of an endpoint: the rule watches the deliveries to it instead of the whole environment. Not for
+             *     `queue-depth`. The window of its failure rate is at most an hour.
              * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
              */
             endpointId: string;
@@ -2799,6 +2826,11 @@ export interface components {
              * @example true
              */
             disabled: boolean;
+            /**
+             * @description The endpoint whose deliveries are watched. Null: all of the environment.
+             * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
+             */
+            endpointId?: string | null;
             /**
              * @description Whether pages also go to the destinations of the escalation.
              * @example true
@@ -3462,7 +3494,7 @@ export interface components {
         /** @description A background task. */
         BackgroundTaskOut: components["schemas"]["StartedTaskOut"] & {
             /**
-             * @description The counts or lists of a finished background task; the count so far of a running one; and `error` with the reason
+             * @description The counts or lists of a finished background task; the count so far of a running one, with `percent`; and `error` with the reason
              *     if it failed or was cancelled. A list of background tasks leaves out data of more than 64 KiB.
              * @example {}
              */
@@ -3590,6 +3622,43 @@ export interface components {
              */
             suppressed?: boolean | null;
         };
+        /** @description The window and filters of a cancellation. Messages must match all filters. */
+        BulkCancelIn: {
+            /**
+             * @description Only messages on this channel.
+             * @example audit
+             */
+            channel?: string | null;
+            /**
+             * @description Only count the deliveries, in the background task `bulk.dry-run`. Its result has `messagesMatched`.
+             * @example true
+             */
+            dryRun?: boolean | null;
+            /**
+             * @description Only messages of these types.
+             * @example [
+             *       "invoice.paid"
+             *     ]
+             */
+            eventTypes?: string[] | null;
+            /**
+             * Format: date-time
+             * @description Messages accepted since this time.
+             * @example 2026-01-31T12:00:00.000000Z
+             */
+            since: string;
+            /**
+             * @description Only messages with this tag.
+             * @example eu
+             */
+            tag?: string | null;
+            /**
+             * Format: date-time
+             * @description Messages accepted before this time; now if it is not given.
+             * @example 2026-01-31T12:00:00.000000Z
+             */
+            until?: string | null;
+        };
         /** @description Messages whose payloads are to be removed. */
         BulkExpungeIn: {
             /**
@@ -3621,12 +3690,24 @@ export interface components {
              */
             channel?: string | null;
             /**
+             * @description Only count the messages, in the background task `bulk.dry-run`. Its result has `messagesMatched`.
+             * @example true
+             */
+            dryRun?: boolean | null;
+            /**
              * @description Only messages of these types.
              * @example [
              *       "invoice.paid"
              *     ]
              */
             eventTypes?: string[] | null;
+            /**
+             * Format: int32
+             * @description Messages to send per second, so that new messages for the endpoint are not held up. Default: as many as other
+             *     work allows.
+             * @example 1
+             */
+            ratePerSecond?: number | null;
             /**
              * Format: date-time
              * @description Messages accepted since this time.
@@ -4230,6 +4311,13 @@ export interface components {
          */
         DeliveryPolicy: {
             /**
+             * @description Stops the deliveries to an endpoint while it fails, over all replicas: `{"failurePercent": 50, "minAttempts": 20,
+             *     "windowSeconds": 60, "openSeconds": 30, "maxOpenSeconds": 300}`, or `"none"` (default). Absent members have these
+             *     values.
+             * @example {}
+             */
+            breaker?: unknown;
+            /**
              * @description Deliveries that may run at the same time, for each endpoint and over all replicas: 1 to 10000, or `"none"`.
              * @example {}
              */
@@ -4497,6 +4585,17 @@ export interface components {
              */
             backoff: components["schemas"]["EffectiveSetting"];
             /**
+             * @description Stops the deliveries to an endpoint while it fails, over all replicas: `{"failurePercent": 50, "minAttempts": 20,
+             *     "windowSeconds": 60, "openSeconds": 30, "maxOpenSeconds": 300}`, or `"none"` (default). Absent members have these
+             *     values.
+             * @example {
+             *       "forEventType": true,
+             *       "from": "application",
+             *       "value": {}
+             *     }
+             */
+            breaker: components["schemas"]["EffectiveSetting"];
+            /**
              * @description Deliveries that may run at the same time, for each endpoint and over all replicas: 1 to 10000, or `"none"`.
              * @example {
              *       "forEventType": true,
@@ -4700,6 +4799,27 @@ export interface components {
              * @example text
              */
             username: string;
+        };
+        /** @description A circuit breaker that is not closed. */
+        EndpointBreaker: {
+            /**
+             * Format: int32
+             * @description The number of deliveries that may run at the same time.
+             * @example 1
+             */
+            atOnce?: number | null;
+            /**
+             * @description `open` (no delivery starts), `probing` (one delivery at a time tests the endpoint) or `recovering` (more and more
+             *     deliveries run at the same time).
+             * @example open
+             */
+            state: string;
+            /**
+             * Format: date-time
+             * @description The time until which the breaker is open.
+             * @example 2026-01-31T12:00:00.000000Z
+             */
+            until?: string | null;
         };
         /** @description The authorities of the receiver's certificate. */
         EndpointCaIn: {
@@ -5180,6 +5300,15 @@ export interface components {
         };
         /** @description An endpoint. Separate routes return its secret and its headers. */
         EndpointOut: components["schemas"]["EndpointCommonOut"] & {
+            /**
+             * @description The circuit breaker, unless it is closed. Only in the answer to `GET` of this endpoint.
+             * @example {
+             *       "atOnce": 1,
+             *       "state": "open",
+             *       "until": "2026-01-31T12:00:00.000000Z"
+             *     }
+             */
+            breaker?: components["schemas"]["EndpointBreaker"] | null;
             /**
              * @description The text of a chat endpoint.
              * @example {
@@ -5896,6 +6025,14 @@ export interface components {
         };
         /** @description A job that a repeated request or a unique key refers to. */
         ExistingJobOut: components["schemas"]["JobOut"] | components["schemas"]["DeletedJobOut"];
+        /** @description The options of a removal of all payloads. */
+        ExpungeAllIn: {
+            /**
+             * @description Only count the messages, in the background task `bulk.dry-run`. Its result has `messagesMatched`.
+             * @example true
+             */
+            dryRun?: boolean | null;
+        };
         /** @description The report of a worker that an attempt failed. */
         FailIn: {
             /**
@@ -5946,7 +6083,8 @@ export interface components {
              */
             class: string;
             /**
-             * @description The id or uid of a stored chat endpoint.
+             * @description The id of an endpoint: the rule watches the deliveries to it instead of the whole environment. Not for
+             *     `queue-depth`. The window of its failure rate is at most an hour.
              * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
              */
             endpointId: string;
@@ -5992,7 +6130,8 @@ export interface components {
              */
             count: number;
             /**
-             * @description The id or uid of a stored chat endpoint.
+             * @description The id of an endpoint: the rule watches the deliveries to it instead of the whole environment. Not for
+             *     `queue-depth`. The window of its failure rate is at most an hour.
              * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
              */
             endpointId: string;
@@ -6064,6 +6203,12 @@ export interface components {
              * @example true
              */
             dryRun?: boolean | null;
+            /**
+             * Format: int32
+             * @description Messages to send per second. Default: as many as other work allows.
+             * @example 1
+             */
+            ratePerSecond?: number | null;
         };
         /** @description The size of a redrive, and its background task. */
         FailureRedriveOut: {
@@ -8165,6 +8310,7 @@ export interface components {
              *           "text"
              *         ],
              *         "disabled": true,
+             *         "endpointId": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
              *         "escalated": true,
              *         "escalation": {
              *           "afterOngoing": 1,
@@ -8536,6 +8682,11 @@ export interface components {
              * @description The items, in the order of the list.
              * @example [
              *       {
+             *         "breaker": {
+             *           "atOnce": 1,
+             *           "state": "open",
+             *           "until": "2026-01-31T12:00:00.000000Z"
+             *         },
              *         "channels": [
              *           "audit"
              *         ],
@@ -9117,6 +9268,11 @@ export interface components {
              *         "appId": "text",
              *         "appName": "text",
              *         "appUid": "text",
+             *         "breaker": {
+             *           "atOnce": 1,
+             *           "state": "open",
+             *           "until": "2026-01-31T12:00:00.000000Z"
+             *         },
              *         "channels": [
              *           "audit"
              *         ],
@@ -9873,8 +10029,9 @@ export interface components {
             /**
              * @description The reason. While pending: `scheduled` (waits for `deliverAt`), `retry`, `backOff` (the endpoint asked for a pause
              *     or timed out), `rateLimit` (the rate limit of the endpoint is used up), `concurrencyLimit` (as many deliveries of
-             *     the endpoint run as may run at the same time), `behind` (waits for an earlier delivery of an ordered
-             *     endpoint), `blocked` (an earlier delivery of an ordered endpoint is dead), `queued` (due, waits for its turn) or
+             *     the endpoint run as may run at the same time), `breakerOpen` (the circuit breaker of the endpoint is open),
+             *     `breakerProbing` (waits for the deliveries that test the endpoint after its breaker was open), `behind` (waits for
+             *     an earlier delivery of an ordered endpoint), `blocked` (an earlier delivery of an ordered endpoint is dead), `queued` (due, waits for its turn) or
              *     `cancelRequested`. While held: `endpointDisabled`, `endpointPaused`, `applicationPaused` or `environmentPaused`.
              *     While sending: `sending` or `cancelRequested`. Once dead: `exhausted` (no attempts left), `gone` (the receiver
              *     answered 410) or `crashed`. At the end: `delivered`, `cancelled` or `endpointDeleted`. Later versions may add
@@ -9902,6 +10059,18 @@ export interface components {
         };
         /** @description The window of a recovery. */
         RecoverIn: {
+            /**
+             * @description Only count the messages, in the background task `bulk.dry-run`. Its result has `messagesMatched`.
+             * @example true
+             */
+            dryRun?: boolean | null;
+            /**
+             * Format: int32
+             * @description Messages to send per second, so that new messages for the endpoint are not held up. Default: as many as other
+             *     work allows.
+             * @example 1
+             */
+            ratePerSecond?: number | null;
             /**
              * Format: date-time
              * @description Failures since this time, at most 14 days before `until`.
@@ -10023,6 +10192,18 @@ export interface components {
         };
         /** @description The window of a replay. */
         ReplayIn: {
+            /**
+             * @description Only count the messages, in the background task `bulk.dry-run`. Its result has `messagesMatched`.
+             * @example true
+             */
+            dryRun?: boolean | null;
+            /**
+             * Format: int32
+             * @description Messages to send per second, so that new messages for the endpoint are not held up. Default: as many as other
+             *     work allows.
+             * @example 1
+             */
+            ratePerSecond?: number | null;
             /**
              * Format: date-time
              * @description Messages accepted since this time.
@@ -11198,6 +11379,7 @@ export interface operations {
                      *             "text"
                      *           ],
                      *           "disabled": true,
+                     *           "endpointId": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
                      *           "escalated": true,
                      *           "escalation": {
                      *             "afterOngoing": 1,
@@ -11298,6 +11480,7 @@ export interface operations {
                      *         "text"
                      *       ],
                      *       "disabled": true,
+                     *       "endpointId": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
                      *       "escalated": true,
                      *       "escalation": {
                      *         "afterOngoing": 1,
@@ -11382,6 +11565,7 @@ export interface operations {
                      *         "text"
                      *       ],
                      *       "disabled": true,
+                     *       "endpointId": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
                      *       "escalated": true,
                      *       "escalation": {
                      *         "afterOngoing": 1,
@@ -11477,6 +11661,7 @@ export interface operations {
                      *         "text"
                      *       ],
                      *       "disabled": true,
+                     *       "endpointId": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
                      *       "escalated": true,
                      *       "escalation": {
                      *         "afterOngoing": 1,
@@ -11530,6 +11715,7 @@ export interface operations {
                      *         "text"
                      *       ],
                      *       "disabled": true,
+                     *       "endpointId": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
                      *       "escalated": true,
                      *       "escalation": {
                      *         "afterOngoing": 1,
@@ -11661,6 +11847,7 @@ export interface operations {
                      *         "text"
                      *       ],
                      *       "disabled": true,
+                     *       "endpointId": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
                      *       "escalated": true,
                      *       "escalation": {
                      *         "afterOngoing": 1,
@@ -13010,6 +13197,11 @@ export interface operations {
                      * @example {
                      *       "data": [
                      *         {
+                     *           "breaker": {
+                     *             "atOnce": 1,
+                     *             "state": "open",
+                     *             "until": "2026-01-31T12:00:00.000000Z"
+                     *           },
                      *           "channels": [
                      *             "audit"
                      *           ],
@@ -13141,6 +13333,11 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "breaker": {
+                     *         "atOnce": 1,
+                     *         "state": "open",
+                     *         "until": "2026-01-31T12:00:00.000000Z"
+                     *       },
                      *       "channels": [
                      *         "audit"
                      *       ],
@@ -13257,6 +13454,11 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "breaker": {
+                     *         "atOnce": 1,
+                     *         "state": "open",
+                     *         "until": "2026-01-31T12:00:00.000000Z"
+                     *       },
                      *       "channels": [
                      *         "audit"
                      *       ],
@@ -13382,6 +13584,11 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "breaker": {
+                     *         "atOnce": 1,
+                     *         "state": "open",
+                     *         "until": "2026-01-31T12:00:00.000000Z"
+                     *       },
                      *       "channels": [
                      *         "audit"
                      *       ],
@@ -13462,6 +13669,11 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "breaker": {
+                     *         "atOnce": 1,
+                     *         "state": "open",
+                     *         "until": "2026-01-31T12:00:00.000000Z"
+                     *       },
                      *       "channels": [
                      *         "audit"
                      *       ],
@@ -13632,6 +13844,11 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "breaker": {
+                     *         "atOnce": 1,
+                     *         "state": "open",
+                     *         "until": "2026-01-31T12:00:00.000000Z"
+                     *       },
                      *       "channels": [
                      *         "audit"
                      *       ],
@@ -13913,6 +14130,74 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.endpoint.bulk-cancel": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description A repeated request with the same key has no further effect and gets the same response, for 12 hours.
+                 * @example 0b1a7f2c-1d9e-4c55-9d5f-6f2f3f1f9a10
+                 */
+                "idempotency-key"?: string;
+            };
+            path: {
+                /**
+                 * @description The application's id or uid.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                app_id: string;
+                /**
+                 * @description The endpoint's id or uid.
+                 * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                endpoint_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "since": "2026-01-31T12:00:00.000000Z"
+                 *     }
+                 */
+                "application/json": components["schemas"]["BulkCancelIn"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "job_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *       "status": "text",
+                     *       "task": "text",
+                     *       "updatedAt": "2026-01-31T12:00:00.000000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StartedTaskOut"];
+                };
             };
             400: components["responses"]["Failure400"];
             401: components["responses"]["Failure401"];
@@ -14902,6 +15187,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "backoff": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
+                     *       "breaker": {
                      *         "forEventType": true,
                      *         "from": "application",
                      *         "value": {}
@@ -16263,7 +16553,16 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "dryRun": true
+                 *     }
+                 */
+                "application/json": components["schemas"]["ExpungeAllIn"] | null;
+            };
+        };
         responses: {
             /** @description Success. */
             202: {
@@ -17830,6 +18129,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "backoff": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
+                     *       "breaker": {
                      *         "forEventType": true,
                      *         "from": "application",
                      *         "value": {}
@@ -20010,6 +20314,11 @@ export interface operations {
                      *           "appId": "text",
                      *           "appName": "text",
                      *           "appUid": "text",
+                     *           "breaker": {
+                     *             "atOnce": 1,
+                     *             "state": "open",
+                     *             "until": "2026-01-31T12:00:00.000000Z"
+                     *           },
                      *           "channels": [
                      *             "audit"
                      *           ],
@@ -20109,6 +20418,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "backoff": {
+                     *         "forEventType": true,
+                     *         "from": "application",
+                     *         "value": {}
+                     *       },
+                     *       "breaker": {
                      *         "forEventType": true,
                      *         "from": "application",
                      *         "value": {}
@@ -21238,7 +21552,8 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "dryRun": true
+                 *       "dryRun": true,
+                 *       "ratePerSecond": 1
                  *     }
                  */
                 "application/json": components["schemas"]["FailureRedriveIn"] | null;

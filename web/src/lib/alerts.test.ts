@@ -19,6 +19,14 @@ it('keeps a rule through its form', () => {
   expect(bodyOf(formOf(rule))).toEqual({ name, description, signal, condition, threshold, windowSeconds, forSeconds, resolveAfterSeconds, cooldownSeconds, destinations, escalation, disabled });
 });
 
+it('keeps the endpoint of a rule, which a queue cannot have', () => {
+  const one = { ...rule, endpointId: 'ep_1srOrx2ZWZBpBUvZwXKQmoEYga2' };
+  expect(bodyOf(formOf(one)).endpointId).toBe(one.endpointId);
+  expect(ruleText(one)).toBe('Share of failed attempts of ep_…oEYga2 above 25 % within 5 min, for 1 min');
+  expect(Object.keys(bodyOf({ ...formOf(one), signal: 'queue-depth', queue: 'email' }))).not.toContain('endpointId');
+  expect(Object.keys(bodyOf(formOf(rule)))).not.toContain('endpointId');
+});
+
 it('sends only the members that the signal has', () => {
   const body = bodyOf({ ...formOf(null), name: ' dead ', queue: 'left over' });
   expect(body).toMatchObject({ name: 'dead', signal: 'dead', threshold: 100 });

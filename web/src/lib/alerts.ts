@@ -2,6 +2,7 @@
 
 import type { Shown } from './state';
 import { delayLabel } from './retry';
+import { shortId } from './text';
 
 export type AlertEscalation = { afterSeconds?: number | null; afterOngoing?: number | null; destinations: string[] };
 
@@ -13,6 +14,8 @@ export type AlertRule = {
   description: string;
   signal: string;
   queue?: string | null;
+  /** The endpoint whose deliveries are watched, instead of the environment. */
+  endpointId?: string | null;
   condition: string;
   threshold: number;
   windowSeconds?: number | null;
@@ -60,11 +63,12 @@ export const unitOf = (signal: string): string => (signal === 'failure-rate' ? '
 const span = (seconds: number) => (seconds === 0 ? '0 s' : delayLabel(seconds));
 
 /** The condition of a rule as one sentence. */
-export function ruleText(rule: Pick<AlertRule, 'signal' | 'queue' | 'condition' | 'threshold' | 'windowSeconds' | 'forSeconds'>): string {
+export function ruleText(rule: Pick<AlertRule, 'signal' | 'queue' | 'endpointId' | 'condition' | 'threshold' | 'windowSeconds' | 'forSeconds'>): string {
   const subject = rule.signal === 'queue-depth' && rule.queue ? `Waiting jobs of ${rule.queue}` : wordOf(signals, rule.signal);
   const within = rule.windowSeconds ? ` within ${span(rule.windowSeconds)}` : '';
   const lasts = rule.forSeconds > 0 ? `, for ${span(rule.forSeconds)}` : '';
-  return `${subject} ${wordOf(conditions, rule.condition)} ${valueText(rule.signal, rule.threshold)}${within}${lasts}`;
+  const place = rule.endpointId ? ` of ${shortId(rule.endpointId)}` : '';
+  return `${subject}${place} ${wordOf(conditions, rule.condition)} ${valueText(rule.signal, rule.threshold)}${within}${lasts}`;
 }
 
 export function alertState(rule: Pick<AlertRule, 'state' | 'clearSince'>): Shown {
@@ -87,6 +91,7 @@ export type AlertForm = {
   description: string;
   signal: string;
   queue: string;
+  endpoint: string;
   condition: string;
   threshold: string;
   window: string;
@@ -108,6 +113,7 @@ export function formOf(rule: AlertRule | null): AlertForm {
     description: rule?.description ?? '',
     signal: rule?.signal ?? 'dead',
     queue: rule?.queue ?? '',
+    endpoint: rule?.endpointId ?? '',
     condition: rule?.condition ?? 'above',
     threshold: text(rule?.threshold, 100),
     window: text(rule?.windowSeconds, 300),
@@ -132,7 +138,7 @@ export function bodyOf(form: AlertForm): Record<string, unknown> {
     name: form.name.trim(),
     description: form.description.trim(),
     signal: form.signal,
-    ...(form.signal === 'queue-depth' ? { queue: form.queue.trim() } : {}),
+    ...(form.signal === 'queue-depth' ? { queue: form.queue.trim() } : form.endpoint.trim() ? { endpointId: form.endpoint.trim() } : {}),
     condition: form.condition,
     threshold: Number(form.threshold),
     ...(hasWindow(form) ? { windowSeconds: Number(form.window) } : {}),

@@ -165,9 +165,13 @@ export type Recent = { attempts: number; failures: number; lastClass?: string };
 export const ATTEMPTS_MIN = 20;
 
 /** The state of an endpoint from its settings and its recent attempts. */
-export function endpointState(endpoint: { disabled?: boolean | null; policy?: { paused?: boolean | null } | null }, recent?: Recent): Shown {
+/** A circuit breaker that is not closed. */
+export type Breaker = { state: string; until?: string | null; atOnce?: number | null };
+
+export function endpointState(endpoint: { disabled?: boolean | null; policy?: { paused?: boolean | null } | null; breaker?: Breaker | null }, recent?: Recent): Shown {
   if (endpoint.disabled) return shown('disabled', 'Disabled');
   if (endpoint.policy?.paused) return shown('paused', 'Paused');
+  if (endpoint.breaker) return shown('breaker', endpoint.breaker.state === 'open' ? 'Breaker open' : 'Recovering');
   if (!recent || recent.attempts === 0) return shown('pending', 'No attempts');
   const share = recent.failures / recent.attempts;
   if (share >= 0.5) return shown('dead', 'Failing');

@@ -8,7 +8,7 @@ import { api, ok } from '../api/client';
 import { appQuery, endpointAttemptsQuery, endpointQuery, useAppName, useChange, usePoll } from '../api/queries';
 import type { Endpoint } from '../api/types';
 import { offers } from '../capabilities';
-import { endpointState } from '../lib/state';
+import { endpointState, type Breaker } from '../lib/state';
 import { shortId, urlParts } from '../lib/text';
 import { useMay } from '../session';
 import { Badge, Id, Tags } from '../ui/atoms';
@@ -17,6 +17,7 @@ import { Confirm, Menu, type MenuItem } from '../ui/overlay';
 import { LiveButton, ObjectHead, Page, RangePicker, Tabs, ZoneButton } from '../ui/page';
 import { Callout, Failure, Skeleton } from '../ui/status';
 import { isRange } from '../lib/time';
+import { ListTime } from '../ui/time';
 import { toast, toastError } from '../ui/toast';
 import { useUrl } from '../url';
 import { Link } from '@tanstack/react-router';
@@ -89,6 +90,7 @@ export default function EndpointScreen() {
                   New messages are accepted, and their deliveries wait. Resuming sends them in order.
                 </Callout>
               )}
+              {!endpoint.disabled && !endpoint.policy?.paused && endpoint.breaker && <BreakerNote breaker={endpoint.breaker} />}
               {tab === 'health' && <Health app={app} endpoint={endpoint} range={range} />}
               {tab === 'deliveries' && <EndpointDeliveries app={app} endpoint={endpoint} />}
               {tab === 'recover' && <Recover app={app} endpoint={endpoint} />}
@@ -103,6 +105,21 @@ export default function EndpointScreen() {
         )}
       </div>
     </Page>
+  );
+}
+
+function BreakerNote({ breaker }: { breaker: Breaker }) {
+  if (breaker.state !== 'open') {
+    return (
+      <Callout look="breaker" title={breaker.atOnce ? `The circuit breaker tests this endpoint with ${breaker.atOnce} ${breaker.atOnce === 1 ? 'delivery' : 'deliveries'} at once.` : 'The circuit breaker tests this endpoint.'}>
+        Each success lets more deliveries through. A failure stops them again.
+      </Callout>
+    );
+  }
+  return (
+    <Callout look="breaker" title={<>The circuit breaker is open. Nothing is sent{breaker.until && <> until <ListTime at={breaker.until} /></>}.</>}>
+      Too many attempts failed. Then one delivery tests the endpoint; waiting uses no attempts.
+    </Callout>
   );
 }
 

@@ -33,7 +33,7 @@ export default function AlertDialog({ rule, onClose }: { rule: AlertRule | null;
     if (Object.keys(own).length === 0) save.mutate(undefined);
   };
   const number = { inputMode: 'numeric' as const, unit: 'seconds' };
-  const sentence = Object.keys(own).some((field) => ['threshold', 'queue', 'windowSeconds', 'forSeconds'].includes(field)) ? null : ruleText({ ...form, threshold: Number(form.threshold), windowSeconds: hasWindow(form) ? Number(form.window) : null, forSeconds: Number(form.lasts) });
+  const sentence = Object.keys(own).some((field) => ['threshold', 'queue', 'windowSeconds', 'forSeconds'].includes(field)) ? null : ruleText({ ...form, endpointId: form.signal === 'queue-depth' ? null : form.endpoint.trim() || null, threshold: Number(form.threshold), windowSeconds: hasWindow(form) ? Number(form.window) : null, forSeconds: Number(form.lasts) });
   return (
     <Dialog
       open
@@ -61,6 +61,7 @@ export default function AlertDialog({ rule, onClose }: { rule: AlertRule | null;
         <TextField label="Resolved after" value={form.resolve} onChange={(resolve) => set({ resolve })} {...number} error={errors.resolveAfterSeconds} />
         <TextField label="Page again every" value={form.cooldown} onChange={(cooldown) => set({ cooldown })} {...number} error={errors.cooldownSeconds} />
       </div>
+      {form.signal !== 'queue-depth' && <TextField label="Only this endpoint" optional mono value={form.endpoint} onChange={(endpoint) => set({ endpoint })} placeholder="ep_…" hint="The id of an endpoint. Empty: the whole environment" error={errors.endpointId} />}
       {sentence && <p className="s12 t2">{sentence}.</p>}
       <AreaField label="Description" optional mono={false} rows={2} value={form.description} onChange={(description) => set({ description })} hint="A text for the reader of a page, such as the steps to take" error={errors.description} />
       <Endpoints label="Pages go to" hint="None chosen: every alert endpoint that wants the event" list={endpoints} chosen={form.destinations} onChange={(destinations) => set({ destinations })} error={errors.destinations} />
