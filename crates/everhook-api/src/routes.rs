@@ -150,7 +150,7 @@ pub(crate) trait Description:
 
 impl<D: utoipa::Path + utoipa::__dev::SchemaReferences + for<'t> utoipa::__dev::Tags<'t>> Description for D {}
 
-/// What a handler returns: its answer, when it is ready.
+/// The future of a handler.
 pub(crate) type Answering = Pin<Box<dyn Future<Output = Response> + Send>>;
 
 /// A handler whose type is erased. What wraps handlers and enters them in the router is then compiled once, and not

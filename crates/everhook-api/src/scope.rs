@@ -69,7 +69,7 @@ pub(crate) struct InSchedules {
     pub(crate) rights: Rights,
 }
 
-/// What an extractor returns. The extractors that nearly all handlers use are boxed by plain functions: each is then
+/// The future of an extractor. The extractors that nearly all handlers use are boxed by plain functions: each is then
 /// compiled once, and not again inside every handler.
 pub(crate) type Extracting<'a, T> = Pin<Box<dyn Future<Output = Result<T, ApiError>> + Send + 'a>>;
 
