@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn the_user_of_the_system_is_found_by_its_number() {
-        let known = "root:x:0:0:root:/root:/bin/sh\n\nbroken\nann:x:1001:1001::/home/ann:/bin/sh\n";
+        let known = "root:x:0:0:root:/:/bin/sh\n\nbroken\nann:x:1001:1001::/:/bin/sh\n";
         assert_eq!(user_name(known, 1001).as_deref(), Some("ann"));
         assert_eq!(user_name(known, 0).as_deref(), Some("root"));
         assert_eq!(user_name(known, 7), None);
