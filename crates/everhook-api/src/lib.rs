@@ -17,6 +17,7 @@ mod batch;
 mod bounds;
 mod chat;
 mod chat_app;
+mod configuration;
 mod cors;
 mod dashboard;
 mod delivery;
@@ -88,6 +89,7 @@ mod viewer;
 mod webhook_test;
 mod worker;
 
+pub use crate::configuration::ShownSetting;
 pub use crate::document::openapi;
 pub use crate::health::ops_router;
 pub use crate::http_metrics::HttpMetrics;
