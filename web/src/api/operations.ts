@@ -66,6 +66,7 @@ export const operations: ReadonlyMap<string, string> = new Map([
   ['GET /api/v1/batch', 'read'],
   ['GET /api/v1/batch/{batch_id}', 'read'],
   ['GET /api/v1/chat-app', 'read'],
+  ['GET /api/v1/config', 'admin'],
   ['GET /api/v1/delivery', 'read'],
   ['GET /api/v1/endpoint', 'read'],
   ['GET /api/v1/environment/effective-policy', 'read'],

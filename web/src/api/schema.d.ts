@@ -1497,6 +1497,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/config": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the settings of this node with their sources. Requires an admin key. */
+        get: operations["v1.config.list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/delivery": {
         parameters: {
             query?: never;
@@ -4174,6 +4191,20 @@ export interface components {
              * @example sess_1srOrx2ZWZBpBUvZwXKQmoEYga2
              */
             workerId: string;
+        };
+        /** @description The settings of the node that answers. Other nodes can have others. */
+        ConfigOut: {
+            /**
+             * @description The items, in the order of the list.
+             * @example [
+             *       {
+             *         "name": "slots",
+             *         "source": "EVERHOOK_SLOTS",
+             *         "value": {}
+             *       }
+             *     ]
+             */
+            data: components["schemas"]["SettingOut"][];
         };
         /** @description The number of jobs in each state. */
         CountsOut: {
@@ -10689,6 +10720,24 @@ export interface components {
              *     ]
              */
             t: number[];
+        };
+        /** @description A setting of the server. */
+        SettingOut: {
+            /**
+             * @description The key in the configuration file.
+             * @example slots
+             */
+            name: string;
+            /**
+             * @description `default`, `flag`, the name of a variable, or the path of the configuration file.
+             * @example EVERHOOK_SLOTS
+             */
+            source: string;
+            /**
+             * @description The value in force. Secrets and the passwords of URLs are redacted.
+             * @example {}
+             */
+            value: unknown;
         };
         /** @description The request of a worker to run a job later, without using an attempt. */
         SnoozeIn: {
@@ -20137,6 +20186,51 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["ChatAppTestOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.config.list": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "name": "slots",
+                     *           "source": "EVERHOOK_SLOTS",
+                     *           "value": {}
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ConfigOut"];
                 };
             };
             400: components["responses"]["Failure400"];
