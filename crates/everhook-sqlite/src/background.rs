@@ -44,7 +44,9 @@ statement! {
         environment: EnvironmentId, application: ApplicationId, id: MessageId, endpoint: EndpointId,
         payload_bytes: usize,
     } -> Option<(Message, CandidateRow)>;
-    DeleteTaskDead = "delete_task_dead" { environment: EnvironmentId, message: MessageId, lane: EndpointId } -> Vec<Option<OrderKey>>;
+    DeleteTaskDead = "delete_task_dead" {
+        environment: EnvironmentId, message: MessageId, lane: EndpointId,
+    } -> Vec<Option<OrderKey>>;
     PurgeContent = "purge_content" {
         environment: EnvironmentId, application: ApplicationId, id: MessageId, until: Timestamp,
     };

@@ -143,7 +143,7 @@ pub(super) async fn a_takeover_keeps_the_order_of_a_key(fx: &Fixture) {
     let session = fx.session().await;
     assert_eq!(close_expired(fx).await, [crashed]);
     let [task] = fx.reclaim(session, 10).await[..] else { panic!("one task") };
-    let limits = LimitEnd { is_freed: false, place: Place::KeptIfCounted };
+    let limits = LimitEnd { is_freed: false, place: Place::KeptIfCounted, breaker: None };
     let now = NextRow::Pending { due_in: std::time::Duration::ZERO };
     fx.settle(&Settlement { limits, ..fx.settlement(&task, session, now) }).await;
     let [a3] = send(fx, [A]).await;
