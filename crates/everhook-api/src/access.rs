@@ -134,6 +134,7 @@ const RIGHTS: &[(&str, &str, Right)] = &[
     ("DELETE", "/api/v1/key/{key_id}", ManageKeys),
     ("GET", "/api/v1/audit", Operate),
     ("GET", "/api/v1/audit/verify", Operate),
+    ("GET", "/api/v1/config", Admin),
     ("GET", "/api/v1/node", Admin),
     ("POST", "/api/v1/operational-webhook/endpoint", ChangeUrl),
     ("PUT", "/api/v1/operational-webhook/endpoint/{endpoint_id}", ChangeUrl),

@@ -18,6 +18,7 @@ mod bounds;
 mod breaker;
 mod chat;
 mod chat_app;
+mod configuration;
 mod cors;
 mod dashboard;
 mod delivery;
@@ -89,6 +90,7 @@ mod viewer;
 mod webhook_test;
 mod worker;
 
+pub use crate::configuration::ShownSetting;
 pub use crate::document::openapi;
 pub use crate::health::ops_router;
 pub use crate::http_metrics::HttpMetrics;

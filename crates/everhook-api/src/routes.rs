@@ -28,12 +28,13 @@ use crate::idempotency::{self, Keyed};
 use crate::state::{Api, ApiConfig};
 use crate::strict::{self, Known, KnownByRoute};
 use crate::{
-    alert, application, attempt, audit, background_task, batch, bounds, chat, chat_app, cors, dashboard, delivery,
-    delivery_steer, destination, directory, document, endpoint, endpoint_auth, endpoint_headers, endpoint_message,
-    endpoint_replay, endpoint_secret, endpoint_stats, environment, event_type, event_type_import, example,
-    failure_group, filter, health, integration, job, job_end, key, live, message, message_batch, message_content, node,
-    once, operational_webhook, outbox, overview, policy, policy_levels, poller, portal, portal_settings, precheck,
-    queue, quota, redrive, schedule, session, statistics, token_end, viewer, webhook_test, worker,
+    alert, application, attempt, audit, background_task, batch, bounds, chat, chat_app, configuration, cors, dashboard,
+    delivery, delivery_steer, destination, directory, document, endpoint, endpoint_auth, endpoint_headers,
+    endpoint_message, endpoint_replay, endpoint_secret, endpoint_stats, environment, event_type, event_type_import,
+    example, failure_group, filter, health, integration, job, job_end, key, live, message, message_batch,
+    message_content, node, once, operational_webhook, outbox, overview, policy, policy_levels, poller, portal,
+    portal_settings, precheck, queue, quota, redrive, schedule, session, statistics, token_end, viewer, webhook_test,
+    worker,
 };
 
 /// Returns all routes of the API and the documentation. A worker node serves only health checks and metrics.
@@ -108,6 +109,7 @@ pub(crate) fn all() -> Routes {
         .merge(key::routes())
         .merge(audit::routes())
         .merge(node::routes())
+        .merge(configuration::routes())
         .merge(overview::routes())
         .merge(directory::routes())
         .merge(failure_group::routes())

@@ -19,6 +19,7 @@ use crate::auth::failures::Failures;
 use crate::auth::key_uses::KeyUses;
 use crate::auth::recent::Recent;
 use crate::auth::token::Tokens;
+use crate::configuration::ShownSetting;
 use crate::live::LiveStreams;
 use crate::outbox::NamedOutbox;
 use crate::strict::KnownByRoute;
@@ -57,6 +58,8 @@ pub struct ApiConfig {
     pub auth_failures_per_minute: u32,
     /// The time for a receiver to answer, unless a policy sets another one.
     pub delivery_timeout: Duration,
+    /// The settings of the node as operators see them, without secrets.
+    pub settings: Vec<ShownSetting>,
 }
 
 pub(crate) struct Api {
@@ -83,6 +86,7 @@ pub(crate) struct Api {
     pub(crate) has_schedules: bool,
     pub(crate) endpoints_max: usize,
     pub(crate) delivery_timeout: Duration,
+    pub(crate) settings: Vec<ShownSetting>,
 }
 
 impl Api {
@@ -110,6 +114,7 @@ impl Api {
             has_schedules: config.schedules,
             endpoints_max: config.endpoints_max,
             delivery_timeout: config.delivery_timeout,
+            settings: config.settings,
         }
     }
 

@@ -306,7 +306,7 @@ fn count(node: &Node, ended: &FinishedAttempt, decision: Option<&Decision>, sett
         (Settled::Done, AttemptEnd::HandedBack) => {}
         (Settled::Done, AttemptEnd::Attempted(record)) => {
             node.metrics.attempted(ended.task.kind, record.class, record.duration);
-            if let Some(change) = ended.limits.breaker {
+            if let Some(change) = ended.limits.breaker.filter(|change| node.breakers.is_first(&ended.task, change)) {
                 node.metrics.breaker(change.step());
             }
             if let Some(decision) = decision.filter(|_| ended.task.kind == TaskKind::Delivery) {

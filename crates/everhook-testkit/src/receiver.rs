@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 
 use crate::background::Background;
 use crate::responder::{Incoming, Respond, Responder, Response};
-use crate::wait::{Deadline, PATIENCE};
+use crate::wait::{Deadline, PATIENCE, unix_seconds};
 
 #[derive(Clone)]
 #[allow(missing_docs, reason = "the parts of a request")]
@@ -21,6 +21,8 @@ pub struct Seen {
     /// Names are in lower case.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
+    /// The time of the request in Unix seconds.
+    pub at: i64,
     /// The status of the answer; 0 before it is sent.
     pub answered: u16,
 }
@@ -254,7 +256,7 @@ impl Respond for Shared {
         let word = |number| request.word(number).unwrap_or_default().to_owned();
         let headers = request.headers().map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned())).collect();
         let (method, path, body) = (word(0), word(1), request.body.to_vec());
-        let number = self.record(Seen { method, path, headers, body, answered: 0 });
+        let number = self.record(Seen { method, path, headers, body, at: unix_seconds(), answered: 0 });
         self.announce();
         loop {
             let changed = self.notify.notified();

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
-use everhook_api::TlsFiles;
+use everhook_api::{ShownSetting, TlsFiles};
 use everhook_core::api_key::ApiKey;
 use everhook_core::dispatch::DispatchConfig;
 use everhook_core::nearest::nearest;
@@ -87,6 +87,8 @@ pub(crate) struct Config {
     pub(crate) log_format: LogFormat,
     pub(crate) otlp: Option<Otlp>,
     pub(crate) outboxes: Vec<OutboxConfig>,
+    /// Every setting with its source, without secrets.
+    pub(crate) shown: Vec<ShownSetting>,
 }
 
 /// The export of traces.
@@ -354,18 +356,30 @@ impl Settings {
 
     /// Returns the effective values as TOML with their sources. Secrets are redacted.
     pub(crate) fn show(&self) -> String {
-        let mut text = String::new();
-        for (key, kind) in KEYS {
-            let Some((value, source)) = self.values.get(key) else { continue };
+        self.redacted().map(|(key, value, source)| format!("{key} = {value} # {}\n", describe(source))).collect()
+    }
+
+    /// The same for the API.
+    fn shown(&self) -> Vec<ShownSetting> {
+        let setting = |(key, value, source): (&str, Value, &Source)| ShownSetting {
+            name: key.to_owned(),
+            value: serde_json::to_value(value).expect("the keys of a TOML table are texts"),
+            source: describe(source),
+        };
+        self.redacted().map(setting).collect()
+    }
+
+    fn redacted(&self) -> impl Iterator<Item = (&'static str, Value, &Source)> {
+        KEYS.iter().filter_map(|(key, kind)| {
+            let (value, source) = self.values.get(key)?;
             let shown = match (kind, value) {
                 (Kind::Secret, Value::String(secret)) if !secret.is_empty() => Value::from("(redacted)"),
                 (Kind::Url, Value::String(url)) => Value::from(redact_url(url)),
                 (Kind::Tables, tables) => redact_tables(tables),
                 _ => value.clone(),
             };
-            text += &format!("{key} = {shown} # {}\n", describe(source));
-        }
-        text
+            Some((*key, shown, source))
+        })
     }
 }
 

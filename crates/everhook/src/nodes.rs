@@ -11,13 +11,21 @@ use crate::table::{cells, time, with_unit};
 pub(crate) enum NodeCommand {
     /// List the nodes that share the store: role, version, last heartbeat, held tasks. Requires an admin key.
     List,
+    /// List the settings of the node that answers, with their sources. Secrets are redacted. Requires an admin key.
+    Config,
 }
 
 impl NodeCommand {
     pub(crate) async fn ask(self, remote: &Remote) -> anyhow::Result<Answer> {
-        let NodeCommand::List = self;
-        let nodes = remote.get_data("/node").await?;
-        Ok(Answer::list(nodes, HEADS, row))
+        match self {
+            NodeCommand::List => Ok(Answer::list(remote.get_data("/node").await?, HEADS, row)),
+            NodeCommand::Config => {
+                let heads = ["SETTING", "VALUE", "SOURCE"];
+                Ok(Answer::list(remote.get_data("/config").await?, heads, |setting| {
+                    cells(setting, ["name", "value", "source"])
+                }))
+            }
+        }
     }
 }
 

@@ -139,6 +139,7 @@ fn api_config(config: &Config, egress: Egress, outboxes: Vec<NamedOutbox>) -> Ap
         endpoints_max: ENDPOINTS_MAX,
         auth_failures_per_minute: config.auth_failures_per_minute,
         delivery_timeout: config.timeout,
+        settings: config.shown.clone(),
     }
 }
 

@@ -163,6 +163,21 @@ impl BreakerChange {
     }
 }
 
+/// The last state of each breaker that one node has seen change. Attempts that were leased under the same state ask for
+/// the same change, and one of them writes it.
+#[derive(Debug, Default)]
+pub struct SeenChanges(HashMap<(EnvironmentId, LaneId), Breaker>);
+
+impl SeenChanges {
+    /// Returns whether this is the first change from its state.
+    pub fn is_first(&mut self, lane: (EnvironmentId, LaneId), change: &BreakerChange) -> bool {
+        if self.0.len() >= LANES_MAX {
+            self.0.clear();
+        }
+        self.0.insert(lane, change.from) != Some(change.from)
+    }
+}
+
 /// The attempts of lanes with a closed breaker, as one node has seen them.
 #[derive(Debug, Default)]
 pub struct Windows(HashMap<(EnvironmentId, LaneId), Window>);

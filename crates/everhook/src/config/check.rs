@@ -86,6 +86,7 @@ impl Settings {
             secrets: self.secrets()?,
             bootstrap_key: self.bootstrap_key()?,
             outboxes: outboxes::check(self.list("outbox"))?,
+            shown: self.shown(),
             otlp: self.otlp()?,
             log_filter: self.log_filter()?,
             log_format: match self.text("log_format") {

@@ -215,6 +215,14 @@ fn secrets_are_redacted_where_settings_are_shown() {
     assert!(shown.contains("database = \"postgres://me:***@db:5432/x\" # everhook.toml"), "{shown}");
     assert!(shown.contains("database_direct = \"(redacted)\" # everhook.toml"), "{shown}");
     assert!(shown.contains("slots = 2000 # default"), "{shown}");
+
+    let listed = serde_json::to_string(&settings.shown()).unwrap();
+    assert!(!listed.contains("hunter2"), "{listed}");
+    let secret = r#"{"name":"jwt_secret","value":"(redacted)","source":"everhook.toml"}"#;
+    assert!(
+        listed.contains(secret) && listed.contains(r#"{"name":"slots","value":2000,"source":"default"}"#),
+        "{listed}"
+    );
 }
 
 #[test]

@@ -117,3 +117,13 @@ proptest! {
         prop_assert!(breaker.is_closed());
     }
 }
+
+#[test]
+fn a_change_from_the_same_state_is_seen_once() {
+    let mut seen = SeenChanges::default();
+    let opened = Breaker::default().open(&settings());
+    let moved = opened.to.after(Works, &settings()).unwrap();
+    let reopened = opened.to.open(&settings());
+    let firsts = [opened, opened, moved, reopened, reopened.to.open(&settings())];
+    assert_eq!(firsts.map(|change| seen.is_first(LANE, &change)), [true, false, true, false, true]);
+}

@@ -112,6 +112,7 @@ fn the_document_lists_every_route() {
 /api/v1/chat-app get
 /api/v1/chat-app/{kind} delete put
 /api/v1/chat-app/{kind}/test post
+/api/v1/config get
 /api/v1/delivery get
 /api/v1/endpoint get
 /api/v1/environment/effective-policy get

@@ -308,7 +308,8 @@ async fn every_route_works_on_what_is_the_callers() {
         for slash in ["", "/"] {
             let is_second_delete = method == Method::DELETE && !slash.is_empty();
             // Routes that span environments are for admin keys.
-            let key = if path == "/node" || path == "/outbox" { &world.admin_key } else { &world.key };
+            let key =
+                if ["/config", "/node", "/outbox"].contains(&path.as_str()) { &world.admin_key } else { &world.key };
             let call = Call::new(method.clone(), &format!("{}{slash}", ours.fill(&path))).bearer(key).body(&*body);
             let answer = world.call(call).await;
             let deleted_before = is_second_delete && answer.status == 404;

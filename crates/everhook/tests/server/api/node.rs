@@ -22,6 +22,14 @@ async fn an_admin_key_sees_the_nodes() {
 }
 
 #[tokio::test]
+async fn an_admin_key_sees_the_configuration() {
+    let world = World::new().await;
+    let call = Call::new(Method::GET, "/config").bearer(&world.admin_key);
+    insta::assert_snapshot!(world.call(call).await, @r#"200 {"data":[{"name":"slots","value":2000,"source":"default"}]}"#);
+    assert_eq!(world.get("/config").await.status, 403);
+}
+
+#[tokio::test]
 async fn without_an_admin_key_nodes_are_not_shown() {
     let world = World::new().await;
     insta::assert_snapshot!(world.get("/node").await, @r#"403 {"code":"insufficient access","detail":"Insufficient access for the given operation: use an admin key (`everhook key create --admin`)."}"#);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use bytes::Bytes;
-use everhook_api::ApiConfig;
+use everhook_api::{ApiConfig, ShownSetting};
 use everhook_core::api_key::{ApiKey, KEY_RANDOM_BYTES, KeyAccess};
 use everhook_core::dispatch::DispatchConfig;
 use everhook_core::id::{AttemptId, DEFAULT_ORG, KeyId, OrgId, SessionId};
@@ -203,6 +203,7 @@ impl World {
             endpoints_max: switches.endpoints_max,
             auth_failures_per_minute: switches.auth_failures,
             delivery_timeout: Duration::from_secs(15),
+            settings: vec![ShownSetting { name: "slots".to_owned(), value: 2000.into(), source: "default".to_owned() }],
         };
         let router = everhook_api::router(Arc::clone(&node), config);
         let mut world = World {

@@ -125,6 +125,7 @@ msg expunge acme m --yes
 msg expunge acme m n --yes
 msg expunge-all acme --yes
 node list
+node config
 once list acme
 once show acme k
 once reset acme k
