@@ -79,7 +79,7 @@ fn a_failing_key_holds_only_its_own_messages_across_a_crash(backend: Arc<Backend
     let waiting = reasons(&application, &endpoint, "behind");
     assert!(waiting.len() == 3 && waiting.iter().all(|reason| reason["msgId"] == of_a[0]), "{waiting:?}");
     server.kill();
-    let server = Server::start(&backend, &[]);
+    server.start_again();
     let retry = application.path(&format!("/msg/{}/endpoint/{}/retry-now", of_a[0], endpoint.id));
     server.client().post(&retry, &json!({})).expect(200);
     receiver.wait_for_messages("/", &of_a);
