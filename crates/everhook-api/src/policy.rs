@@ -11,8 +11,8 @@ use axum::extract::State;
 use everhook_core::application::EnvironmentPolicy;
 use everhook_core::id::EnvironmentId;
 use everhook_core::name::Name;
+use everhook_core::policy::Settings;
 use everhook_core::policy::effective::{Effective, Level, ServerDefaults, Sourced};
-use everhook_core::policy::{Ordering, Settings, Switch};
 use everhook_core::scope::Scope;
 use everhook_core::violation::{Violation, at};
 use everhook_store::dedup::DedupKey;
@@ -57,8 +57,9 @@ pub(crate) struct PolicySchema {
     #[schema(value_type = Option<Value>)]
     concurrency: Option<()>,
     /// `"endpoint"` sends the deliveries of each endpoint one after the other, in the order in which the messages were
-    /// accepted: the next starts when the one before is delivered, dead or cancelled. `"none"` switches it off.
-    #[schema(value_type = Option<String>, pattern = "^(endpoint|none)$")]
+    /// accepted: the next starts when the one before is delivered, dead or cancelled. `{"key": "/customerId"}` does so
+    /// only among messages with the same value at this JSON pointer into the payload. `"none"` switches it off.
+    #[schema(value_type = Option<Value>)]
     ordering: Option<()>,
     /// Only with `ordering`: `skip` (default) sends the next delivery after a dead one; `block` sends none while an earlier
     /// one is dead, until it is redriven or dismissed.
@@ -311,14 +312,9 @@ fn unknown(given: &Value, known: &Value) -> Option<Vec<std::borrow::Cow<'static,
 
 /// Refuses settings without effect.
 fn check_honoured(settings: &Settings, level: Level) -> Result<(), Violation> {
-    if level != Level::Endpoint {
-        // A level that is not an endpoint is never disabled.
-        if settings.while_disabled.is_some() {
-            return Err(at("whileDisabled").breaks("is a setting of endpoints: set it there"));
-        }
-    }
-    if matches!(settings.ordering, Some(Switch::On(Ordering::Key(_)))) {
-        return Err(at("ordering").member("key").breaks("is not supported by this version: use \"endpoint\""));
+    // A level that is not an endpoint is never disabled.
+    if level != Level::Endpoint && settings.while_disabled.is_some() {
+        return Err(at("whileDisabled").breaks("is a setting of endpoints: set it there"));
     }
     Ok(())
 }

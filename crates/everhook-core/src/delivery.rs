@@ -262,6 +262,15 @@ pub fn reason(facts: &DeliveryFacts, now: Timestamp) -> Reason {
 
 fn waiting(facts: &DeliveryFacts, now: Timestamp) -> Reason {
     let due_at = facts.due_at.unwrap_or(now);
+    // Only a delivery that waits for an earlier one with its key is never due.
+    if due_at == Timestamp::NEVER {
+        let message = facts.head;
+        return if facts.hold_kind == HoldKind::Blocked {
+            Reason::Blocked { message }
+        } else {
+            Reason::Behind { message }
+        };
+    }
     match facts.hold_until {
         Some(until) if until > due_at.max(now) => match facts.hold_kind {
             HoldKind::BackOff => Reason::BackOff { until },
@@ -363,8 +372,10 @@ pub enum DeliveryAction {
 
 impl DeliveryCommand {
     /// Decides the action for a task in this state.
-    pub const fn on(self, state: TaskState) -> DeliveryAction {
+    pub fn on(self, task: &Task, state: TaskState) -> DeliveryAction {
         match (self, state) {
+            // It stays behind the delivery that it waits for.
+            (DeliveryCommand::RetryNow, TaskState::Pending) if task.is_behind() => DeliveryAction::Nothing,
             (DeliveryCommand::Cancel, TaskState::Pending) => DeliveryAction::End,
             (DeliveryCommand::Cancel, TaskState::Leased) => DeliveryAction::RequestCancel,
             (DeliveryCommand::Cancel, TaskState::Dead) => DeliveryAction::Refuse,
@@ -377,8 +388,8 @@ impl DeliveryCommand {
     }
 
     /// The hold of an ordered lane that ends with the action. Only the first delivery of an ordered lane has tries.
-    pub const fn ends_hold(self, task: &Task, state: TaskState) -> Option<HoldKind> {
-        match (self.on(state), state) {
+    pub fn ends_hold(self, task: &Task, state: TaskState) -> Option<HoldKind> {
+        match (self.on(task, state), state) {
             (DeliveryAction::RunNow, _) => Some(HoldKind::Retry),
             (DeliveryAction::End, TaskState::Pending) if task.tries > 0 => Some(HoldKind::Retry),
             (DeliveryAction::End | DeliveryAction::Redrive, TaskState::Dead) => Some(HoldKind::Blocked),
@@ -447,8 +458,10 @@ impl FromStr for DeliveryKey {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::Id;
+    use crate::id::{EnvironmentId, Id, LaneId, TaskId};
     use crate::policy::BreakerSettings;
+    use crate::policy::order::OrderKey;
+    use crate::task::{PRIORITY_DEFAULT, TaskKey, TaskKind, Trigger};
 
     #[track_caller]
     fn check(change: impl FnOnce(&mut DeliveryFacts), want: &str) {
@@ -561,11 +574,32 @@ mod tests {
     #[test]
     fn a_command_fits_the_state_of_its_task() {
         use DeliveryAction::{End, Nothing, Redrive, Refuse, RequestCancel, RunNow};
-        let on =
-            |command: DeliveryCommand| [TaskState::Pending, TaskState::Leased, TaskState::Dead].map(|s| command.on(s));
+        let states = [TaskState::Pending, TaskState::Leased, TaskState::Dead];
+        let first = task(Timestamp::default());
+        let on = |command: DeliveryCommand| states.map(|state| command.on(&first, state));
         assert_eq!(on(DeliveryCommand::Cancel), [End, RequestCancel, Refuse]);
         assert_eq!(on(DeliveryCommand::RetryNow), [RunNow, Nothing, Redrive]);
         assert_eq!(on(DeliveryCommand::Dismiss), [Refuse, Refuse, End]);
+        let behind = task(Timestamp::NEVER);
+        assert_eq!(states.map(|state| DeliveryCommand::RetryNow.on(&behind, state)), [Nothing, Nothing, Redrive]);
+    }
+
+    /// A delivery that is ordered by a key.
+    fn task(due_at: Timestamp) -> Task {
+        Task {
+            key: TaskKey { environment: EnvironmentId(1), subject: Id::MIN, id: TaskId(Id::MIN) },
+            lane: LaneId(Id::MIN),
+            kind: TaskKind::Delivery,
+            trigger: Trigger::Scheduled,
+            priority: PRIORITY_DEFAULT,
+            due_at,
+            tries: 0,
+            crashes: 0,
+            epoch: 0,
+            cancel: false,
+            batch: None,
+            order_key: Some(OrderKey(1)),
+        }
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::lane::LaneState;
 use crate::name::{Metadata, Name};
 use crate::policy::effective::Levels;
 use crate::policy::limit::LaneLimits;
+use crate::policy::order::KeyRule;
 use crate::policy::{Settings, WhileDisabled, with_throttle_rate};
 use crate::poll::POLL_URL;
 use crate::signing::SigningKeys;
@@ -141,6 +142,11 @@ impl Endpoint {
     /// The limits of its lane, if the endpoint was read for deliveries.
     pub fn limits(&self) -> LaneLimits {
         self.levels(None).limits()
+    }
+
+    /// The order of its deliveries by a key of the payload, if the endpoint was read for deliveries.
+    pub fn key_rule(&self) -> Option<KeyRule<'_>> {
+        self.levels(None).key_rule()
     }
 
     /// The settings that apply to the endpoint, with those of its environment.

@@ -154,7 +154,7 @@ impl<'m> Facts<'m> {
     }
 
     /// The payload as JSON; null if it is not JSON or was removed.
-    fn payload(&self) -> &Value {
+    pub fn payload(&self) -> &Value {
         self.payload.get_or_init(|| {
             let body = self.body.filter(|_| self.content_type.is_none());
             body.and_then(|body| serde_json::from_slice(body).ok()).unwrap_or(Value::Null)

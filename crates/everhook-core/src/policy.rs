@@ -15,7 +15,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::limits::{
     BREAKER_ATTEMPTS_MAX, BREAKER_TIME_MAX, CONCURRENCY_MAX, DISABLE_AFTER_MAX, DISABLE_AFTER_MIN, JITTER_PERCENT_MAX,
-    ORDERING_KEY_BYTES_MAX, POLICY_TYPES_MAX, RATE_COUNT_MAX, RATE_SECONDS_MAX, RETRY_DELAYS_MAX, SEND_TIMEOUT_MAX,
+    POLICY_TYPES_MAX, RATE_COUNT_MAX, RATE_SECONDS_MAX, RETRY_DELAYS_MAX, SEND_TIMEOUT_MAX,
 };
 use crate::name::Name;
 use crate::policy::legacy::LegacySignature;
@@ -27,6 +27,7 @@ pub mod breaker;
 pub mod effective;
 pub mod legacy;
 pub mod limit;
+pub mod order;
 pub mod rate;
 pub mod statuses;
 
@@ -200,7 +201,7 @@ impl Settings {
             }
         }
         if let Some(Switch::On(Ordering::Key(key))) = &self.ordering {
-            check_pointer(key)?;
+            order::check_pointer(key)?;
         }
         match &self.legacy_signature {
             Some(Switch::On(signature)) => {
@@ -301,17 +302,6 @@ fn within(outer: &'static str, field: &'static str, value: u32, min: u32, max: u
         return Ok(());
     }
     Err(at(outer).member(field).breaks(format!("must be {min} to {max}")))
-}
-
-fn check_pointer(key: &str) -> Result<(), Violation> {
-    let place = || at("ordering").member("key");
-    if !key.starts_with('/') {
-        return Err(place().breaks("must be a JSON pointer, such as \"/customerId\""));
-    }
-    if key.len() > ORDERING_KEY_BYTES_MAX {
-        return Err(place().breaks(format!("must have at most {ORDERING_KEY_BYTES_MAX} bytes")));
-    }
-    Ok(())
 }
 
 /// The text of a setting that is switched off.

@@ -3,6 +3,7 @@
 //! A task row exists only while work is open. Attempts hold the history; messages and jobs hold the content.
 
 use crate::id::{BatchId, EnvironmentId, Id, LaneId, TaskId};
+use crate::policy::order::OrderKey;
 use crate::time::Timestamp;
 
 /// Primary key of a task row.
@@ -49,7 +50,7 @@ pub struct Task {
     pub trigger: Trigger,
     /// Lower numbers go first within a lane.
     pub priority: i16,
-    /// No lease before this time.
+    /// No lease before this time; never while the task waits for an earlier one with the same key.
     pub due_at: Timestamp,
     /// Attempts that count against the retry policy.
     pub tries: u32,
@@ -61,6 +62,15 @@ pub struct Task {
     pub cancel: bool,
     /// The batch whose counts change when the task ends.
     pub batch: Option<BatchId>,
+    /// The key that orders a delivery.
+    pub order_key: Option<OrderKey>,
+}
+
+impl Task {
+    /// Whether the task waits for an earlier one with the same key.
+    pub fn is_behind(&self) -> bool {
+        self.order_key.is_some() && self.due_at == Timestamp::NEVER
+    }
 }
 
 /// Priority of deliveries, and of jobs that name none.

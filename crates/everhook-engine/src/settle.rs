@@ -280,7 +280,7 @@ async fn write(node: &Node, batch: &mut Vec<FinishedAttempt>) {
         log(&ended, decision.as_ref(), settled);
         count(node, &ended, decision.as_ref(), settled);
         jobs |= settlement.kind == TaskKind::Job;
-        is_freed |= settlement.limits.is_freed;
+        is_freed |= settlement.limits.is_freed || settlement.ended_key().is_some();
         if let (Settled::Done, NextRow::Pending { due_in }) = (settled, settlement.row) {
             node.wakeups.due_in(settlement.kind, due_in);
         }

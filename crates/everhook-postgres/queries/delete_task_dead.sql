@@ -19,4 +19,5 @@ delete from everhook.task
 using dead
 where task.environment = any (array[dead.environment])
     and task.subject = dead.subject
-    and task.id = dead.id;
+    and task.id = dead.id
+returning task.order_key;

@@ -1,6 +1,7 @@
 -- List the newest life of each delivery of messages: its open task and its newest attempt. Indexes: the primary keys of
 -- task, attempt, lane, message and resource. One statement reads tasks and attempts, so that a delivery that is being
 -- settled appears in one state. The head of an ordered lane that holds is the delivery that others wait for.
+-- A delivery that is never due waits for another one with its key, which may be dead and block (5). Index: task_order.
 -- Differs: many messages at once. Without an application, the lane of the endpoint names it.
 with open as materialized (
     select distinct on (task.subject, task.lane) task.*
@@ -31,9 +32,37 @@ known (subject, endpoint) as materialized (
     from latest
 )
 select
-    {message: Message; payload = null::bytea}, {endpoint: Endpoint}, endpoint.deleted_at, lane.hold_until, lane.hold_kind,
+    {message: Message; payload = null::bytea}, {endpoint: Endpoint}, endpoint.deleted_at, lane.hold_until,
+    case
+        when open.order_key is not null and open.due_at = 9223372036854775807 then coalesce(
+            (
+                select case ahead.state when 2 then 5 else 3 end
+                from everhook.task as ahead
+                where ahead.environment = open.environment
+                    and ahead.lane = open.lane
+                    and ahead.order_key = open.order_key
+                    and ahead.due_at < 9223372036854775807
+                    and (ahead.state <> 2 or (ahead.order_blocks and ahead.order_position < open.order_position))
+                order by ahead.order_position
+                limit 1
+            ),
+            3
+        )
+        else lane.hold_kind
+    end,
     lane.breaker,
     case
+        when open.order_key is not null and open.due_at = 9223372036854775807 then (
+            select ahead.subject
+            from everhook.task as ahead
+            where ahead.environment = open.environment
+                and ahead.lane = open.lane
+                and ahead.order_key = open.order_key
+                and ahead.due_at < 9223372036854775807
+                and (ahead.state <> 2 or (ahead.order_blocks and ahead.order_position < open.order_position))
+            order by ahead.order_position
+            limit 1
+        )
         when lane.hold_kind between 3 and 5 then coalesce(
             (
                 select ahead.subject

@@ -11,7 +11,6 @@ use everhook_core::endpoint::Endpoint;
 use everhook_core::fair::{GroupId, GroupedLane};
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, LaneId};
 use everhook_core::message::Message;
-use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 use everhook_store::append::{PlannedTask, TakesPosition, accepted, judge, kept_by_suppressed, plan, plan_polled};
 use everhook_store::cache::EndpointSet;
@@ -303,7 +302,7 @@ async fn write(
     let holder = |planned: &PlannedTask| planned.slot.as_ref().and(fast).map(|fast| fast.session);
     let (ordered, plain): (Vec<&PlannedTask>, Vec<&PlannedTask>) = planned().partition(|task| task.takes_position(now));
     let tasks: Tasks = plain.into_iter().map(|planned| TaskRow::new(&planned.task, holder(planned))).collect();
-    let ordered: Vec<Task> = ordered.into_iter().map(|planned| planned.task).collect();
+    let ordered: Vec<_> = ordered.into_iter().map(|planned| (planned.task, planned.place)).collect();
     let lanes = due_lanes(planned().filter(|planned| planned.slot.is_none()), waiting, now);
     // The lock on the lanes lasts until the commit, which makes the tasks visible. Until then no lease can mark the
     // lanes as empty, so none of these tasks is forgotten.

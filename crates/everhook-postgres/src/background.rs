@@ -7,6 +7,7 @@ use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, JobId, Mes
 use everhook_core::job::{JobState, LeaseLost};
 use everhook_core::limits::{ID_SKEW_MAX, RESULT_BYTES_MAX};
 use everhook_core::message::Message;
+use everhook_core::policy::order::OrderKey;
 use everhook_core::resource::ResourceKind;
 use everhook_core::scope::AppScope;
 use everhook_core::task::{TaskKey, Trigger};
@@ -27,7 +28,7 @@ use crate::history::skipped;
 use crate::job::query::FindJob;
 use crate::job::steer::PutJobProgress;
 use crate::lease::{MessageKey, MessageKeys};
-use crate::order::append_ordered;
+use crate::order::{append_ordered, promote};
 use crate::resource::{self, FindResource};
 use crate::store::PostgresStore;
 use crate::tx::{Now, Tx};
@@ -44,7 +45,7 @@ statement! {
         -> Vec<(MessageId, TaskId)>;
     FindCandidate = "find_candidate" { wanted: MessageKeys, endpoint: EndpointId, payload_bytes: usize }
         -> Vec<(Message, CandidateRow)>;
-    DeleteTaskDead = "delete_task_dead" { wanted: MessageKeys, lane: EndpointId };
+    DeleteTaskDead = "delete_task_dead" { wanted: MessageKeys, lane: EndpointId } -> Vec<Option<OrderKey>>;
     PurgeContent = "purge_content" { wanted: MessageKeys, until: Timestamp };
     HasContent = "has_content" { wanted: MessageKeys, until: Timestamp } -> Vec<MessageId>;
     CountAttempt = "count_attempt" { wanted: MessageKeys, since: Timestamp, until: Timestamp } -> Option<u64>;
@@ -137,13 +138,15 @@ impl PostgresStore {
         if !messages.is_empty() && advance.effect == Effect::Apply {
             let task = |message: &MessageId| {
                 let key = TaskKey { environment, subject: message.0, id: TaskId(self.ids.next(now)) };
-                new_delivery(key, lane.lane(), Trigger::Scheduled, now)
+                (new_delivery(key, lane.lane(), Trigger::Scheduled, now), None)
             };
             let append = append_ordered(&messages.iter().map(task).collect::<Vec<_>>(), TakesPosition::Behind);
             let due = [DueLane::new(environment, lane.lane(), now)].into_iter().collect();
             let delete = DeleteTaskDead { wanted: keys(environment, application, &messages), lane };
             // Later deliveries may overtake these: the lane is not marked as waiting.
-            tx.run((delete, append, lower_lanes_due(due))).await?;
+            let (deleted, ..) = tx.run((delete, append, lower_lanes_due(due))).await?;
+            // The append has locked the lane.
+            tx.run(promote(deleted.into_iter().filter_map(|key| Some((environment, lane.lane(), key?))))).await?;
         }
         Ok(Some(advance.done(read, last, messages.len())))
     }

@@ -299,7 +299,9 @@ impl Trace {
         let pending = matches!(self.trace, DeliveryTrace::Open(TaskState::Pending));
         Destination {
             state: delivery::state(self.trace, presence),
-            next_attempt: self.due_at.filter(|_| pending && presence == EndpointPresence::Enabled),
+            next_attempt: self
+                .due_at
+                .filter(|at| pending && presence == EndpointPresence::Enabled && *at < Timestamp::NEVER),
             endpoint: self.endpoint,
         }
     }

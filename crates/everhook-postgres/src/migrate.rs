@@ -41,6 +41,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { name: "lane position", compatible_from: 4, sql: include_str!("../migrations/0019_lane_position.sql") },
     Migration { name: "quotas", compatible_from: 4, sql: include_str!("../migrations/0020_quotas.sql") },
     Migration { name: "breaker", compatible_from: 4, sql: include_str!("../migrations/0021_breaker.sql") },
+    Migration { name: "order key", compatible_from: 4, sql: include_str!("../migrations/0022_order_key.sql") },
 ];
 
 /// The version that this binary knows and needs.

@@ -2,6 +2,7 @@
 
 use everhook_core::id::{EndpointId, EnvironmentId, ID_BYTES, Id, MessageId, TaskId};
 use everhook_core::lane::HoldKind;
+use everhook_core::policy::order::OrderKey;
 use everhook_core::resource::ResourceKind;
 use everhook_core::task::{TaskKey, Trigger};
 use everhook_core::time::Timestamp;
@@ -15,7 +16,7 @@ use crate::columns::{DueLane, DueLanes};
 use crate::dedup;
 use crate::error::Fault;
 use crate::lease::{FindMessage, MessageKey};
-use crate::order::append_ordered;
+use crate::order::{append_ordered, promote};
 use crate::resource::FindResource;
 use crate::settle::{FreeLane, FreedLane};
 use crate::store::PostgresStore;
@@ -25,7 +26,7 @@ statement! {
     RedriveTask<'a> = "redrive_task" {
         environment: EnvironmentId, lane: EndpointId, since: &'a [u8], until: &'a [u8], message: Option<MessageId>,
         limit: usize, now: Timestamp,
-    } -> Vec<Timestamp>;
+    } -> Vec<(Timestamp, Option<OrderKey>)>;
 }
 
 impl PostgresStore {
@@ -55,7 +56,7 @@ impl PostgresStore {
         }
         let key = TaskKey { environment, subject: resend.message.0, id: TaskId(self.ids.next(now)) };
         let task = new_delivery(key, resend.endpoint.lane(), Trigger::Manual, now);
-        let append_task = append_ordered(&[task], TakesPosition::Behind);
+        let append_task = append_ordered(&[(task, None)], TakesPosition::Behind);
         // Later deliveries may overtake this one: it does not mark the lane as waiting.
         tx.finish((append_task, lower_lanes_due(due_lane(environment, resend.endpoint, now)))).await?;
         Ok(Resent::Pending)
@@ -77,13 +78,16 @@ impl PostgresStore {
         };
         let put_back = tx.run(put_back).await?;
         let redriven = put_back.len();
-        let Some(first) = put_back.into_iter().min() else {
+        let Some(first) = put_back.iter().map(|(due_at, _)| *due_at).min() else {
             tx.roll_back().await?;
             return Ok(0);
         };
         let free_lane = FreedLane::new(environment, redrive.endpoint.lane(), HoldKind::Blocked..=HoldKind::Blocked);
         let free_lane = FreeLane { wanted: [free_lane].into_iter().collect() };
-        tx.finish((free_lane, lower_lanes_due(due_lane(environment, redrive.endpoint, first.min(now))))).await?;
+        let lane = redrive.endpoint.lane();
+        let promote = promote(put_back.iter().filter_map(|(_, key)| Some((environment, lane, (*key)?))));
+        tx.finish((free_lane, promote, lower_lanes_due(due_lane(environment, redrive.endpoint, first.min(now)))))
+            .await?;
         Ok(redriven)
     }
 }

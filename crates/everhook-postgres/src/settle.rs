@@ -27,6 +27,7 @@ use crate::columns::{DueLane, DueLanes, Keys};
 use crate::error::Fault;
 use crate::job::batch::{self, Changes};
 use crate::job::output::{JobResults, PutJobResult, results};
+use crate::order::promote;
 use crate::store::PostgresStore;
 use crate::tx::Tx;
 
@@ -145,10 +146,11 @@ impl PostgresStore {
         let (lock_lane, lower_lane_due) = lanes.due().nonempty().map(lower_lanes_due).unzip();
         let free_lane = lanes.freed().nonempty().map(|wanted| FreeLane { wanted });
         let change_breaker = lanes.breakers().nonempty().map(|changed| ChangeBreaker { changed });
+        let promote = promote(counted().filter_map(Settlement::ended_key));
         let writes = (
             // A hold of this batch is later than the holds that it ends.
             (free_lane, change_breaker, lock_lane),
-            lower_lane_due,
+            (promote, lower_lane_due),
             disabled.nonempty().map(|wanted| DisableEndpoint { wanted }),
             stopped.nonempty().map(|wanted| StopQueue { wanted }),
             fresh.nonempty().map(|fresh| PutJobResult { fresh }),
@@ -196,8 +198,8 @@ fn lease_of(settlement: &Settlement) -> (TaskKey, u32, SessionId) {
 
 /// Whether the task leaves the table without any other effect.
 fn leaves_quietly(settlement: &Settlement) -> bool {
-    let Settlement { row, hold_lane, limits, stop_lane, batch, result, .. } = settlement;
-    let is_noticed = limits.is_freed || limits.breaker.is_some();
+    let Settlement { row, hold_lane, limits, order_key, stop_lane, batch, result, .. } = settlement;
+    let is_noticed = limits.is_freed || limits.breaker.is_some() || order_key.is_some();
     let has_effect = hold_lane.is_some() || is_noticed || *stop_lane || batch.is_some() || result.is_some();
     *row == NextRow::Gone && !has_effect && AttemptEvent::of(settlement).is_none()
 }
@@ -269,7 +271,9 @@ impl LaneEnds {
             if let Some(change) = settlement.limits.breaker {
                 ends.breakers.entry((lane.0, lane.1, change.from)).or_insert(change);
             }
-            if is_freed || !retry.is_zero() || settlement.limits.breaker.is_some() {
+            // Lanes of changed breakers, and of ended deliveries with a key, are only locked.
+            let is_locked = settlement.limits.breaker.is_some() || settlement.ended_key().is_some();
+            if is_freed || !retry.is_zero() || is_locked {
                 let known = ends.freed.entry(lane).or_default();
                 *known = (known.0 || is_freed, known.1.max(retry));
             }
@@ -292,10 +296,8 @@ impl LaneEnds {
         let all: BTreeSet<&(EnvironmentId, LaneId)> = self.freed.keys().chain(self.held.keys()).collect();
         let freed = |lane: &(EnvironmentId, LaneId)| {
             let (is_freed, retry) = self.freed.get(lane).copied().unwrap_or_default();
-            let kinds = FreedLane::new(lane.0, lane.1, HoldKind::Concurrency..=HoldKind::Order);
-            // A range without kinds only locks the lane.
-            let last_kind = if is_freed { kinds.last_kind } else { 0 };
-            FreedLane { last_kind, retry_us: span(retry), ..kinds }
+            let freed = FreedLane::new(lane.0, lane.1, HoldKind::Concurrency..=HoldKind::Order);
+            FreedLane { retry_us: span(retry), ..if is_freed { freed } else { FreedLane::locked(lane.0, lane.1) } }
         };
         all.into_iter().map(freed).collect()
     }
@@ -323,6 +325,11 @@ impl FreedLane {
     pub(crate) fn new(environment: EnvironmentId, id: LaneId, kinds: RangeInclusive<HoldKind>) -> FreedLane {
         let (first_kind, last_kind) = (kinds.start().to_db(), kinds.end().to_db());
         FreedLane { environment, id, first_kind, last_kind, retry_us: Duration::ZERO }
+    }
+
+    /// A lane that is only locked: no kind is in the range.
+    pub(crate) fn locked(environment: EnvironmentId, id: LaneId) -> FreedLane {
+        FreedLane { environment, id, first_kind: 1, last_kind: 0, retry_us: Duration::ZERO }
     }
 }
 

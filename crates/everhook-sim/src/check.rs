@@ -214,10 +214,11 @@ fn check_concurrency(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
 }
 
 /// Checks that an ordered endpoint gets no message before one that was acknowledged before it was sent, unless that one is
-/// dead, whatever the database's clock does.
+/// dead, whatever the database's clock does. An endpoint that is ordered by a key does so among messages of one key.
 fn check_order(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
-    let ordered = evidence.limits.iter().enumerate().filter(|(_, limits)| limits.order.is_some());
-    for (endpoint, _) in ordered {
+    let is_ordered = |limits: &LaneLimits| limits.order.is_some() || limits.is_keyed;
+    let ordered = evidence.limits.iter().enumerate().filter(|(_, limits)| is_ordered(limits));
+    for (endpoint, limits) in ordered {
         let mut came = Vec::new();
         for sent in evidence.sent {
             let Some(id) = sent.acknowledged.map(|id| id.to_string()) else { continue };
@@ -226,7 +227,8 @@ fn check_order(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
             came.extend(receipts().map(|receipt| receipt.begun).min().map(|first| (sent, first, taken)));
         }
         for (sent, first, _) in &came {
-            let is_ordered = |earlier: &Sent| earlier.told_at < sent.asked_at;
+            let is_ordered =
+                |earlier: &Sent| earlier.told_at < sent.asked_at && (!limits.is_keyed || earlier.key == sent.key);
             let is_late = |taken: Option<Duration>| taken.is_some_and(|taken| *first < taken);
             let late = came.iter().find(|(earlier, _, taken)| is_ordered(earlier) && is_late(*taken));
             if let (Some((earlier, _, taken)), Some(id)) = (late, sent.acknowledged) {

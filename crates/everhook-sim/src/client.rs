@@ -20,6 +20,8 @@ pub(crate) const APPLICATION: ApplicationId = ApplicationId(Id::MIN);
 /// The longest wait of a client for an answer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(12);
 pub(crate) const TRIES: usize = 6;
+/// The values of the member `k`, by which some endpoints order their deliveries.
+const KEYS: usize = 3;
 
 /// One client's message and the answers to it.
 #[derive(Clone, Debug)]
@@ -32,17 +34,21 @@ pub(crate) struct Sent {
     /// The virtual times of the first try, and of the acknowledgement.
     pub(crate) asked_at: Duration,
     pub(crate) told_at: Duration,
+    /// The value of the member `k`; `KEYS` without it.
+    pub(crate) key: usize,
 }
 
 /// Sends one message until it is acknowledged.
 pub(crate) async fn send(shared: Arc<Shared>, nodes: Nodes, number: usize) -> Sent {
     let body = match number {
         0 if shared.poisoned => Bytes::from([b"{\"n\":", POISON].concat()),
-        _ => Bytes::from(format!("{{\"n\":{number}}}")),
+        _ => Bytes::from(format!("{{\"n\":{number},\"k\":{}}}", number % KEYS)),
     };
     let key = DedupKey::request("POST", "/msg", &number.to_string(), &body);
     let asked_at = shared.trace.elapsed();
-    let mut sent = Sent { body: body.clone(), ids: Vec::new(), acknowledged: None, asked_at, told_at: asked_at };
+    let key_value = if number == 0 && shared.poisoned { KEYS } else { number % KEYS };
+    let mut sent =
+        Sent { body: body.clone(), ids: Vec::new(), acknowledged: None, asked_at, told_at: asked_at, key: key_value };
     for _ in 0..TRIES {
         let node = nodes.pick(&shared.rng);
         let engine = &node.engine;

@@ -1,7 +1,7 @@
 //! Builds a world from a seed, runs it, heals it and checks it.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering as AtomicOrdering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{EndpointId, Id, JobId};
 use everhook_core::outcome::Class;
 use everhook_core::policy::limit::LaneLimits;
-use everhook_core::policy::{BreakerSettings, OnDead, RateLimit, Settings, Switch};
+use everhook_core::policy::{BreakerSettings, OnDead, Ordering, RateLimit, Settings, Switch};
 use everhook_core::scope::Scope;
 use everhook_core::time::{Timestamp, micros};
 use everhook_store::catalog::{Order, Slice};
@@ -174,15 +174,15 @@ impl Shared {
     }
 
     pub(crate) fn crowd_hangs(&self) -> bool {
-        self.crowd_hangs.load(Ordering::Relaxed)
+        self.crowd_hangs.load(AtomicOrdering::Relaxed)
     }
 
     pub(crate) fn is_throttling(&self) -> bool {
-        self.throttling.load(Ordering::Relaxed)
+        self.throttling.load(AtomicOrdering::Relaxed)
     }
 
     pub(crate) fn set_throttling(&self, throttling: bool) {
-        self.throttling.store(throttling, Ordering::Relaxed);
+        self.throttling.store(throttling, AtomicOrdering::Relaxed);
     }
 
     /// Sets the database's clock forward or back.
@@ -190,22 +190,22 @@ impl Shared {
         if forward {
             self.jumps.lock().expect("one thread").push(self.trace.elapsed());
         }
-        self.skew_us.fetch_add(if forward { micros(span) } else { -micros(span) }, Ordering::Relaxed);
+        self.skew_us.fetch_add(if forward { micros(span) } else { -micros(span) }, AtomicOrdering::Relaxed);
     }
 
     /// Returns `n` if one store call in `n` fails; zero means none.
     pub(crate) fn store_fault_odds(&self) -> usize {
-        self.store_odds.load(Ordering::Relaxed)
+        self.store_odds.load(AtomicOrdering::Relaxed)
     }
 
     /// Returns `n` if one request in `n` fails; zero means none.
     pub(crate) fn network_fault_odds(&self) -> usize {
-        self.network_odds.load(Ordering::Relaxed)
+        self.network_odds.load(AtomicOrdering::Relaxed)
     }
 
     pub(crate) fn set_odds(&self, store: usize, network: usize) {
-        self.store_odds.store(store, Ordering::Relaxed);
-        self.network_odds.store(network, Ordering::Relaxed);
+        self.store_odds.store(store, AtomicOrdering::Relaxed);
+        self.network_odds.store(network, AtomicOrdering::Relaxed);
     }
 
     pub(crate) fn set_odds_to_normal(&self) {
@@ -332,7 +332,7 @@ fn build(plan: Plan) -> Shared {
     let skew_us = Arc::new(AtomicI64::new(0));
     let skew = Arc::clone(&skew_us);
     let clock = Arc::new(move || {
-        Timestamp::from_micros(EPOCH.plus(started.elapsed()).as_micros() + skew.load(Ordering::Relaxed))
+        Timestamp::from_micros(EPOCH.plus(started.elapsed()).as_micros() + skew.load(AtomicOrdering::Relaxed))
     });
     let store = Arc::new(MemStore::new(Ids::seeded(rng.next()), clock));
     store.put_application(ENVIRONMENT, APPLICATION);
@@ -345,10 +345,14 @@ fn build(plan: Plan) -> Shared {
         rate,
         concurrency: more.once_in(4).then(|| *more.pick(&[1, 2, 5])),
         order: more.once_in(3).then_some(OnDead::Skip),
+        is_keyed: false,
         breaker: third.once_in(3).then_some(BREAKER),
         recovering: None,
     };
     let mut limits: Vec<LaneLimits> = rates.into_iter().map(limit).collect();
+    for limits in &mut limits {
+        limits.is_keyed = limits.order.is_none() && more.once_in(3);
+    }
     if plan.crowd > 0 {
         // Only the crowd can delay a delivery.
         limits.fill(LaneLimits::default());
@@ -399,7 +403,8 @@ fn endpoint_id(number: usize) -> EndpointId {
 fn endpoint(number: usize, limits: LaneLimits) -> Endpoint {
     let policy = limits.is_any().then(|| {
         let (rate, concurrency) = (limits.rate.map(Switch::On), limits.concurrency.map(Switch::On));
-        let ordering = limits.order.map(|_| Switch::On(everhook_core::policy::Ordering::Endpoint));
+        let by_key = limits.is_keyed.then(|| Ordering::Key("/k".to_owned()));
+        let ordering = limits.order.map(|_| Ordering::Endpoint).or(by_key).map(Switch::On);
         let breaker = limits.breaker.map(Switch::On);
         Arc::new(Settings { rate, concurrency, ordering, on_dead: limits.order, breaker, ..Settings::default() })
     });
@@ -425,7 +430,7 @@ async fn heal(shared: &Arc<Shared>, nodes: &Nodes) {
     shared.set_odds(0, 0);
     shared.set_stalled(false);
     shared.set_throttling(false);
-    shared.crowd_hangs.store(false, Ordering::Relaxed);
+    shared.crowd_hangs.store(false, AtomicOrdering::Relaxed);
     (0..shared.endpoints).for_each(|endpoint| shared.set_enabled(endpoint, true));
     for at in 0..nodes.len() {
         nodes.get(at).gate.set(Health::Alive);

@@ -4,4 +4,5 @@ delete from task
 where environment = :environment
     and subject = :message
     and +lane = :lane
-    and state = 2;
+    and state = 2
+returning order_key;

@@ -8,7 +8,7 @@ select
     last.duration_us,
     task.state, task.owner, max(coalesce(task.leased_at, 0), task.due_at),
     task.environment, task.subject, task.id, task.lane, task.kind, task."trigger", task.priority, task.due_at, task.tries,
-    task.crashes, task.epoch, task.cancel, task.batch
+    task.crashes, task.epoch, task.cancel, task.batch, task.order_key
 from job
     left join task on task.environment = job.environment and task.subject = job.id
     left join job_output as output on output.environment = job.environment and output.job = job.id

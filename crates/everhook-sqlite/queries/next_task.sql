@@ -1,6 +1,6 @@
 -- List due tasks of one lane and priority, in the order of leasing. Index: task_ready.
 -- No twin: with one writer they are selected first, and `lease_task` leases them one by one.
-select environment, subject, id, lane, kind, "trigger", priority, due_at, tries, crashes, epoch, cancel, batch,
+select environment, subject, id, lane, kind, "trigger", priority, due_at, tries, crashes, epoch, cancel, batch, order_key,
     timeout_us, kind_hash
 from task
 where environment = ?1

@@ -10,4 +10,4 @@ set owner = ?4,
 where environment = ?1
     and subject = ?2
     and id = ?3
-returning environment, subject, id, lane, kind, "trigger", priority, due_at, tries, crashes, epoch, cancel, batch;
+returning environment, subject, id, lane, kind, "trigger", priority, due_at, tries, crashes, epoch, cancel, batch, order_key;

@@ -1,11 +1,11 @@
 -- Make dead tasks of a lane, or of one message in it, pending again, with fresh tries. Indexes: task_dead, or the
 -- primary key over the few tasks of the message.
 -- Only tasks of ordered lanes keep their limit group while they are dead. They also keep their due time, which is
--- their place.
+-- their place. Tasks with a key wait until `promote_task` makes them due.
 -- Differs: two ways to select, because SQLite plans a statement before it knows whether a message is given.
 update task
 set state = 0,
-    due_at = case when limit_group is null then ?7 else due_at end,
+    due_at = case when order_key is not null then 9223372036854775807 when limit_group is null then ?7 else due_at end,
     tries = 0,
     crashes = 0,
     cancel = 0
@@ -31,4 +31,5 @@ where (environment, subject, id) in (
             and state = 2
     )
     limit ?6
-);
+)
+returning order_key;

@@ -231,7 +231,7 @@ impl AppendBatch<'_> {
             let PlannedTask { task, slot, .. } = planned;
             let owner = if slot.is_some() { self.fast.as_ref() } else { None };
             if planned.takes_position(tx.now) {
-                write_task(&mut self.append_task, &order::placed(tx, task, TakesPosition::Always)?, None)?;
+                order::append(tx, task, planned.place)?;
             } else {
                 write_task(&mut self.append_task, task, owner)?;
             }

@@ -7,6 +7,7 @@ use everhook_core::job::LeaseLost;
 use everhook_core::job::report::KeptResult;
 use everhook_core::limits::{ID_SKEW_MAX, RESULT_BYTES_MAX};
 use everhook_core::message::Message;
+use everhook_core::policy::order::OrderKey;
 use everhook_core::scope::AppScope;
 use everhook_core::task::{TaskKey, Trigger};
 use everhook_core::time::Timestamp;
@@ -24,6 +25,7 @@ use crate::connection::Connection;
 use crate::error::Fault;
 use crate::job::query::find_bare;
 use crate::job::steer::put_progress;
+use crate::order;
 use crate::resource;
 use crate::rows::Reader;
 use crate::sql::{directed, run, scan_end};
@@ -42,7 +44,9 @@ statement! {
         environment: EnvironmentId, application: ApplicationId, id: MessageId, endpoint: EndpointId,
         payload_bytes: usize,
     } -> Option<(Message, CandidateRow)>;
-    DeleteTaskDead = "delete_task_dead" { environment: EnvironmentId, message: MessageId, lane: EndpointId };
+    DeleteTaskDead = "delete_task_dead" {
+        environment: EnvironmentId, message: MessageId, lane: EndpointId,
+    } -> Vec<Option<OrderKey>>;
     PurgeContent = "purge_content" {
         environment: EnvironmentId, application: ApplicationId, id: MessageId, until: Timestamp,
     };
@@ -110,7 +114,9 @@ fn replay(
             if advance.effect == Effect::Count {
                 continue;
             }
-            run(tx.conn, DeleteTaskDead { environment, message: id, lane })?;
+            for key in run(tx.conn, DeleteTaskDead { environment, message: id, lane })?.into_iter().flatten() {
+                order::promote_key(tx, environment, lane.lane(), key)?;
+            }
             let key = TaskKey { environment, subject: id.0, id: TaskId(tx.ids.next(tx.now)) };
             add_pending(tx, &new_delivery(key, lane.lane(), Trigger::Scheduled, tx.now))?;
         }

@@ -51,6 +51,7 @@ const MIGRATIONS: &[Migration] = migrations! {
     19 "0019_lane_position" compatible from 17;
     20 "0020_quotas" compatible from 17;
     21 "0021_breaker" compatible from 17;
+    22 "0022_order_key" compatible from 17;
 };
 
 const CREATE_SCHEMA_VERSION: &str = "create table if not exists schema_version (

@@ -27,6 +27,7 @@ use crate::append::{Waits, lower_lane_due};
 use crate::batch;
 use crate::error::Fault;
 use crate::operational;
+use crate::order;
 use crate::resource;
 use crate::sql::run;
 use crate::writer::Tx;
@@ -75,6 +76,9 @@ pub(crate) fn settle(tx: &Tx<'_>, settlements: &[Settlement]) -> Result<WithMade
             }
         }
         change_holds(tx, settlement)?;
+        if let Some((environment, lane, key)) = settlement.ended_key() {
+            order::promote_key(tx, environment, lane, key)?;
+        }
         if let Some(result) = &settlement.result {
             keep_result(tx, settlement, result)?;
         }

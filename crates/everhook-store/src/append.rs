@@ -11,6 +11,7 @@ use everhook_core::filter::Facts;
 use everhook_core::id::{EndpointId, EnvironmentId, Id, LaneId, MessageId, TaskId};
 use everhook_core::message::Message;
 use everhook_core::policy::breaker::Breaker;
+use everhook_core::policy::order::KeyPlace;
 use everhook_core::task::{PRIORITY_DEFAULT, Task, TaskKey, TaskKind, Trigger};
 use everhook_core::time::Timestamp;
 
@@ -58,6 +59,8 @@ pub struct PlannedTask {
     pub endpoint: Arc<Endpoint>,
     /// The slot of a task that is inserted already leased to this node.
     pub slot: Option<Slot>,
+    /// The place in the order of its key, if the endpoint has one.
+    pub place: Option<KeyPlace>,
 }
 
 /// When a delivery takes a position at the end of its lane.
@@ -72,7 +75,8 @@ pub enum TakesPosition {
 impl PlannedTask {
     /// Whether the delivery takes a position at the end of an ordered lane. A delivery for later has its time.
     pub fn takes_position(&self, now: Timestamp) -> bool {
-        self.slot.is_none() && self.task.due_at <= now && self.endpoint.limits().order.is_some()
+        let is_ordered = || self.place.is_some() || self.endpoint.limits().order.is_some();
+        self.slot.is_none() && self.task.due_at <= now && is_ordered()
     }
 }
 
@@ -87,7 +91,8 @@ pub fn plan(
     mut take_slot: impl FnMut(&Endpoint) -> Option<Slot>,
 ) -> Vec<PlannedTask> {
     let due_at = deliver_at.map_or(now, |at| at.max(now));
-    receivers(&Facts::of(message), endpoints, audience)
+    let facts = Facts::of(message);
+    receivers(&facts, endpoints, audience)
         .filter(|endpoint| !endpoint.is_polled())
         .cloned()
         .map(|endpoint| {
@@ -96,8 +101,14 @@ pub fn plan(
             // it.
             let slot = if due_at > now { None } else { take_slot(&endpoint) };
             let key = TaskKey { environment, subject: message.id.0, id: TaskId(ids.next(now)) };
-            let task = Task { epoch: u32::from(slot.is_some()), ..new_delivery(key, lane, Trigger::Scheduled, due_at) };
-            PlannedTask { task, endpoint, slot }
+            let rule = if slot.is_some() || due_at > now { None } else { endpoint.key_rule() };
+            let place = rule.map(|rule| rule.place(facts.payload()));
+            let task = Task {
+                epoch: u32::from(slot.is_some()),
+                order_key: place.map(|place| place.key),
+                ..new_delivery(key, lane, Trigger::Scheduled, due_at)
+            };
+            PlannedTask { task, endpoint, slot, place }
         })
         .collect()
 }
@@ -141,6 +152,7 @@ pub fn new_delivery(key: TaskKey, lane: LaneId, trigger: Trigger, due_at: Timest
         epoch: 0,
         cancel: false,
         batch: None,
+        order_key: None,
     }
 }
 

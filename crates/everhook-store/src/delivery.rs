@@ -268,7 +268,8 @@ impl DeliveryRecord {
         let waiting = self.open.filter(|open| open.state == TaskState::Pending);
         // A retry in an ordered lane keeps its due time, and the lane waits.
         let retry_at = self.hold_until.filter(|_| self.hold_kind == HoldKind::Retry).unwrap_or_default();
-        waiting.filter(|_| self.presence == EndpointPresence::Enabled).map(|open| open.task.due_at.max(retry_at))
+        let waiting = waiting.filter(|open| self.presence == EndpointPresence::Enabled && !open.task.is_behind());
+        waiting.map(|open| open.task.due_at.max(retry_at))
     }
 }
 

@@ -231,6 +231,7 @@ pub fn new_task(environment: EnvironmentId, job: &Job, id: TaskId, due_at: Times
         epoch: 0,
         cancel: false,
         batch: job.batch,
+        order_key: None,
     }
 }
 

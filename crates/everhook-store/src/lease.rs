@@ -22,6 +22,7 @@ use everhook_core::once::OnceClaim;
 use everhook_core::outcome::Class;
 use everhook_core::policy::breaker::Breaker;
 use everhook_core::policy::limit::{LimitEnd, Place};
+use everhook_core::policy::order::OrderKey;
 use everhook_core::queue::Target;
 use everhook_core::role::Role;
 use everhook_core::task::{Task, TaskKey, TaskKind, Trigger};
@@ -383,6 +384,8 @@ pub struct Settlement {
     pub hold_lane: Option<Duration>,
     /// The effect on a lane that counts its deliveries, or sends them in order.
     pub limits: LimitEnd,
+    /// The key that orders the delivery. If the delivery ends, the next of its key is due.
+    pub order_key: Option<OrderKey>,
     /// Stops the lane at the receiver's request: its endpoint is disabled, or its queue is stopped.
     pub stop_lane: bool,
     /// The result of a job.
@@ -405,6 +408,7 @@ impl Settlement {
             attempt: None,
             hold_lane: None,
             limits: LimitEnd::default(),
+            order_key: task.order_key,
             stop_lane: false,
             result: None,
         }
@@ -416,6 +420,12 @@ impl Settlement {
             (Place::Kept, NextRow::Pending { due_in }) => due_in,
             _ => Duration::ZERO,
         }
+    }
+
+    /// Returns the lane and key of a delivery that ends, if it is ordered by a key. The next of its key may start.
+    pub fn ended_key(&self) -> Option<(EnvironmentId, LaneId, OrderKey)> {
+        let has_ended = !matches!(self.row, NextRow::Pending { .. });
+        self.order_key.filter(|_| has_ended).map(|key| (self.key.environment, self.lane, key))
     }
 
     /// Returns the endpoint in the log entry; none for a job.

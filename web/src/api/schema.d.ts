@@ -4389,10 +4389,11 @@ export interface components {
             onDead?: string | null;
             /**
              * @description `"endpoint"` sends the deliveries of each endpoint one after the other, in the order in which the messages were
-             *     accepted: the next starts when the one before is delivered, dead or cancelled. `"none"` switches it off.
-             * @example endpoint
+             *     accepted: the next starts when the one before is delivered, dead or cancelled. `{"key": "/customerId"}` does so
+             *     only among messages with the same value at this JSON pointer into the payload. `"none"` switches it off.
+             * @example {}
              */
-            ordering?: string | null;
+            ordering?: unknown;
             /**
              * @description Whether new messages are accepted and their deliveries wait, until this is false or absent. A pause of endpoint,
              *     application or environment applies.
@@ -4709,7 +4710,8 @@ export interface components {
             onDead: components["schemas"]["EffectiveSetting"];
             /**
              * @description `"endpoint"` sends the deliveries of each endpoint one after the other, in the order in which the messages were
-             *     accepted: the next starts when the one before is delivered, dead or cancelled. `"none"` switches it off.
+             *     accepted: the next starts when the one before is delivered, dead or cancelled. `{"key": "/customerId"}` does so
+             *     only among messages with the same value at this JSON pointer into the payload. `"none"` switches it off.
              * @example {
              *       "forEventType": true,
              *       "from": "application",

@@ -27,6 +27,7 @@ fn task(job: &Job) -> Task {
         epoch: 1,
         cancel: false,
         batch: None,
+        order_key: None,
     }
 }
 

@@ -16,6 +16,7 @@ fn task() -> Task {
         epoch: 1,
         cancel: false,
         batch: None,
+        order_key: None,
     }
 }
 

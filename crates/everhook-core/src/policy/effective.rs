@@ -10,6 +10,7 @@ use crate::limits::DISABLE_AFTER_DEFAULT;
 use crate::name::Name;
 use crate::policy::legacy::LegacySignature;
 use crate::policy::limit::LaneLimits;
+use crate::policy::order::KeyRule;
 use crate::policy::statuses::FinalStatuses;
 use crate::policy::{BreakerSettings, OnDead, Ordering, RateLimit, RetrySettings, Settings, Switch, WhileDisabled};
 use crate::retry::{Backoff, RetryPolicy};
@@ -145,13 +146,19 @@ impl<'a> Levels<'a> {
         LaneLimits {
             rate: pick.switch(|settings| settings.rate).or(None).value,
             concurrency: pick.switch(|settings| settings.concurrency).or(None).value,
-            order: pick
-                .switch(|settings| settings.ordering.as_ref().map(Switch::as_ref))
-                .or(None)
-                .value
-                .map(|_| pick.member(|settings| settings.on_dead).or(OnDead::default()).value),
+            order: pick.ordering().filter(|ordering| **ordering == Ordering::Endpoint).map(|_| pick.on_dead()),
+            is_keyed: matches!(pick.ordering(), Some(Ordering::Key(_))),
             breaker: pick.switch(|settings| settings.breaker).or(None).value,
             recovering: None,
+        }
+    }
+
+    /// Resolves the order by a key of the payload.
+    pub fn key_rule(self) -> Option<KeyRule<'a>> {
+        let pick = Pick { levels: self, event_type: None };
+        match pick.ordering()? {
+            Ordering::Key(pointer) => Some(KeyRule { pointer, on_dead: pick.on_dead() }),
+            Ordering::Endpoint => None,
         }
     }
 
@@ -231,6 +238,14 @@ impl<'a> Pick<'a, '_> {
             let all = (Origin { level, for_type: false }, &settings.retry, settings.timeout_seconds);
             own.into_iter().chain([all])
         })
+    }
+
+    fn ordering(self) -> Option<&'a Ordering> {
+        self.switch(|settings| settings.ordering.as_ref().map(Switch::as_ref)).or(None).value
+    }
+
+    fn on_dead(self) -> OnDead {
+        self.member(|settings| settings.on_dead).or(OnDead::default()).value
     }
 
     fn retry_member<T>(self, of: impl Fn(&'a RetrySettings) -> Option<T>) -> Found<T> {

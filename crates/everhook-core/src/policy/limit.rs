@@ -26,6 +26,8 @@ pub struct LaneLimits {
     pub concurrency: Option<u32>,
     /// Whether its deliveries are sent one after the other, and what follows a dead one.
     pub order: Option<OnDead>,
+    /// Whether its deliveries are ordered by a key: only the first of each key is due.
+    pub is_keyed: bool,
     pub breaker: Option<BreakerSettings>,
     /// Deliveries that may run at the same time because the breaker is not closed.
     pub recovering: Option<u32>,
@@ -74,7 +76,7 @@ pub struct Hold {
 impl LaneLimits {
     /// Whether deliveries have to be leased, because the lease counts them.
     pub const fn is_any(&self) -> bool {
-        self.rate.is_some() || self.breaker.is_some() || self.at_once().is_some()
+        self.rate.is_some() || self.breaker.is_some() || self.at_once().is_some() || self.is_keyed
     }
 
     /// Returns the limits of a lane whose breaker is in this state.
@@ -160,7 +162,7 @@ mod tests {
     }
 
     const TWO: LaneLimits =
-        LaneLimits { rate: None, concurrency: Some(2), order: None, breaker: None, recovering: None };
+        LaneLimits { rate: None, concurrency: Some(2), order: None, is_keyed: false, breaker: None, recovering: None };
 
     #[test]
     fn a_lane_gives_as_many_as_its_limit_leaves_and_holds_when_it_is_full() {

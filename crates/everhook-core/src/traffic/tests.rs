@@ -18,6 +18,7 @@ fn task(endpoint: u8) -> Task {
         epoch: 1,
         cancel: false,
         batch: None,
+        order_key: None,
     }
 }
 

@@ -19,7 +19,7 @@ use crate::append::{AppendMessage, AppendPayloadExpiry, lower_lanes_due};
 use crate::columns::{DueLane, DueLanes, Expiries, ExpiryRow, MessageRow, TaskKeys};
 use crate::error::Fault;
 use crate::job::steer::{EndedTask, EndedTasks, FlagTask, MovedTask, RescheduleJobTask};
-use crate::order::append_ordered;
+use crate::order::{append_ordered, key_of, promote};
 use crate::settle::{FreeLane, FreedLane, FreedLanes};
 use crate::store::PostgresStore;
 use crate::tx::{Now, Tx};
@@ -47,10 +47,14 @@ impl PostgresStore {
         let mut freed: Vec<_> = tasks.iter().filter_map(held).collect();
         freed.sort_by_key(|(lane, kind)| (*lane, kind.to_db()));
         freed.dedup_by_key(|(lane, _)| *lane);
-        let freed = freed.into_iter().map(|(lane, kind)| FreedLane::new(environment, lane, kind..=kind));
-        let freed: FreedLanes = freed.collect();
+        // Lanes of deliveries with a key are locked, too, all in key order.
+        let keyed = tasks.iter().filter(|(task, _)| task.order_key.is_some());
+        let mut locked: BTreeMap<LaneId, FreedLane> =
+            keyed.map(|(task, _)| (task.lane, FreedLane::locked(environment, task.lane))).collect();
+        locked.extend(freed.into_iter().map(|(lane, kind)| (lane, FreedLane::new(environment, lane, kind..=kind))));
+        let freed: FreedLanes = locked.into_values().collect();
         let planned: Vec<(Task, DeliveryAction)> =
-            tasks.into_iter().map(|(task, state)| (task, command.on(state))).collect();
+            tasks.into_iter().map(|(task, state)| (task, command.on(&task, state))).collect();
         let with = |wanted: DeliveryAction| planned.iter().filter(move |(_, action)| *action == wanted);
         let flagged = TaskKeys::of(with(DeliveryAction::RequestCancel).map(|(task, _)| &task.key));
         let ended = with(DeliveryAction::End).map(|(task, _)| task);
@@ -76,7 +80,8 @@ impl PostgresStore {
         let (lock_lane, lower_lane) = lanes.nonempty().map(lower_lanes_due).unzip();
         let flag = flagged.nonempty().map(|flagged| FlagTask { flagged });
         let cancel = self.cancel(ended, command.note().as_bytes(), now);
-        tx.finish((flag, cancel, reschedule, free, lock_lane, lower_lane)).await?;
+        let promote = promote(planned.iter().filter_map(|(task, _)| key_of(task)));
+        tx.finish((flag, cancel, reschedule, free, (promote, lock_lane), lower_lane)).await?;
         Ok(planned.into_iter().map(|(_, action)| action).collect())
     }
 
@@ -101,13 +106,14 @@ impl PostgresStore {
         let append_message = AppendMessage { fresh, created_at: now };
         let expiries: Expiries = ExpiryRow::new(environment, &message).into_iter().collect();
         let append_expiry = expiries.nonempty().map(|fresh| AppendPayloadExpiry { fresh });
-        let append_task = append_ordered(&[task], TakesPosition::Behind);
+        let append_task = append_ordered(&[(task, None)], TakesPosition::Behind);
         let note = format!("the dead delivery was replaced by {}", message.id);
         let cancel = self.cancel(ended.iter(), note.as_bytes(), now);
         let lanes = [DueLane::new(environment, task.lane, now)].into_iter().collect();
         let (lock_lane, lower_lane) = lower_lanes_due(lanes);
         let free_lane = FreedLane::new(environment, task.lane, HoldKind::Blocked..=HoldKind::Blocked);
         let free_lane = FreeLane { wanted: [free_lane].into_iter().collect() };
+        let free_lane = (free_lane, promote(ended.iter().filter_map(key_of)));
         tx.finish((cancel, append_message, append_expiry, append_task, (free_lane, lock_lane), lower_lane)).await?;
         Ok(Some(message))
     }

@@ -11,6 +11,7 @@ use everhook_store::statement;
 use crate::append::{add_pending, write_message};
 use crate::error::Fault;
 use crate::job::steer::{CancelNote, FLAG_TASK, Tries, log_cancelled, on_task, wait};
+use crate::order;
 use crate::settle::free_lane;
 use crate::sql::run;
 use crate::writer::Tx;
@@ -33,7 +34,7 @@ pub(crate) fn change(
 ) -> Result<Vec<DeliveryAction>, Fault> {
     let mut actions = Vec::new();
     for (task, state) in run(tx.conn, ListTaskDelivery { environment, message, endpoint })? {
-        let action = command.on(state);
+        let action = command.on(&task, state);
         if let Some(kind) = command.ends_hold(&task, state) {
             free_lane(tx, environment, task.lane, kind..=kind)?;
         }
@@ -44,6 +45,7 @@ pub(crate) fn change(
             DeliveryAction::Redrive => wait(tx, &task, tx.now, Tries::Fresh)?,
             DeliveryAction::Nothing | DeliveryAction::Refuse => {}
         }
+        order::promote(tx, &task)?;
         actions.push(action);
     }
     Ok(actions)
@@ -66,6 +68,7 @@ pub(crate) fn correct(
     let note = format!("the dead delivery was replaced by {}", message.id);
     for task in &tasks {
         end(tx, task, &note)?;
+        order::promote(tx, task)?;
     }
     free_lane(tx, environment, dead.endpoint.lane(), HoldKind::Blocked..=HoldKind::Blocked)?;
     write_message(tx, environment, &message)?;

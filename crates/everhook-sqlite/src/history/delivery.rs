@@ -1,6 +1,6 @@
 //! Delivery states, resend and redrive.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use everhook_core::delivery::{self, DeliveryTrace, EndpointPresence};
 use everhook_core::endpoint::Endpoint;
@@ -8,6 +8,7 @@ use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, MessageId,
 use everhook_core::lane::HoldKind;
 use everhook_core::lifecycle::EndState;
 use everhook_core::limits::REDRIVE_BATCH_MAX;
+use everhook_core::policy::order::OrderKey;
 use everhook_core::task::{TaskKey, TaskState, Trigger};
 use everhook_core::time::Timestamp;
 use everhook_store::append::new_delivery;
@@ -19,6 +20,7 @@ use crate::append::{Waits, add_pending, lower_lane_due};
 use crate::connection::Connection;
 use crate::dedup::{Claim, claim, unclaim};
 use crate::error::Fault;
+use crate::order;
 use crate::resource;
 use crate::rows::{ABOVE_IDS, BELOW_IDS};
 use crate::settle::free_lane;
@@ -73,7 +75,9 @@ pub(crate) fn list(
 fn read_life(endpoint: Endpoint, deleted_at: Option<Timestamp>, row: &TraceRow) -> Result<Life, Fault> {
     let presence = EndpointPresence::of(&endpoint, deleted_at.is_some());
     let (trace, due_at) = match (row.state, row.end_state) {
-        (Some(state), _) => (DeliveryTrace::Open(state), row.due_at.filter(|_| state == TaskState::Pending)),
+        (Some(state), _) => {
+            (DeliveryTrace::Open(state), row.due_at.filter(|at| state == TaskState::Pending && *at < Timestamp::NEVER))
+        }
         (None, Some(end)) => (DeliveryTrace::Ended(end), None),
         (None, None) => return Err(Fault::Corrupt { table: "task", column: "end_state" }),
     };
@@ -127,7 +131,8 @@ fn has_payload(
 pub(crate) fn redrive(tx: &Tx<'_>, environment: EnvironmentId, redrive: &Redrive) -> Result<usize, Fault> {
     let lane = redrive.endpoint.lane();
     let (since, until) = (redrive.since.map(Id::floor), redrive.until.map(Id::floor));
-    let redriven = tx.conn.prepare_cached(REDRIVE_TASK)?.execute(params![
+    let mut redrive_task = tx.conn.prepare_cached(REDRIVE_TASK)?;
+    let params = params![
         environment.0,
         lane.as_bytes(),
         since.as_ref().map_or(BELOW_IDS, |id| id.as_bytes()),
@@ -135,7 +140,13 @@ pub(crate) fn redrive(tx: &Tx<'_>, environment: EnvironmentId, redrive: &Redrive
         redrive.message.as_ref().map(|message| message.as_bytes()),
         limit(redrive.limit.min(REDRIVE_BATCH_MAX)),
         tx.now.as_micros(),
-    ])?;
+    ];
+    let keys = redrive_task.query_map(params, |row| row.get::<_, Option<i64>>(0))?;
+    let keys = keys.collect::<Result<Vec<Option<i64>>, _>>()?;
+    let redriven = keys.len();
+    for key in keys.into_iter().flatten().collect::<BTreeSet<i64>>() {
+        order::promote_key(tx, environment, lane, OrderKey(key))?;
+    }
     if redriven > 0 {
         lower_lane_due(tx, environment, lane, tx.now.as_micros(), Waits::No)?;
         free_lane(tx, environment, lane, HoldKind::Blocked..=HoldKind::Blocked)?;

@@ -18,6 +18,7 @@ use everhook_core::name::Name;
 use everhook_core::once::Phase;
 use everhook_core::outcome::Class;
 use everhook_core::policy::breaker::Breaker;
+use everhook_core::policy::order::OrderKey;
 use everhook_core::queue::{QueueState, Rate};
 use everhook_core::resource::ResourceKind;
 use everhook_core::right::KeyScope;
@@ -151,6 +152,7 @@ cells! {
     EnvironmentId: cells => cells.int().and_then(|number| number.try_into().ok()).map(EnvironmentId);
     Id: cells => cells.bytes().and_then(Id::from_slice);
     Timestamp: cells => cells.int().map(Timestamp::from_micros);
+    OrderKey: cells => cells.int().map(OrderKey);
     Duration: cells => cells.int().and_then(|span| span.try_into().ok()).map(Duration::from_micros);
     Name: cells => cells.text().and_then(|text| Name::try_from(text.to_owned()).ok());
     SealKeyId: cells => cells.bytes().and_then(|bytes| bytes.try_into().ok()).map(SealKeyId::from_bytes);

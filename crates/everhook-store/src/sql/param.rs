@@ -18,6 +18,7 @@ use everhook_core::name::Name;
 use everhook_core::once::Phase;
 use everhook_core::outcome::Class;
 use everhook_core::policy::breaker::Breaker;
+use everhook_core::policy::order::OrderKey;
 use everhook_core::queue::{QueueState, Rate};
 use everhook_core::resource::ResourceKind;
 use everhook_core::right::KeyScope;
@@ -186,6 +187,7 @@ params! {
     &SealKeyId as Bytes: value => Scalar::Bytes(value.as_bytes());
     EnvironmentId as Int4: value => Scalar::Int(value.0.into());
     Timestamp as Int8: value => Scalar::Int(value.as_micros());
+    OrderKey as Int8: value => Scalar::Int(value.0);
     Duration as Int8: value => Scalar::Int(micros(value));
     Phase as Int8: value => Scalar::Int(value.to_db());
     Rate as Int8: value => Scalar::Int(value.to_db());

@@ -241,6 +241,7 @@ row! { TaskKey in "task" { environment, subject, id } }
 row! {
     Task in "task" {
         key: TaskKey, lane, kind, trigger, priority, due_at, tries, crashes, epoch, cancel, batch,
+        order_key,
     }
 }
 

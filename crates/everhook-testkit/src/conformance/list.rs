@@ -416,6 +416,17 @@ macro_rules! conformance_resources {
             a_redriven_delivery_goes_next_in_an_ordered_lane
             a_dead_delivery_blocks_an_ordered_lane_until_it_is_redriven_or_dismissed
         }
+        $crate::conformance_cases! { $backend, order_key:
+            keys_run_beside_each_other_and_each_in_order
+            a_failing_key_holds_only_its_own_deliveries
+            payloads_without_the_key_are_one_key
+            a_takeover_keeps_the_order_of_a_key
+            a_redriven_delivery_goes_next_among_its_key
+            a_dead_delivery_blocks_its_key_until_it_is_redriven_or_dismissed
+            a_deleted_endpoint_ends_deliveries_behind_others
+            a_change_of_the_order_applies_to_later_messages
+            no_delivery_is_forgotten_behind_one_that_ends
+        }
     };
 }
 

@@ -65,6 +65,7 @@ pub mod model;
 mod once;
 mod operational;
 pub mod order;
+mod order_key;
 pub mod outbox;
 mod policy;
 mod poll;

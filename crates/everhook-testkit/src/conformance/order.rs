@@ -61,7 +61,7 @@ async fn rest(fx: &Fixture, session: SessionId, messages: &[MessageId]) {
     assert_eq!(fx.lease(session).await.len(), 0);
 }
 
-async fn record(fx: &Fixture, message: MessageId) -> DeliveryRecord {
+pub(super) async fn record(fx: &Fixture, message: MessageId) -> DeliveryRecord {
     let filter = DeliveryFilter { message: Some(message), ..deliveries::all(fx) };
     deliveries::list(fx, filter).await.rows.remove(0)
 }

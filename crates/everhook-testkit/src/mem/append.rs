@@ -85,7 +85,12 @@ fn write(tables: &mut Tables, fast: Option<&FastPath>, planned: &PlannedTask, no
     {
         placed.due_at = lane.place(now, TakesPosition::Always);
     }
+    if let Some(key_place) = planned.place {
+        tables.key_places.insert(task.key, (placed.due_at, key_place.blocks));
+        placed.due_at = Timestamp::NEVER;
+    }
     tables.tasks.insert(task.key, TaskRow::new(placed, place));
+    tables.promote(&task, now);
     if place == TaskPlace::Pending
         && let Some(lane) = tables.lane(task.key.environment, task.lane)
     {

@@ -10,7 +10,7 @@ use everhook_core::lifecycle::EndState;
 use everhook_core::limits::ID_SKEW_MAX;
 use everhook_core::message::Message;
 use everhook_core::scope::AppScope;
-use everhook_core::task::{TaskKey, Trigger};
+use everhook_core::task::{Task, TaskKey, Trigger};
 use everhook_core::time::Timestamp;
 use everhook_store::append::new_delivery;
 use everhook_store::background::{Advance, Advanced, AttemptCount, BackgroundFilter, BulkWork, SliceRows, owner_key};
@@ -78,12 +78,15 @@ impl MemStore {
             if advance.effect == Effect::Count {
                 continue;
             }
-            tables.tasks.retain(|key, row| {
-                key.environment != environment
-                    || key.subject != id.0
-                    || row.task.lane != lane
-                    || row.place != TaskPlace::Dead
-            });
+            let is_dead = |row: &&TaskRow| {
+                let Task { key, lane: at, .. } = row.task;
+                (key.environment, key.subject, at) == (environment, id.0, lane) && row.place == TaskPlace::Dead
+            };
+            let dead: Vec<Task> = tables.tasks.values().filter(is_dead).map(|row| row.task).collect();
+            for task in dead {
+                tables.tasks.remove(&task.key);
+                tables.promote(&task, now);
+            }
             let key = TaskKey { environment, subject: id.0, id: TaskId(self.ids.next(now)) };
             let task = new_delivery(key, lane, Trigger::Scheduled, now);
             tables.add_last(task, now);

@@ -46,7 +46,7 @@ impl MemStore {
         let (mut tables, now) = self.lock();
         let rows = open_rows(&tables, environment, message, endpoint);
         let carry_out = |row: TaskRow| {
-            let action = command.on(state(&row));
+            let action = command.on(&row.task, state(&row));
             if let Some(kind) = command.ends_hold(&row.task, state(&row)) {
                 free_lane(&mut tables, environment, row.task.lane, kind);
             }
@@ -106,11 +106,12 @@ fn carry_out(tables: &mut Tables, ids: &Ids, now: Timestamp, row: TaskRow, (acti
         }
         DeliveryAction::RunNow => put_back(tables, row, Task { due_at: task.due_at.min(now), ..task }),
         DeliveryAction::Redrive => {
-            let due_at = if row.limit_group.is_some() { task.due_at } else { now };
+            let due_at = row.redriven_at(now);
             put_back(tables, row, Task { due_at, tries: 0, crashes: 0, cancel: false, ..task });
         }
         DeliveryAction::Nothing | DeliveryAction::Refuse => {}
     }
+    tables.promote(&task, now);
 }
 
 /// Ends the hold of a lane if it is of this kind.
@@ -158,18 +159,38 @@ fn records(tables: &Tables, environment: EnvironmentId, message: &Message) -> Ve
             newest.entry(row.endpoint).or_default().1 = Some(last_attempt(key.id, *epoch, row));
         }
     }
-    let record = |(id, (open, last))| {
+    let record = |(id, (open, last)): (EndpointId, (Option<OpenTask>, Option<LastAttempt>))| {
         let (endpoint, deleted) = tables.endpoint(environment, id)?;
         let lane = tables.lanes.get(&(environment, id.lane()));
         let (hold_until, hold_kind) = (lane.map(|lane| lane.hold_until), lane.map(|lane| lane.hold_kind));
         let breaker = lane.map(|lane| lane.breaker);
         let deleted_at = deleted.then_some(endpoint.updated_at);
         let (message, endpoint) = (message.clone(), endpoint.clone());
-        let head = hold_kind.and_then(|kind| head(tables, environment, id.lane(), kind));
+        let ahead = open.filter(|open| open.task.is_behind()).map(|open| ahead(tables, &open.task));
+        let (hold_kind, head) = match ahead {
+            Some((kind, head)) => (Some(kind), head),
+            None => (hold_kind, hold_kind.and_then(|kind| head(tables, environment, id.lane(), kind))),
+        };
         let row = DeliveryRow { message, endpoint, deleted_at, hold_until, hold_kind, breaker, head, open, last };
         DeliveryRecord::new(row)
     };
     newest.into_iter().filter_map(record).collect()
+}
+
+/// Returns the message that a delivery with the same key waits for, and whether it is dead and blocks.
+fn ahead(tables: &Tables, task: &Task) -> (HoldKind, Option<MessageId>) {
+    let place = |row: &TaskRow| tables.key_places.get(&row.task.key).map(|(position, _)| *position);
+    let position = tables.key_places.get(&task.key).map(|(position, _)| *position).unwrap_or_default();
+    let is_of_key = |row: &&TaskRow| {
+        let Task { key, lane, order_key, .. } = row.task;
+        (key.environment, lane, order_key) == (task.key.environment, task.lane, task.order_key)
+            && !(row.place == TaskPlace::Pending && row.task.is_behind())
+            && tables.is_ahead(row, position)
+    };
+    let first = tables.tasks.values().filter(is_of_key).min_by_key(|row| place(row));
+    let is_dead = first.is_some_and(|row| row.place == TaskPlace::Dead);
+    let kind = if is_dead { HoldKind::Blocked } else { HoldKind::Order };
+    (kind, first.map(|row| MessageId(row.task.key.subject)))
 }
 
 /// Returns the message that comes first in an ordered lane that holds.

@@ -83,11 +83,16 @@ impl MemStore {
         for key in &dead {
             if let Some(row) = tables.tasks.get_mut(key) {
                 row.place = TaskPlace::Pending;
-                let due_at = if row.limit_group.is_some() { row.task.due_at } else { now };
+                let due_at = row.redriven_at(now);
                 row.task = Task { due_at, tries: 0, crashes: 0, cancel: false, ..row.task };
             }
             if let Some(lane) = tables.lane(environment, lane) {
                 lane.touch(now);
+            }
+        }
+        for key in &dead {
+            if let Some(row) = tables.tasks.get(key).copied() {
+                tables.promote(&row.task, now);
             }
         }
         if !dead.is_empty() {
@@ -143,7 +148,7 @@ fn last_lives(tables: &Tables, environment: EnvironmentId, subject: Id) -> BTree
                 TaskPlace::Dead => TaskState::Dead,
             };
             let trace = DeliveryTrace::Open(state);
-            let due_at = (row.place == TaskPlace::Pending).then_some(task.due_at);
+            let due_at = (row.place == TaskPlace::Pending && !task.is_behind()).then_some(task.due_at);
             put(task.lane, Life { task: task.key.id, trace, due_at });
         }
     }

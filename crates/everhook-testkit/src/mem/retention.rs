@@ -8,7 +8,7 @@ use everhook_core::id::{EnvironmentId, Id, JobId};
 use everhook_core::job::JobState;
 use everhook_core::message::Message;
 use everhook_core::retention::next_cut;
-use everhook_core::task::TaskKind;
+use everhook_core::task::{Task, TaskKey, TaskKind};
 use everhook_core::time::Timestamp;
 use everhook_core::traffic::Span;
 use everhook_store::batch::BatchRecord;
@@ -16,7 +16,7 @@ use everhook_store::error::StoreError;
 use everhook_store::retention::Prunable;
 use everhook_store::schedule::RUNS_KEPT;
 
-use crate::mem::tables::{JobRow, SessionRow, Tables, TaskPlace};
+use crate::mem::tables::{JobRow, SessionRow, Tables, TaskPlace, TaskRow};
 use crate::mem::{MemStore, job};
 
 impl MemStore {
@@ -26,8 +26,19 @@ impl MemStore {
         Ok(match what {
             Prunable::Messages => prune_messages(tables, before, limit),
             Prunable::DeadDeliveries => {
-                let dead = tables.tasks.iter().filter(|(_, row)| {
-                    row.place == TaskPlace::Dead && row.task.kind == TaskKind::Delivery && row.task.due_at < before
+                let waits_behind = |dead: &TaskRow, row: &TaskRow| {
+                    let key = |task: &Task| (task.key.environment, task.lane, task.order_key);
+                    row.place == TaskPlace::Pending && row.task.is_behind() && key(&row.task) == key(&dead.task)
+                };
+                let blocks = |(key, dead): (&TaskKey, &TaskRow)| {
+                    tables.key_places.get(key).is_some_and(|(_, blocks)| *blocks)
+                        && tables.tasks.values().any(|row| waits_behind(dead, row))
+                };
+                let dead = tables.tasks.iter().filter(|(key, row)| {
+                    row.place == TaskPlace::Dead
+                        && row.task.kind == TaskKind::Delivery
+                        && row.task.due_at < before
+                        && !blocks((key, row))
                 });
                 let old = dead.map(|(key, row)| (row.task.due_at, *key)).collect();
                 remove(&mut tables.tasks, old, limit)

@@ -53,6 +53,7 @@ fn settle_one(tables: &mut Tables, now: Timestamp, settlement: &Settlement) -> S
     let Some(row) = tables.tasks.get_mut(&settlement.key).filter(held) else {
         return if was_settled(tables, settlement) { Settled::Done } else { Settled::Lost };
     };
+    let task = row.task;
     row.task.tries = settlement.tries;
     row.task.crashes = settlement.crashes;
     let environment = settlement.key.environment;
@@ -69,6 +70,9 @@ fn settle_one(tables: &mut Tables, now: Timestamp, settlement: &Settlement) -> S
                 lane.touch(due_at);
             }
         }
+    }
+    if settlement.ended_key().is_some() {
+        tables.promote(&task, now);
     }
     if let Some(attempt) = settlement.attempt.clone() {
         let session = attempt.holder.unwrap_or(settlement.session);

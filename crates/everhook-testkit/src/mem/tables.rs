@@ -47,6 +47,8 @@ pub struct Tables {
     pub lanes: BTreeMap<(EnvironmentId, LaneId), LaneRow>,
     pub messages: BTreeMap<(EnvironmentId, ApplicationId, MessageId), Arc<Message>>,
     pub tasks: BTreeMap<TaskKey, TaskRow>,
+    /// The positions of deliveries with a key, and whether later ones wait while they are dead. Never removed.
+    pub key_places: BTreeMap<TaskKey, (Timestamp, bool)>,
     /// All sessions, open and closed.
     pub sessions: BTreeMap<SessionId, SessionRow>,
     /// The attempt log, with one entry for each task and epoch.
@@ -201,6 +203,15 @@ impl TaskRow {
         Some(Reclaimed { task: self.task, from, job: None })
     }
 
+    /// Returns the due time of a dead task that is redriven. One with a key waits until it is promoted.
+    pub(super) fn redriven_at(&self, now: Timestamp) -> Timestamp {
+        match self.task.order_key {
+            Some(_) => Timestamp::NEVER,
+            None if self.limit_group.is_some() => self.task.due_at,
+            None => now,
+        }
+    }
+
     /// Ends the lease. A task that keeps its place in the lane keeps its limit group.
     pub(super) fn let_go_in(&mut self, place: TaskPlace, kept: Place) {
         let limit_group = self.limit_group.filter(|_| kept != Place::Moves);
@@ -290,6 +301,35 @@ impl Tables {
         let due_at = lane.place(now, TakesPosition::Behind);
         lane.touch(now);
         self.tasks.insert(task.key, TaskRow::new(Task { due_at, ..task }, TaskPlace::Pending));
+    }
+
+    /// Makes the next delivery with the key of a task due, if the task has one.
+    pub(super) fn promote(&mut self, task: &Task, now: Timestamp) {
+        let Some(key) = task.order_key else { return };
+        let of_key = (task.key.environment, task.lane, Some(key));
+        let rows = || {
+            let rows = self.tasks.values();
+            rows.filter(|row| (row.task.key.environment, row.task.lane, row.task.order_key) == of_key)
+        };
+        let place = |row: &TaskRow| self.key_places.get(&row.task.key).copied().unwrap_or_default();
+        let is_waiting = |row: &TaskRow| row.place == TaskPlace::Pending && row.task.is_behind();
+        let first = rows().filter(|row| is_waiting(row)).min_by_key(|row| place(row));
+        let Some(first) = first.copied() else { return };
+        if rows().any(|row| !is_waiting(row) && self.is_ahead(row, place(&first).0)) {
+            return;
+        }
+        if let Some(row) = self.tasks.get_mut(&first.task.key) {
+            row.task.due_at = now;
+        }
+        if let Some(lane) = self.lane(task.key.environment, task.lane) {
+            lane.touch(now);
+        }
+    }
+
+    /// Whether a delivery that does not wait keeps the one at `position` of its key waiting.
+    pub(super) fn is_ahead(&self, row: &TaskRow, position: Timestamp) -> bool {
+        let (own, blocks) = self.key_places.get(&row.task.key).copied().unwrap_or_default();
+        row.place != TaskPlace::Dead || (blocks && own < position)
     }
 
     /// Returns the pending tasks of a lane in the order of their leases.

@@ -294,6 +294,7 @@ impl Side {
             attempt: ending.logged.then_some(logged),
             hold_lane: ending.hold,
             limits: Default::default(),
+            order_key: task.order_key,
             stop_lane: ending.disable,
             result: None,
         })

@@ -58,22 +58,8 @@ impl Scene {
     }
 
     async fn put_back(&self, task: &Task, due_in: Duration, hold_lane: Option<Duration>) {
-        let settlement = Settlement {
-            key: task.key,
-            kind: task.kind,
-            lane: task.lane,
-            batch: task.batch,
-            session: SESSION,
-            epoch: task.epoch,
-            row: NextRow::Pending { due_in },
-            tries: 1,
-            crashes: 0,
-            attempt: None,
-            hold_lane,
-            limits: Default::default(),
-            stop_lane: false,
-            result: None,
-        };
+        let row = NextRow::Pending { due_in };
+        let settlement = Settlement { row, tries: 1, hold_lane, ..Settlement::of(task, SESSION) };
         self.store.settle([settlement].into()).await.unwrap();
     }
 }

@@ -32,7 +32,7 @@ fn a_file_is_expanded_into_numbers_and_columns() {
 fn a_row_is_expanded_into_its_columns() {
     let file = "{t: Task; lane = null} {Task} :lanes.id :order :limit";
     let columns = "environment, subject, id, lane, kind, \"trigger\", priority, due_at, tries, crashes, epoch, cancel, \
-                   batch";
+                   batch, order_key";
     let qualified: Vec<String> = columns.split(", ").map(|column| format!("t.{column}")).collect();
     let qualified = qualified.join(", ").replace("t.lane", "null");
     let expanded = text(Dialect::Sqlite, file).sql(Order::Ascending).to_owned();

@@ -79,7 +79,10 @@ async fn bad_policies_are_refused_by_field() {
     insta::assert_snapshot!(refused(r#"{"eventTypes": {"a": {"rate": 1}}}"#).await, @r#"422 {"detail":[{"loc":["body","policy","eventTypes","a","rate"],"msg":"is not a setting","type":"value_error"}]}"#);
     insta::assert_snapshot!(refused(r#"{"legacySignature": {"header": "webhook-id"}}"#).await, @r#"422 {"detail":[{"loc":["body","policy","legacySignature","header"],"msg":"must not be a header that every delivery has","type":"value_error"}]}"#);
     insta::assert_snapshot!(refused(r#"{"concurrency": 0}"#).await, @r#"422 {"detail":[{"loc":["body","policy","concurrency"],"msg":"must be 1 to 10000, or \"none\"","type":"value_error"}]}"#);
-    insta::assert_snapshot!(refused(r#"{"ordering": {"key": "/customer"}}"#).await, @r#"422 {"detail":[{"loc":["body","policy","ordering","key"],"msg":"is not supported by this version: use \"endpoint\"","type":"value_error"}]}"#);
+    insta::assert_snapshot!(refused(r#"{"ordering": {"key": "customer"}}"#).await, @r#"422 {"detail":[{"loc":["body","policy","ordering","key"],"msg":"must be a JSON pointer, such as \"/customerId\"","type":"value_error"}]}"#);
+    insta::assert_snapshot!(refused(r#"{"ordering": {"key": "/a~b"}}"#).await, @r#"422 {"detail":[{"loc":["body","policy","ordering","key"],"msg":"must be a JSON pointer: write ~0 for ~ and ~1 for / in a name","type":"value_error"}]}"#);
+    assert_eq!(refused(r#"{"ordering": {"key": 3}}"#).await.status, 422);
+    assert_eq!(refused(r#"{"ordering": {"key": "/a", "lanes": 3}}"#).await.status, 422);
     insta::assert_snapshot!(refused(r#"{"breaker": {"failurePercent": 0}}"#).await, @r#"422 {"detail":[{"loc":["body","policy","breaker","failurePercent"],"msg":"must be 1 to 100","type":"value_error"}]}"#);
     insta::assert_snapshot!(refused(r#"{"breaker": {"openSeconds": 9, "maxOpenSeconds": 8}}"#).await, @r#"422 {"detail":[{"loc":["body","policy","breaker","maxOpenSeconds"],"msg":"must not be less than openSeconds","type":"value_error"}]}"#);
     insta::assert_snapshot!(refused(r#"{"breaker": {"probes": 2}}"#).await, @r#"422 {"detail":[{"loc":["body","policy","breaker","probes"],"msg":"is not a setting","type":"value_error"}]}"#);
@@ -134,4 +137,15 @@ async fn a_throttle_rate_is_a_rate_of_its_level() {
     assert_eq!((rate().await["value"].clone(), rate().await["from"].clone()), (per_second(5), json!("endpoint")));
     assert_eq!(world.patch(ENDPOINT, r#"{"policy": {"rate": "none"}}"#).await.status, 200);
     assert_eq!(rate().await["value"], json!(null), "the policy outranks the older field");
+}
+
+#[tokio::test]
+async fn an_order_by_a_key_is_inherited() {
+    let world = world().await;
+    let ordering = async || world.get(&format!("{ENDPOINT}/policy")).await.json()["ordering"].clone();
+    assert_eq!(world.patch("/app/acme", r#"{"policy": {"ordering": {"key": "/customer/id"}}}"#).await.status, 200);
+    let inherited = json!({ "value": { "key": "/customer/id" }, "from": "application", "forEventType": false });
+    assert_eq!(ordering().await, inherited);
+    assert_eq!(world.patch(ENDPOINT, r#"{"policy": {"ordering": "none"}}"#).await.status, 200);
+    assert_eq!(ordering().await["value"], json!(null));
 }

@@ -12,6 +12,7 @@ use crate::binary::server::{Backend, Server, on_both_stores};
 on_both_stores! {
     an_ordered_endpoint_gets_messages_in_the_order_of_their_acceptance,
     a_dead_delivery_blocks_an_ordered_endpoint_until_it_is_redriven,
+    a_failing_key_holds_only_its_own_messages_across_a_crash,
 }
 
 /// The messages of all requests, without repetitions in a row.
@@ -59,4 +60,33 @@ fn a_dead_delivery_blocks_an_ordered_endpoint_until_it_is_redriven(backend: Arc<
     application.client.post(&application.path(&format!("/endpoint/{}/redrive", endpoint.id)), &json!({})).expect(202);
     receiver.wait_for_messages("/", &messages);
     assert_eq!(order(&receiver), messages);
+}
+
+fn a_failing_key_holds_only_its_own_messages_across_a_crash(backend: Arc<Backend>) {
+    let (mut server, receiver) = (Server::start(&backend, &[]), Receiver::start());
+    let application = server.client().application("Acme");
+    let policy = json!({ "ordering": { "key": "/customer/id" }, "retry": { "backoff": [3600] } });
+    let endpoint = application.endpoint_with(json!({ "url": receiver.url("/"), "policy": policy }));
+    receiver.answer_in_turn("/", [Answer::status(500)], Answer::status(204));
+    let send = |customer: &str| application.send(&json!({ "customer": { "id": customer } }));
+    let mut of_a = vec![send("a")];
+    until("the first message waits for its retry", || {
+        (reasons(&application, &endpoint, "retry").len() == 1).then_some(())
+    });
+    of_a.extend((0..3).map(|_| send("a")));
+    let beside: Vec<String> = ["b", "c", "b"].map(send).into();
+    receiver.wait_for_messages("/", &beside);
+    let waiting = reasons(&application, &endpoint, "behind");
+    assert!(waiting.len() == 3 && waiting.iter().all(|reason| reason["msgId"] == of_a[0]), "{waiting:?}");
+    server.kill();
+    server.start_again();
+    let retry = application.path(&format!("/msg/{}/endpoint/{}/retry-now", of_a[0], endpoint.id));
+    server.client().post(&retry, &json!({})).expect(200);
+    receiver.wait_for_messages("/", &of_a);
+    let came = order(&receiver);
+    let among = |messages: &[&String]| came.iter().filter(|id| messages.contains(id)).cloned().collect::<Vec<_>>();
+    let mut tries = vec![of_a[0].clone()];
+    tries.extend(of_a.iter().cloned());
+    assert_eq!(among(&of_a.iter().collect::<Vec<_>>()), tries);
+    assert_eq!(among(&[&beside[0], &beside[2]]), [beside[0].clone(), beside[2].clone()]);
 }

@@ -1,0 +1,28 @@
+-- Make the first waiting delivery of a key due, unless another one of the key is open, or an earlier one is dead and
+-- blocks. Indexes: task_order, the primary key.
+-- Differs: one key at a time, without locks, because there is one writer. The caller lowers the due time of the lane.
+update task
+set due_at = ?4
+where (environment, subject, id) = (
+        select waiting.environment, waiting.subject, waiting.id
+        from (
+            select environment, subject, id, order_position
+            from task
+            where environment = ?1
+                and lane = ?2
+                and order_key = ?3
+                and state = 0
+                and due_at = 9223372036854775807
+            order by order_position
+            limit 1
+        ) as waiting
+        where not exists (
+                select 1
+                from task as ahead
+                where ahead.environment = ?1
+                    and ahead.lane = ?2
+                    and ahead.order_key = ?3
+                    and ahead.due_at < 9223372036854775807
+                    and (ahead.state <> 2 or (ahead.order_blocks and ahead.order_position < waiting.order_position))
+            )
+    );
