@@ -266,10 +266,11 @@ impl DeliveryRecord {
     /// Returns the time of the next attempt, if the delivery waits for one.
     pub fn next_attempt(&self) -> Option<Timestamp> {
         let waiting = self.open.filter(|open| open.state == TaskState::Pending);
-        // A retry in an ordered lane keeps its due time, and the lane waits.
-        let retry_at = self.hold_until.filter(|_| self.hold_kind == HoldKind::Retry).unwrap_or_default();
+        // A retry in an ordered lane, and tasks behind an open breaker, keep their due times, and the lane waits.
+        let waits = matches!(self.hold_kind, HoldKind::Retry | HoldKind::Breaker);
+        let lane_waits_until = self.hold_until.filter(|_| waits).unwrap_or_default();
         let waiting = waiting.filter(|open| self.presence == EndpointPresence::Enabled && !open.task.is_behind());
-        waiting.map(|open| open.task.due_at.max(retry_at))
+        waiting.map(|open| open.task.due_at.max(lane_waits_until))
     }
 }
 

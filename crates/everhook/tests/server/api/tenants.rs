@@ -28,9 +28,10 @@ const CREATE: [(&str, &str); 3] =
 const OPERATIONAL_PATH: &str = "/operational-webhook/endpoint";
 const OPERATIONAL: &str = "operational_endpoint_id";
 
-/// Lists of sessions, which renew themselves, what contains the time of the answer, the last uses of keys, and the log
-/// of revealed secrets.
-const RESTLESS: [&str; 7] = ["/worker", "/node", "/health/ready", "/overview", "/key", "/audit", "/audit/verify"];
+/// Lists of sessions, which renew themselves, what contains the time of the answer, the last uses of keys, the log of
+/// revealed secrets, and the configuration, which only admin keys see.
+const RESTLESS: [&str; 8] =
+    ["/config", "/worker", "/node", "/health/ready", "/overview", "/key", "/audit", "/audit/verify"];
 
 /// An operation with a caller.
 struct Operation {

@@ -50,7 +50,10 @@ fn an_open_breaker_holds_deliveries_over_a_restart_until_it_is_switched_off(back
     until("all deliveries wait for the breaker", || {
         let deliveries = application.client.list(&path);
         let reason = json!({ "kind": "breakerOpen", "until": open_until });
-        deliveries.iter().all(|delivery| delivery["reason"] == reason).then_some(())
+        let waits = |delivery: &Value| {
+            delivery["reason"] == reason && delivery["nextAttempt"].as_str() >= Some(open_until.as_str())
+        };
+        deliveries.iter().all(waits).then_some(())
     });
     assert_eq!(receiver.seen("/failing").len(), sent, "nothing is sent while the breaker is open");
     assert_eq!(endpoint(&application, &free)["breaker"], json!(null));
