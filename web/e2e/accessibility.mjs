@@ -16,6 +16,8 @@ async function examine(page, where, problems) {
   }
   const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
   if (wide > 0) problems.push(`${where}: scrolls sideways by ${wide} px`);
+  const cut = await page.evaluate(() => [...document.querySelectorAll('.empty > *')].filter((part) => part.getBoundingClientRect().right > window.innerWidth).map((part) => part.innerText));
+  if (cut.length > 0) problems.push(`${where}: an empty state is cut off: ${cut.join(' | ')}`);
 }
 
 async function everyScreen(width, theme, { browser, problems, out }) {
