@@ -22,8 +22,10 @@ import speed from './speed.mjs';
 const out = process.env.EVERHOOK_SHOTS ?? fileURLToPath(new URL('./out', import.meta.url));
 mkdirSync(out, { recursive: true });
 const wanted = process.argv[2] ?? '';
+// The looks of the screens do not depend on the store, so the tests with the second store skip them.
+const looks = process.env.EVERHOOK_LOOKS === 'skip' ? [] : [accessibility, speed];
 // The journey is first: it needs an empty environment for the first start.
-const tests = [journey, jobs, operate, find, alerts, chat, portal, attacks, accessibility, speed].flat().filter((test) => test.name.includes(wanted));
+const tests = [journey, jobs, operate, find, alerts, chat, portal, attacks, looks].flat(2).filter((test) => test.name.includes(wanted));
 
 const browser = await launch();
 const receiver = await startReceiver();

@@ -17,13 +17,14 @@ fn contract_the_dashboard_works_in_a_browser(backend: Arc<Backend>) {
     // The receiver plays a chat platform, too.
     let settings = [("RETRY_SCHEDULE", "1,1"), ("EGRESS_ALLOW", "127.0.0.0/8"), ("CHAT_HOSTS", "127.0.0.1")];
     let server = Server::start(&backend, &settings);
-    let store = if matches!(*backend, Backend::Sqlite(_)) { "sqlite" } else { "postgres" };
+    let (store, looks) = if matches!(*backend, Backend::Sqlite(_)) { ("sqlite", "test") } else { ("postgres", "skip") };
     let output = Command::new("node")
         .arg("e2e/run.mjs")
         .current_dir(repository("web"))
         .env("CHROMIUM", chromium)
         .env("EVERHOOK_URL", server.url())
         .env("EVERHOOK_KEY", server.key())
+        .env("EVERHOOK_LOOKS", looks)
         .env("EVERHOOK_SHOTS", repository("target/dashboard").join(store))
         .output()
         .expect("node runs");
