@@ -31,6 +31,7 @@ const ROWS: &[&str] = &[
     "p99 beside 1,000 hanging ones",
     "p99 beside a flooded one",
     "p99 beside a noisy one",
+    "rate-limited endpoints",
     "lists and scrapes",
     "page 1000 of attempts",
     "page 1000 of deliveries",
