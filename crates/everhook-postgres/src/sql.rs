@@ -12,8 +12,8 @@ use crate::job::{batch as job_batch, enqueue, output, query, steer};
 use crate::schedule::fire;
 use crate::{
     append, audit, background, backlog, batch, dedup, deliveries, directory, egress, endpoints, environment, failure,
-    feed, history, lease, once, operational, optimistic_append, outbox, partition, poll, queue, quota, redrive, renew,
-    request, resource, retention, schedule, seal, session, settle, tenant, token, traffic, tx, worker,
+    feed, history, lease, once, operational, optimistic_append, order, outbox, partition, poll, queue, quota, redrive,
+    renew, request, resource, retention, schedule, seal, session, settle, tenant, token, traffic, tx, worker,
 };
 
 /// The statements of every module.
@@ -42,6 +42,7 @@ const ALL: &[&[fn() -> &'static Text]] = &[
     query::STATEMENTS,
     once::STATEMENTS,
     operational::STATEMENTS,
+    order::STATEMENTS,
     outbox::STATEMENTS,
     output::STATEMENTS,
     partition::STATEMENTS,
