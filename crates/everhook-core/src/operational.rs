@@ -26,7 +26,6 @@ macro_rules! events {
     ($($name:ident = $text:literal,)*) => {
         /// A kind of event, which is also the event type of its message.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[allow(missing_docs, reason = "named after the event types")]
         pub enum OperationalEvent {
             $($name,)*
         }

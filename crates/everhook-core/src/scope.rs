@@ -1,7 +1,5 @@
 //! Scopes: whose objects an operation is about. Every operation of a store names one, so that no tenant sees another's.
 
-#![allow(missing_docs, reason = "fields and constructors are named after their ids")]
-
 use crate::id::{ApplicationId, EnvironmentId};
 
 /// Everything of one environment.

@@ -5,7 +5,7 @@ use everhook_core::limits::QUOTAS_READ_MAX;
 use everhook_core::operational::OPERATIONAL_APPLICATION;
 use everhook_core::quota::Quota;
 use everhook_core::time::Timestamp;
-use everhook_store::quota::{MessageCount, MessagePlace, MessageRange};
+use everhook_store::quota::{MessageCount, MessagePlace, MessageRange, application_range};
 use everhook_store::sql::rows::ResourceRow;
 use everhook_store::statement;
 
@@ -36,7 +36,7 @@ pub(crate) fn count_endpoints(
     application: Option<ApplicationId>,
     limit: usize,
 ) -> Result<usize, Fault> {
-    let (low, high) = application.map_or((Id::MIN, Id::MAX), |application| (application.0, application.0));
+    let (low, high) = application_range(application);
     let count = CountEndpointOpen { environment, low, high, hidden: OPERATIONAL_APPLICATION, limit };
     Ok(run(conn, count)?.unwrap_or_default())
 }

@@ -5,8 +5,6 @@
 //! its arguments, so it runs under the deadline of searches and within the share of its environment. A `lookup` does
 //! not.
 
-#![allow(missing_docs, reason = "queries and their fields are named after the objects that they read")]
-
 use std::time::Duration;
 
 use everhook_core::alert::Alert;

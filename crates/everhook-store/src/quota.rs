@@ -1,7 +1,5 @@
 //! Counts of the objects that quotas bound.
 
-#![allow(missing_docs, reason = "the fields have the names of the objects that they count")]
-
 use everhook_core::id::{ApplicationId, Id, MessageId};
 
 /// The place of a message in the key of its table, after the environment.
@@ -40,4 +38,9 @@ impl MessageRange {
             below: application.unwrap_or(ApplicationId(Id::MAX)),
         }
     }
+}
+
+/// Returns the first and the last application whose endpoints are counted: one application, or all.
+pub fn application_range(application: Option<ApplicationId>) -> (Id, Id) {
+    application.map_or((Id::MIN, Id::MAX), |application| (application.0, application.0))
 }

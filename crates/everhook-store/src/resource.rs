@@ -3,8 +3,6 @@
 //! The enum [`Resource`] crosses the seam. [`Resources`](crate::store::Resources) returns the record type of each kind.
 //! Stores keep resources as rows of one table, see [`encoding`].
 
-#![allow(missing_docs, reason = "kinds and records have the names of the objects")]
-
 use everhook_core::alert::Alert;
 use everhook_core::application::{Application, EnvironmentPolicy};
 use everhook_core::chat_app::ChatApps;

@@ -80,7 +80,6 @@ macro_rules! store {
 
         /// The names of the operations, for errors and layers.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[allow(missing_docs, reason = "named after the operations")]
         pub enum Op {
             $($op,)*
             Read(QueryName),

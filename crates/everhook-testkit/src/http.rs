@@ -58,7 +58,6 @@ pub fn status(head: &[u8]) -> u16 {
 }
 
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs, reason = "the parts of a request")]
 pub struct Call<'a> {
     pub method: &'a str,
     pub path: &'a str,
@@ -69,7 +68,6 @@ pub struct Call<'a> {
 }
 
 #[derive(Debug)]
-#[allow(missing_docs, reason = "the parts of a response")]
 pub struct Reply {
     pub status: u16,
     /// Names are in lower case.

@@ -14,7 +14,6 @@ use crate::responder::{Incoming, Respond, Responder, Response};
 use crate::wait::{Deadline, PATIENCE, unix_seconds};
 
 #[derive(Clone)]
-#[allow(missing_docs, reason = "the parts of a request")]
 pub struct Seen {
     pub method: String,
     pub path: String,

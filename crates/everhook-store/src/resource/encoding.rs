@@ -4,8 +4,6 @@
 //! binary knows. A member that only the old text has was therefore written by a newer binary, and [`keep_unknown`]
 //! carries it over.
 
-#![allow(missing_docs, reason = "columns and members have the names of the fields")]
-
 mod alert;
 mod chat_apps;
 mod quota;

@@ -264,7 +264,6 @@ macro_rules! row {
         $($field:ident: $type:ty $(= $column:ident)?),* $(,)?
     }) => {
         $(#[$meta])*
-        #[allow(missing_docs, reason = "the fields are the columns")]
         $vis struct $name {
             $($vis $field: $type,)*
         }

@@ -145,7 +145,6 @@ row! {
 }
 
 /// A resource of any kind with its `spec` opened, decoded by [`Resource::read`](crate::resource::Resource::read).
-#[allow(missing_docs, reason = "the fields are the columns")]
 pub struct ResourceRow {
     pub environment: EnvironmentId,
     pub kind: ResourceKind,

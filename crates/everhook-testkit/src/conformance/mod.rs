@@ -138,7 +138,6 @@ fn run(fresh: Make, case: Case) {
 }
 
 /// The cases by the name of their module, ready to run on any store.
-#[allow(missing_docs, reason = "the name of a case says it")]
 pub mod table {
     crate::conformance_full!(table);
 }

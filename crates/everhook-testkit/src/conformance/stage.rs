@@ -14,7 +14,6 @@ use everhook_store::steer::Steer;
 use everhook_store::store::{Reads, Resources, Store};
 
 #[async_trait]
-#[allow(missing_docs, reason = "named after the methods of the catalogue and of history that they stand for")]
 pub trait Stage: Store {
     async fn stage_environment(&self, org: OrgId, name: &str) -> EnvironmentId;
     async fn stage_application(&self, environment: EnvironmentId, application: &Application);
