@@ -77,14 +77,15 @@ async function messages_of_several_applications_are_replayed_together({ page, re
   for (const [index, uid] of ['alpha', 'beta'].entries()) {
     const app = await call('POST', '/app?get_if_exists=true', { name: uid, uid });
     await call('POST', `/app/${app.id}/endpoint`, { url: receiver.url(paths[index]), eventTypes: [tag] });
-    await call('POST', `/app/${app.id}/msg`, { eventType: tag, payload: {}, tags: [tag] });
+    await call('POST', `/app/${app.id}/msg`, { eventType: tag, payload: { text: `of ${uid} ${tag}` }, tags: [tag] });
   }
   await until('both arrived', () => paths.every((path) => receiver.seen(path).length === 1));
   await signIn();
   await page.goto(`${base}/messages?tag=${tag}`);
-  await page.getByRole('button', { name: 'Text in payload' }).click();
-  await page.getByText('Payloads are searched in one application').waitFor();
-  await page.keyboard.press('Escape');
+  await page.goto(`${base}/messages?text=of%20beta%20${tag}`);
+  await page.getByText('beta', { exact: true }).first().waitFor();
+  check((await page.getByRole('link', { name: tag, exact: true }).count()) === 1, 'a text finds the message of one application');
+  await page.goto(`${base}/messages?tag=${tag}`);
   await page.getByLabel('Select all rows of this page').check();
   await page.getByRole('region', { name: 'Selected rows' }).getByRole('button', { name: 'Replay' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Replay 2 messages' }).click();

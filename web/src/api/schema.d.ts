@@ -3392,6 +3392,30 @@ export interface components {
              */
             payload?: string | null;
         };
+        /** @description The request of an attempt, computed from the message and the current settings of the endpoint. */
+        AttemptRequestOut: {
+            /**
+             * @description The body, if it is not the payload: the message of a chat platform.
+             * @example text
+             */
+            body?: string | null;
+            /**
+             * @description Whether these are the headers that were sent. False if the endpoint, its application or a policy has changed
+             *     since, and for attempts of older servers: headers, signatures and body may differ from those that were sent.
+             * @example true
+             */
+            exact: boolean;
+            /**
+             * @description The headers. Signatures are absent if the payload was removed.
+             * @example [
+             *       {
+             *         "name": "nightly",
+             *         "value": "text"
+             *       }
+             *     ]
+             */
+            headers: components["schemas"]["RequestHeaderOut"][];
+        };
         /** @description An entry of the audit log. An operation has two: one before it begins, and one when it has ended. */
         AuditEntryOut: {
             /**
@@ -7280,6 +7304,13 @@ export interface components {
              */
             msgId: string;
             /**
+             * Format: int32
+             * @description The number of the attempt: 1 for the first one that the retry policy counts. Absent if no request was sent, and
+             *     for attempts of older servers.
+             * @example 1
+             */
+            number?: number | null;
+            /**
              * @description The steps of the request. Absent if no request was sent, and for attempts of older servers.
              * @example {
              *       "bodyMs": 1,
@@ -7292,6 +7323,21 @@ export interface components {
              *     }
              */
             phases?: components["schemas"]["PhasesOut"] | null;
+            /**
+             * @description The request, computed from the message and the current settings of the endpoint. Only single attempts have it.
+             *     Absent if no request was sent, if its reply was expunged, and if the endpoint was deleted.
+             * @example {
+             *       "body": "text",
+             *       "exact": true,
+             *       "headers": [
+             *         {
+             *           "name": "nightly",
+             *           "value": "text"
+             *         }
+             *       ]
+             *     }
+             */
+            request?: components["schemas"]["AttemptRequestOut"] | null;
             /**
              * @description The stored part of the reply body, in base64 if it is not text. Without a reply, the error.
              * @example text
@@ -9037,6 +9083,7 @@ export interface components {
              *           "timestamp": "2026-01-31T12:00:00.000000Z"
              *         },
              *         "msgId": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+             *         "number": 1,
              *         "phases": {
              *           "bodyMs": 1,
              *           "connectMs": 1,
@@ -9045,6 +9092,16 @@ export interface components {
              *           "reused": true,
              *           "tlsMs": 1,
              *           "waitMs": 1
+             *         },
+             *         "request": {
+             *           "body": "text",
+             *           "exact": true,
+             *           "headers": [
+             *             {
+             *               "name": "nightly",
+             *               "value": "text"
+             *             }
+             *           ]
              *         },
              *         "response": "text",
              *         "responseDurationMs": 1,
@@ -10259,6 +10316,19 @@ export interface components {
             name: string;
             /**
              * @description The value, cut if it is long. Null unless the name is known to be harmless: the value may be a credential.
+             * @example text
+             */
+            value?: string | null;
+        };
+        /** @description A header of a request. */
+        RequestHeaderOut: {
+            /**
+             * @description The name in lower case.
+             * @example nightly
+             */
+            name: string;
+            /**
+             * @description Null unless the name is known to be harmless: the value may be a credential.
              * @example text
              */
             value?: string | null;
@@ -12666,6 +12736,7 @@ export interface operations {
                      *             "timestamp": "2026-01-31T12:00:00.000000Z"
                      *           },
                      *           "msgId": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *           "number": 1,
                      *           "phases": {
                      *             "bodyMs": 1,
                      *             "connectMs": 1,
@@ -12674,6 +12745,16 @@ export interface operations {
                      *             "reused": true,
                      *             "tlsMs": 1,
                      *             "waitMs": 1
+                     *           },
+                     *           "request": {
+                     *             "body": "text",
+                     *             "exact": true,
+                     *             "headers": [
+                     *               {
+                     *                 "name": "nightly",
+                     *                 "value": "text"
+                     *               }
+                     *             ]
                      *           },
                      *           "response": "text",
                      *           "responseDurationMs": 1,
@@ -12842,6 +12923,7 @@ export interface operations {
                      *             "timestamp": "2026-01-31T12:00:00.000000Z"
                      *           },
                      *           "msgId": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *           "number": 1,
                      *           "phases": {
                      *             "bodyMs": 1,
                      *             "connectMs": 1,
@@ -12850,6 +12932,16 @@ export interface operations {
                      *             "reused": true,
                      *             "tlsMs": 1,
                      *             "waitMs": 1
+                     *           },
+                     *           "request": {
+                     *             "body": "text",
+                     *             "exact": true,
+                     *             "headers": [
+                     *               {
+                     *                 "name": "nightly",
+                     *                 "value": "text"
+                     *               }
+                     *             ]
                      *           },
                      *           "response": "text",
                      *           "responseDurationMs": 1,
@@ -16913,6 +17005,7 @@ export interface operations {
                      *             "timestamp": "2026-01-31T12:00:00.000000Z"
                      *           },
                      *           "msgId": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *           "number": 1,
                      *           "phases": {
                      *             "bodyMs": 1,
                      *             "connectMs": 1,
@@ -16921,6 +17014,16 @@ export interface operations {
                      *             "reused": true,
                      *             "tlsMs": 1,
                      *             "waitMs": 1
+                     *           },
+                     *           "request": {
+                     *             "body": "text",
+                     *             "exact": true,
+                     *             "headers": [
+                     *               {
+                     *                 "name": "nightly",
+                     *                 "value": "text"
+                     *               }
+                     *             ]
                      *           },
                      *           "response": "text",
                      *           "responseDurationMs": 1,
@@ -17045,6 +17148,7 @@ export interface operations {
                      *         "timestamp": "2026-01-31T12:00:00.000000Z"
                      *       },
                      *       "msgId": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *       "number": 1,
                      *       "phases": {
                      *         "bodyMs": 1,
                      *         "connectMs": 1,
@@ -17053,6 +17157,16 @@ export interface operations {
                      *         "reused": true,
                      *         "tlsMs": 1,
                      *         "waitMs": 1
+                     *       },
+                     *       "request": {
+                     *         "body": "text",
+                     *         "exact": true,
+                     *         "headers": [
+                     *           {
+                     *             "name": "nightly",
+                     *             "value": "text"
+                     *           }
+                     *         ]
                      *       },
                      *       "response": "text",
                      *       "responseDurationMs": 1,
@@ -17528,6 +17642,7 @@ export interface operations {
                      *             "timestamp": "2026-01-31T12:00:00.000000Z"
                      *           },
                      *           "msgId": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *           "number": 1,
                      *           "phases": {
                      *             "bodyMs": 1,
                      *             "connectMs": 1,
@@ -17536,6 +17651,16 @@ export interface operations {
                      *             "reused": true,
                      *             "tlsMs": 1,
                      *             "waitMs": 1
+                     *           },
+                     *           "request": {
+                     *             "body": "text",
+                     *             "exact": true,
+                     *             "headers": [
+                     *               {
+                     *                 "name": "nightly",
+                     *                 "value": "text"
+                     *               }
+                     *             ]
                      *           },
                      *           "response": "text",
                      *           "responseDurationMs": 1,

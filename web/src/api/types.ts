@@ -29,9 +29,6 @@ export type Attempt = Schemas['MessageAttemptOut'] & {
   address?: string;
   protocol?: string;
   nodeId?: string;
-  requestHeaders?: Record<string, string>;
-  requestBody?: string;
-  number?: number;
   actor?: string;
 };
 
