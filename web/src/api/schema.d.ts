@@ -3406,7 +3406,7 @@ export interface components {
              */
             exact: boolean;
             /**
-             * @description The headers. Signatures are absent if the payload was removed.
+             * @description The headers without those of the connection. Signatures are absent if the payload was removed.
              * @example [
              *       {
              *         "name": "nightly",
@@ -16325,7 +16325,7 @@ export interface operations {
                 event_types?: string[];
                 /**
                  * @description Only messages with this text in their payload, byte for byte and with regard to case. One call searches the next
-                 *     1000 messages. A page can be short or empty although `done` is false; continue with its `iterator`.
+                 *     1000 messages, or 2000 of all applications. A page can be short or empty although `done` is false; continue with its `iterator`.
                  * @example text
                  */
                 payload_contains?: string;
@@ -23546,6 +23546,12 @@ export interface operations {
                  *     ]
                  */
                 event_types?: string[];
+                /**
+                 * @description Only messages with this text in their payload, byte for byte and with regard to case. One call searches the next
+                 *     1000 messages, or 2000 of all applications. A page can be short or empty although `done` is false; continue with its `iterator`.
+                 * @example text
+                 */
+                payload_contains?: string;
                 /**
                  * @description Include the number of deliveries of each message, by state. Default: false.
                  * @example true

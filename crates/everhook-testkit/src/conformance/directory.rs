@@ -136,8 +136,8 @@ pub(super) async fn open_tasks_are_counted_by_state(fx: &Fixture) {
     fx.send().await;
     fx.work().await;
     let counts = count(fx).await;
-    let OpenCounts { pending, due, retrying, leased, dead, oldest_due } = counts;
-    assert_eq!((pending, due, leased, dead), (4, 3, 1, 1), "jobs are tasks, too");
+    let OpenCounts { pending, due, retrying, leased, dead, dead_jobs, oldest_due } = counts;
+    assert_eq!((pending, due, leased, dead, dead_jobs), (4, 3, 1, 1, 0), "jobs are tasks, too");
     assert!(retrying == 1 && oldest_due.is_some(), "{counts:?}");
     fx.switch(endpoint, EndpointState::Disabled).await;
     let held = count(fx).await;

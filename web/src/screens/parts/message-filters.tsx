@@ -1,6 +1,7 @@
 // The states and filters of the lists of messages.
 
 import { useQuery } from '@tanstack/react-query';
+import { useDead } from '../../api/dead';
 import { eventTypesQuery } from '../../api/queries';
 import { fullTime } from '../../lib/time';
 import { usePreferences } from '../../preferences';
@@ -49,12 +50,13 @@ export function Filters({ payloads }: { payloads?: boolean }) {
 
 export function StateTabs({ state }: { state: string }) {
   const [url] = useUrl();
+  const dead = useDead();
   // Only the lists of all states search in payloads.
   const keep: Search = Object.fromEntries(filterNames.filter((name) => name !== 'text').map((name) => [name, url[name]]));
   return (
     <Tabs
       label="States"
-      tabs={tabs.map(([key, label]) => ({ label, to: '/messages', search: { ...keep, app: url.app, status: key || undefined }, active: key === state }))}
+      tabs={tabs.map(([key, label]) => ({ label, to: '/messages', search: { ...keep, app: url.app, status: key || undefined }, active: key === state, number: key === 'dead' && !url.app ? dead.deliveries : undefined }))}
     />
   );
 }
