@@ -6204,6 +6204,13 @@ export interface components {
              */
             id: string;
             /**
+             * @description The deaths in each of the last 24 hours among the counted deliveries, oldest first. The last is the current hour.
+             * @example [
+             *       1
+             *     ]
+             */
+            lastDay: number[];
+            /**
              * Format: date-time
              * @description The time of the last death.
              * @example 2026-01-31T12:00:00.000000Z
@@ -8321,6 +8328,7 @@ export interface components {
              *       "accepted": 1,
              *       "countedMax": 1,
              *       "dead": 1,
+             *       "deadJobs": 1,
              *       "delivered": 1,
              *       "deliveredPerMinute": 1,
              *       "due": 1,
@@ -8906,6 +8914,9 @@ export interface components {
              *         "endpointId": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
              *         "firstDiedAt": "2026-01-31T12:00:00.000000Z",
              *         "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2.timeout",
+             *         "lastDay": [
+             *           1
+             *         ],
              *         "lastDiedAt": "2026-01-31T12:00:00.000000Z",
              *         "note": "text",
              *         "notedAt": "2026-01-31T12:00:00.000000Z",
@@ -10881,6 +10892,12 @@ export interface components {
              * @example 1
              */
             dead: number;
+            /**
+             * Format: int64
+             * @description The jobs among them.
+             * @example 1
+             */
+            deadJobs: number;
             /**
              * Format: int64
              * @description Deliveries that succeeded in the range.
@@ -21592,6 +21609,9 @@ export interface operations {
                      *           "endpointId": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
                      *           "firstDiedAt": "2026-01-31T12:00:00.000000Z",
                      *           "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2.timeout",
+                     *           "lastDay": [
+                     *             1
+                     *           ],
                      *           "lastDiedAt": "2026-01-31T12:00:00.000000Z",
                      *           "note": "text",
                      *           "notedAt": "2026-01-31T12:00:00.000000Z",
@@ -21653,6 +21673,9 @@ export interface operations {
                      *       "endpointId": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
                      *       "firstDiedAt": "2026-01-31T12:00:00.000000Z",
                      *       "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2.timeout",
+                     *       "lastDay": [
+                     *         1
+                     *       ],
                      *       "lastDiedAt": "2026-01-31T12:00:00.000000Z",
                      *       "note": "text",
                      *       "notedAt": "2026-01-31T12:00:00.000000Z",
@@ -21724,6 +21747,9 @@ export interface operations {
                      *       "endpointId": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
                      *       "firstDiedAt": "2026-01-31T12:00:00.000000Z",
                      *       "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2.timeout",
+                     *       "lastDay": [
+                     *         1
+                     *       ],
                      *       "lastDiedAt": "2026-01-31T12:00:00.000000Z",
                      *       "note": "text",
                      *       "notedAt": "2026-01-31T12:00:00.000000Z",
@@ -21882,6 +21908,9 @@ export interface operations {
                      *       "endpointId": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
                      *       "firstDiedAt": "2026-01-31T12:00:00.000000Z",
                      *       "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2.timeout",
+                     *       "lastDay": [
+                     *         1
+                     *       ],
                      *       "lastDiedAt": "2026-01-31T12:00:00.000000Z",
                      *       "note": "text",
                      *       "notedAt": "2026-01-31T12:00:00.000000Z",
@@ -21953,6 +21982,9 @@ export interface operations {
                      *       "endpointId": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
                      *       "firstDiedAt": "2026-01-31T12:00:00.000000Z",
                      *       "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2.timeout",
+                     *       "lastDay": [
+                     *         1
+                     *       ],
                      *       "lastDiedAt": "2026-01-31T12:00:00.000000Z",
                      *       "note": "text",
                      *       "notedAt": "2026-01-31T12:00:00.000000Z",
@@ -24818,6 +24850,7 @@ export interface operations {
                      *         "accepted": 1,
                      *         "countedMax": 1,
                      *         "dead": 1,
+                     *         "deadJobs": 1,
                      *         "delivered": 1,
                      *         "deliveredPerMinute": 1,
                      *         "due": 1,

@@ -87,7 +87,7 @@ export function notices(data: Overview): Notice[] {
   const list: Notice[] = [];
   const age = data.totals.oldestDueSeconds ?? 0;
   if (age > 60) {
-    list.push({ look: 'retrying', title: `${plural(data.totals.due, 'delivery is', 'deliveries are')} overdue.`, text: `The oldest was due ${duration(age * 1000)} ago.`, to: '/messages', search: { status: 'pending' }, link: 'Messages' });
+    list.push({ look: 'retrying', title: `${plural(data.totals.due, 'delivery or job is', 'deliveries and jobs are')} overdue.`, text: `The oldest was due ${duration(age * 1000)} ago.`, to: '/messages', search: { status: 'pending' }, link: 'Messages' });
   }
   for (const queue of data.queues) {
     if (queue.paused && queue.pending > 0) {

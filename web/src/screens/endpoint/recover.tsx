@@ -99,7 +99,7 @@ export function Recover({ app, endpoint }: { app: string; endpoint: Endpoint }) 
               {stats.capped ? ' (counted up to 100,000)' : ''}.
             </p>
           )}
-          {mode !== 'waiting' && may && <TextField label="Rate" optional hint="New messages are not held up behind a slow replay." value={rate} onChange={setRate} unit="messages per second" inputMode="numeric" placeholder="as fast as possible" error={badRate ? 'The rate must be a whole number' : null} />}
+          {mode !== 'waiting' && may && <TextField label="Rate" optional hint="A limit keeps new messages from waiting behind the replay." value={rate} onChange={setRate} unit="messages per second" inputMode="numeric" placeholder="as fast as possible" error={badRate ? 'The rate must be a whole number' : null} />}
           {start.isError && <Callout look="dead" title={messageOf(start.error)} />}
           {may ? (
             <span className="row g8 wrap">

@@ -1,7 +1,7 @@
 // Attempts: the timeline, one attempt in detail, and two attempts side by side. Replies are text, never markup.
 
 import { useQuery } from '@tanstack/react-query';
-import { useMemo } from 'react';
+import { useMemo, useState } from 'react';
 import { attemptQuery } from '../../api/queries';
 import type { Attempt, Delivery } from '../../api/types';
 import { toText } from '../../lib/json';
@@ -163,12 +163,16 @@ function Reply({ attempt }: { attempt: Attempt }) {
 
 type Header = { name: string; value?: string | null };
 
+/** A longer list of headers is folded. */
+const HEADERS_SHOWN = 8;
+
 /** The value of a header that may carry a credential is absent. */
 function Headers({ headers, hidden }: { headers: Header[]; hidden: string }) {
+  const [all, setAll] = useState(false);
   if (headers.length === 0) return null;
-  return (
+  const list = (
     <dl className="hdrs">
-      {headers.map(({ name, value }, index) => (
+      {(all || headers.length <= HEADERS_SHOWN ? headers : headers.slice(0, HEADERS_SHOWN - 1)).map(({ name, value }, index) => (
         <div key={index} className="prop">
           <dt title={name}>{name}</dt>
           {value == null ? (
@@ -181,6 +185,15 @@ function Headers({ headers, hidden }: { headers: Header[]; hidden: string }) {
         </div>
       ))}
     </dl>
+  );
+  if (all || headers.length <= HEADERS_SHOWN) return list;
+  return (
+    <>
+      {list}
+      <button type="button" className="link s12 hdrs-more" onClick={() => setAll(true)}>
+        Show all {headers.length} headers
+      </button>
+    </>
   );
 }
 
