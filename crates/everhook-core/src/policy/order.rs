@@ -49,7 +49,6 @@ impl OrderKey {
     }
 }
 
-/// Checks a path.
 pub(super) fn check_pointer(pointer: &str) -> Result<(), Violation> {
     let place = || at("ordering").member("key");
     if !pointer.starts_with('/') {
