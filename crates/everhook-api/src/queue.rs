@@ -197,13 +197,7 @@ async fn pause(
     InJobs { environment }: InJobs,
     PathParams(path): PathParams<QueuePath>,
 ) -> Result<Json<QueueOut>, ApiError> {
-    let name = path.own_name()?;
-    api.read(query::FindQueue { scope: Scope::of(environment), name: name.clone() })
-        .await?
-        .ok_or_else(|| path.not_found())?;
-    let pause = |old: Queue| Ok(Queue { state: QueueState::Paused, ..old });
-    let changed = resource::change(&api, environment, &name, None, pause).await?;
-    show(&api, environment, changed.ok_or_else(|| path.not_found())?).await
+    set_state(&api, environment, &path, QueueState::Paused).await
 }
 
 /// Resume a queue that was paused or stopped.
@@ -216,13 +210,7 @@ async fn resume(
     InJobs { environment }: InJobs,
     PathParams(path): PathParams<QueuePath>,
 ) -> Result<Json<QueueOut>, ApiError> {
-    let name = path.own_name()?;
-    api.read(query::FindQueue { scope: Scope::of(environment), name: name.clone() })
-        .await?
-        .ok_or_else(|| path.not_found())?;
-    let resume = |old: Queue| Ok(Queue { state: QueueState::Open, ..old });
-    let changed = resource::change(&api, environment, &name, None, resume).await?;
-    show(&api, environment, changed.ok_or_else(|| path.not_found())?).await
+    set_state(&api, environment, &path, QueueState::Open).await
 }
 
 /// Get the secret that pushed jobs are signed with.
@@ -259,6 +247,21 @@ async fn delete(
             Err(ApiError::conflict(format!("queue {:?} {rule}", path.queue)))
         }
     }
+}
+
+async fn set_state(
+    api: &Api,
+    environment: EnvironmentId,
+    path: &QueuePath,
+    state: QueueState,
+) -> Result<Json<QueueOut>, ApiError> {
+    let name = path.own_name()?;
+    // A queue that was never configured and never had a job is not made by pausing it.
+    let found = api.read(query::FindQueue { scope: Scope::of(environment), name: name.clone() }).await?;
+    found.ok_or_else(|| path.not_found())?;
+    let change = |old: Queue| Ok(Queue { state, ..old });
+    let changed = resource::change(api, environment, &name, None, change).await?;
+    show(api, environment, changed.ok_or_else(|| path.not_found())?).await
 }
 
 async fn show(api: &Api, environment: EnvironmentId, queue: Queue) -> Result<Json<QueueOut>, ApiError> {
