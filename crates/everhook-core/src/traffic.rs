@@ -208,9 +208,7 @@ pub struct AttemptEnd {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Traffic {
     pub accepted: u64,
-    /// Deliveries that succeeded.
     pub delivered: u64,
-    /// Deliveries that died.
     pub dead: u64,
     failed: [u64; FailureClass::ALL.len()],
     /// Times from acceptance to delivery.

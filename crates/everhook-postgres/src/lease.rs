@@ -43,7 +43,6 @@ columns! {
     /// Lanes whose next task is searched from their floor. `turn_at` is set if the lane must wait for its turn.
     LaneLooks of LaneLook { environment: EnvironmentId, id: LaneId, floor: Timestamp, turn_at: Option<Timestamp> }
 
-    /// Messages by their keys.
     pub(crate) MessageKeys of MessageKey { environment: EnvironmentId, application: ApplicationId, id: MessageId }
 
     /// Lane groups with the time until which their rates are used up.

@@ -33,7 +33,6 @@ use crate::dedup::DedupKey;
 use crate::sql::rows::json;
 use crate::worker::Takes;
 
-/// A session to open.
 #[derive(Clone, Debug)]
 pub struct NewSession {
     /// Random, never used again.
@@ -268,7 +267,6 @@ pub struct Reclaimed {
     pub job: Option<Arc<Job>>,
 }
 
-/// A request for tasks.
 #[derive(Clone, Debug)]
 pub struct LeaseAsk {
     /// The new holder.
@@ -361,11 +359,9 @@ pub struct LeaseGrant {
 /// The end of an attempt, or of a lease without an attempt.
 #[derive(Clone, Debug)]
 pub struct Settlement {
-    /// The settled task.
     pub key: TaskKey,
     /// Decides where the attempt is logged.
     pub kind: TaskKind,
-    /// The task's lane.
     pub lane: LaneId,
     /// The batch to update if the job ends.
     pub batch: Option<BatchId>,

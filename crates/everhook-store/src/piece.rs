@@ -62,9 +62,7 @@ pub fn names_beyond(slice: &Slice<Name>) -> (&str, &str) {
 /// The exclusive bounds of the ids of a piece, as bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdRange {
-    /// The lower bound.
     pub above: Vec<u8>,
-    /// The upper bound.
     pub below: Vec<u8>,
 }
 

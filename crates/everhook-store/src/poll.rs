@@ -12,7 +12,6 @@ pub const SEEK_NEIGHBOURS: usize = 1000;
 /// The number of messages that get their positions in one transaction.
 pub const ORDERED_MAX: usize = 1000;
 
-/// A request for messages.
 #[derive(Clone, Debug)]
 pub struct PollAsk {
     pub endpoint: EndpointId,

@@ -48,7 +48,6 @@ pub struct NewResource {
     pub max: usize,
 }
 
-/// An endpoint to create.
 #[derive(Clone, Debug)]
 pub struct NewEndpoint {
     pub endpoint: Endpoint,
@@ -56,7 +55,6 @@ pub struct NewEndpoint {
     pub max: usize,
 }
 
-/// An integration to create.
 #[derive(Clone, Debug)]
 pub struct NewIntegration {
     pub integration: Integration,
@@ -92,7 +90,6 @@ pub struct ChangedAlert {
     pub messages: Vec<NewMessage>,
 }
 
-/// An endpoint to replace.
 #[derive(Clone, Debug)]
 pub struct ChangedEndpoint {
     pub endpoint: Endpoint,

@@ -30,7 +30,6 @@ pub struct ServerDefaults {
     pub timeout: Duration,
 }
 
-/// A level of settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     Endpoint,
@@ -112,7 +111,6 @@ impl<'a> Levels<'a> {
         self.endpoint.is_none() && self.application.is_none() && self.environment.is_none()
     }
 
-    /// Resolves every setting.
     pub fn effective(self, event_type: Option<&Name>, server: &ServerDefaults) -> Effective {
         let pick = Pick { levels: self, event_type };
         let (backoff, max_attempts) = pick.retry(&server.retry);

@@ -61,7 +61,6 @@ pub(crate) struct Delivery {
     asked: Duration,
 }
 
-/// A request to send.
 struct Outgoing {
     request: Request,
     /// A remark for the attempt.
