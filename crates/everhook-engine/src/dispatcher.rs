@@ -262,7 +262,7 @@ pub(crate) struct WorkGrant<T> {
     pub(crate) tickets: Vec<Ticket<T>>,
     /// The time until more tasks may be due.
     pub(crate) next_ready: Option<Duration>,
-    /// The position at which the next lease goes on.
+    /// The position at which the next lease continues.
     pub(crate) resume: Option<LanePosition>,
     /// True if due tasks may have been left because their slots are promised to other environments.
     pub(crate) held_back: bool,

@@ -350,7 +350,7 @@ pub struct LeaseGrant {
     pub tasks: Vec<Leased>,
     /// A slot for each task, if the request has a capacity.
     pub slots: Vec<Slot>,
-    /// The position at which the next lease goes on; none if all ready lanes were considered.
+    /// The position at which the next lease continues; none if all ready lanes were considered.
     pub resume: Option<LanePosition>,
     /// The time until the next lane is ready, as far as the store knows. Lanes without free capacity do not count.
     pub next_ready: Option<Duration>,

@@ -11,7 +11,7 @@ use everhook_core::time::Timestamp;
 
 use crate::catalog::{Order, Slice};
 
-/// A piece of a list. It may be shorter than requested, or even empty, although the list goes on.
+/// A piece of a list. It may be shorter than requested, or even empty, although the list continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece<T, K> {
     pub rows: Vec<T>,

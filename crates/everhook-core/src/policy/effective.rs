@@ -268,7 +268,7 @@ impl<'a> Pick<'a, '_> {
         (backoff, attempts)
     }
 
-    /// An inner level cannot store what an outer level does not want to be stored.
+    /// An inner level cannot store replies that an outer level excludes.
     fn keep_replies(self) -> Sourced<bool> {
         let refused = self.member(|settings| settings.keep_replies.filter(|keep| !keep));
         Found(refused.0.or_else(|| self.member(|settings| settings.keep_replies).0)).or(true)
