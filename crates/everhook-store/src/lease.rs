@@ -279,7 +279,7 @@ pub struct LeaseAsk {
     pub free_by_lane: Vec<(LaneId, usize)>,
     /// The free capacity of every other lane.
     pub per_lane: usize,
-    /// Decides how many deliveries each ready lane may give, in place of the numbers above. Lanes that it refuses do not
+    /// Decides how many deliveries each ready lane may give, instead of the numbers above. Lanes that it refuses do not
     /// count as ready.
     pub slots: Option<LeaseCapacity>,
     /// Lane groups that the node would refuse. Their lanes are skipped.
@@ -376,7 +376,7 @@ pub struct Settlement {
     pub crashes: u32,
     /// The log entry; none if the task is handed back without an attempt.
     pub attempt: Option<NewAttempt>,
-    /// Holds the lane back: none of its tasks may start for this long.
+    /// None of the lane's tasks may start for this time.
     pub hold_lane: Option<Duration>,
     /// The effect on a lane that counts its deliveries, or sends them in order.
     pub limits: LimitEnd,
@@ -443,7 +443,7 @@ impl Settlement {
 /// The log entry of one attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewAttempt {
-    /// Made when the attempt ended.
+    /// Drawn before the request, which carries it in a header. For an attempt without a request, drawn at its end.
     pub id: AttemptId,
     /// The previous holder, if the settling session has taken the task over.
     pub holder: Option<SessionId>,
