@@ -147,8 +147,8 @@ impl<T> NodeCapacity<T> {
         })
     }
 
-    /// Passes the end of an attempt to the machine. `rest` says that the receiver asks for a delay. Returns how long the
-    /// lane has to rest by the decision of the machine, and its first command.
+    /// Passes the end of an attempt to the machine. `rest` says that the receiver asks for a delay. Returns how long
+    /// the lane has to rest by the decision of the machine, and its first command.
     pub(crate) fn ended(
         &self,
         lane: LaneId,

@@ -123,8 +123,8 @@ impl Health {
         (known.trust, known.window)
     }
 
-    /// Applies the end of an attempt. `running` counts the sends of the lane that were under way, and `slots` bounds its
-    /// window. Returns how long the lane has to rest, if it has to.
+    /// Applies the end of an attempt. `running` counts the sends of the lane that were under way, and `slots` bounds
+    /// its window. Returns how long the lane has to rest, if it has to.
     pub(super) fn ended(
         &mut self,
         lane: LaneId,

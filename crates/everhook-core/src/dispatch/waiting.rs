@@ -1,7 +1,7 @@
 //! The line of leased tasks that wait for a slot: first come, first served within a lane.
 //!
-//! Every ticket waits for the same span, so the oldest ticket of the node is always the first one of its lane. Whether a
-//! ticket may start is not decided here.
+//! Every ticket waits for the same span, so the oldest ticket of the node is always the first one of its lane. Whether
+//! a ticket may start is not decided here.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;

@@ -100,8 +100,8 @@ impl LaneLimits {
         self.at_once().map(|_| lane.0)
     }
 
-    /// Returns the time until which tasks of the lane are due. All positions of an ordered lane are due, so that a clock
-    /// that was set back delays none.
+    /// Returns the time until which tasks of the lane are due. All positions of an ordered lane are due, so that a
+    /// clock that was set back delays none.
     pub fn due_until(&self, last_position: Timestamp, now: Timestamp) -> Timestamp {
         if self.order.is_some() { last_position.max(now) } else { now }
     }
