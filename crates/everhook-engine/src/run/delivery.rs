@@ -1,8 +1,8 @@
 //! Runs one delivery: sends the request, and reads the reply.
 //!
 //! The core classifies the reply and `settle` records it; this module makes no decision about the task. It sends
-//! nothing under a session that was not renewed recently, and aborts when another node closes the session. The id of the
-//! attempt is made before the request, which carries it in a header.
+//! nothing under a session that was not renewed recently, and aborts when another node closes the session. The id of
+//! the attempt is made before the request, which carries it in a header.
 
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
