@@ -93,7 +93,7 @@ async function messages_of_several_applications_are_replayed_together({ page, re
   await signIn();
   await page.goto(`${base}/messages?tag=${tag}`);
   await page.goto(`${base}/messages?text=of%20beta%20${tag}`);
-  await page.getByText('beta', { exact: true }).first().waitFor();
+  await page.getByRole('cell', { name: /^beta$/i }).first().waitFor();
   check((await page.getByRole('link', { name: tag, exact: true }).count()) === 1, 'a text finds the message of one application');
   await page.goto(`${base}/messages?tag=${tag}`);
   await page.getByLabel('Select all rows of this page').check();

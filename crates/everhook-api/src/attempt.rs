@@ -402,7 +402,7 @@ impl MessageAttemptOut {
             },
             class: attempt.class.to_string(),
             timestamp: attempt.started_at,
-            phases: attempt.exchange.as_ref().filter(|exchange| exchange.has_steps()).map(PhasesOut::new),
+            phases: attempt.exchange.as_ref().and_then(PhasesOut::of),
             number: attempt.exchange.as_ref().and_then(|exchange| exchange.number),
             request: None,
             response_headers: attempt.exchange.filter(|_| content.is_wanted()).and_then(reply_headers),
@@ -412,9 +412,10 @@ impl MessageAttemptOut {
 }
 
 impl PhasesOut {
-    fn new(exchange: &Exchange) -> PhasesOut {
+    /// Returns none if no step happened.
+    pub(crate) fn of(exchange: &Exchange) -> Option<PhasesOut> {
         let ms = |span: Option<Duration>| span.map(|span| span.as_micros() as f64 / 1000.0);
-        PhasesOut {
+        exchange.has_steps().then(|| PhasesOut {
             reused: exchange.reused,
             wait_ms: ms(exchange.wait),
             dns_ms: ms(exchange.dns),
@@ -422,11 +423,11 @@ impl PhasesOut {
             tls_ms: ms(exchange.tls),
             first_byte_ms: ms(exchange.first_byte),
             body_ms: ms(exchange.body),
-        }
+        })
     }
 }
 
-fn reply_headers(exchange: Exchange) -> Option<Vec<ReplyHeaderOut>> {
+pub(crate) fn reply_headers(exchange: Exchange) -> Option<Vec<ReplyHeaderOut>> {
     let out = |ReplyHeader(name, value)| ReplyHeaderOut { name, value };
     (!exchange.headers.is_empty()).then(|| exchange.headers.into_iter().map(out).collect())
 }

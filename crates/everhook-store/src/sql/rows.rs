@@ -302,6 +302,7 @@ impl Read for DeliveryRecord {
 row! {
     JobAttempt in "attempt" {
         id, task, epoch, session, class, end = end_state, status, note = reply, started_at, duration = duration_us,
+        exchange as JsonOrDefault,
     }
 }
 

@@ -5,7 +5,7 @@ import { useMemo, useState } from 'react';
 import { attemptQuery } from '../../api/queries';
 import type { Attempt, Delivery } from '../../api/types';
 import { toText } from '../../lib/json';
-import { phasesOf, spanText } from '../../lib/phases';
+import { phasesOf, spanText, type Phase } from '../../lib/phases';
 import { attemptLabel, failureText, statusPhrase } from '../../lib/state';
 import { byteLength, bytes, isBinary } from '../../lib/text';
 import { duration } from '../../lib/time';
@@ -167,7 +167,7 @@ type Header = { name: string; value?: string | null };
 const HEADERS_SHOWN = 8;
 
 /** The value of a header that may carry a credential is absent. */
-function Headers({ headers, hidden }: { headers: Header[]; hidden: string }) {
+export function Headers({ headers, hidden }: { headers: Header[]; hidden: string }) {
   const [all, setAll] = useState(false);
   if (headers.length === 0) return null;
   const list = (
@@ -198,7 +198,11 @@ function Headers({ headers, hidden }: { headers: Header[]; hidden: string }) {
 }
 
 function Phases({ attempt }: { attempt: Attempt }) {
-  const phases = partsOf(attempt);
+  return <Steps phases={partsOf(attempt)} reused={attempt.phases?.reused} />;
+}
+
+/** The steps of a request on a time axis. */
+export function Steps({ phases, reused }: { phases: Phase[]; reused?: boolean }) {
   const sum = phases.reduce((all, phase) => all + phase.ms, 0);
   const total = Math.max(0.001, sum);
   let from = 0;
@@ -231,7 +235,7 @@ function Phases({ attempt }: { attempt: Attempt }) {
           </>
         )}
       </div>
-      {attempt.phases?.reused && <p className="s12 t3">Reused connection: no DNS look-up, connection or TLS handshake</p>}
+      {reused && <p className="s12 t3">Reused connection: no DNS look-up, connection or TLS handshake</p>}
     </>
   );
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use everhook_testkit::receiver::{Answer, Receiver};
+use everhook_testkit::wait::until_true;
 use serde_json::json;
 
 use crate::binary::client::text;
@@ -19,6 +20,7 @@ on_both_stores! {
     while_a_secret_is_rotated_both_keys_sign,
     an_attempt_keeps_the_reply,
     an_attempt_shows_the_request_that_was_sent,
+    an_attempt_to_push_a_job_keeps_its_steps,
     replies_are_not_kept_where_the_environment_does_not_want_it,
     a_repeated_request_is_the_same_message,
     environments_never_touch_each_other,
@@ -231,6 +233,20 @@ fn an_attempt_shows_the_request_that_was_sent(backend: Arc<Backend>) {
     application.client.delete(&application.path(&format!("/msg/{message}/content"))).expect(204);
     let names = show()["request"]["headers"].to_string();
     assert!(names.contains("webhook-timestamp") && !names.contains("-signature"), "{names}");
+}
+
+fn an_attempt_to_push_a_job_keeps_its_steps(backend: Arc<Backend>) {
+    let (server, receiver) = (Server::start(&backend, &[]), Receiver::start());
+    receiver.answer("/push", Answer::status(503).header("set-cookie", "session=secret").body("busy"));
+    let client = server.client();
+    client.patch("/queue/mail", &json!({ "targetUrl": receiver.url("/push") })).expect(200);
+    let job = json!({ "queue": "mail", "kind": "welcome", "payload": {}, "maxAttempts": 1 });
+    let path = format!("/job/{}", text(&client.post("/job", &job).expect(202)["id"]));
+    until_true("the job is dead", || client.get(&path).expect(200)["state"] == "dead");
+    let attempt = client.get(&path).expect(200)["attempts"][0].clone();
+    assert!(attempt["phases"]["connectMs"].is_number() && attempt["phases"]["firstByteMs"].is_number(), "{attempt}");
+    let headers = attempt["responseHeaders"].as_array().expect("headers");
+    assert!(headers.contains(&json!({ "name": "set-cookie", "value": null })), "{attempt}");
 }
 
 fn replies_are_not_kept_where_the_environment_does_not_want_it(backend: Arc<Backend>) {
