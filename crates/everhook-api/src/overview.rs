@@ -103,6 +103,8 @@ pub(crate) struct TotalsOut {
     leased: u64,
     /// Tasks that ran out of attempts.
     dead: u64,
+    /// The jobs among them.
+    dead_jobs: u64,
     /// The bound of the counts above.
     counted_max: usize,
     /// Messages that were accepted in the range.
@@ -349,6 +351,7 @@ impl TotalsOut {
             retrying: open.retrying,
             leased: open.leased,
             dead: open.dead,
+            dead_jobs: open.dead_jobs,
             counted_max: OVERVIEW_TASKS_MAX,
             accepted: overview.total.accepted,
             delivered: overview.total.delivered,
