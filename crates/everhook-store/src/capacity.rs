@@ -1,4 +1,5 @@
-//! The node's slots for running tasks, as an append transaction sees them.
+//! The node's capacity for leased tasks, as appends and leases see it inside their transactions. A slot in this module
+//! is a *place* of `core::dispatch`: it is taken before the task is leased, and released after it is settled.
 
 use std::collections::HashMap;
 use std::fmt;
