@@ -89,7 +89,7 @@ pub(crate) struct SeriesOut {
     p99: Vec<Option<f64>>,
 }
 
-/// Open tasks now, and rates. Tasks are deliveries and jobs. A count of `countedMax` means at least so many.
+/// Open tasks now, and rates. Tasks are deliveries and jobs. A count of `countedMax` means at least this number.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TotalsOut {
