@@ -16,7 +16,6 @@ use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Locator, Replaced};
 use everhook_store::error::StoreError;
 use everhook_store::query;
-use everhook_store::resource::ChangedEndpoint;
 use everhook_store::store::Reads;
 use tokio::sync::mpsc;
 use tracing::warn;
@@ -121,7 +120,7 @@ impl Node {
             };
             let Some(endpoint) = changed else { return Ok(()) };
             let (is_disabled, mark) = (endpoint.state != EndpointState::Enabled, endpoint.failing);
-            match self.replace(Scope::of(environment), ChangedEndpoint { endpoint, key: None }).await? {
+            match self.replace(Scope::of(environment), endpoint).await? {
                 Replaced::Stale => {}
                 Replaced::Done(_) => {
                     if let (true, Some(mark)) = (is_disabled, mark) {
