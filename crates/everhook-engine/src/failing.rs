@@ -1,8 +1,8 @@
 //! Watches endpoints with nothing but failures: marks them, warns their operator, and disables them in the end.
 //!
-//! The core decides (`core::failing`). A step is a change of the endpoint with compare-and-set, so that replicas take it
-//! once, and its operational event is written in the same transaction. Steps are hints: a lost one is taken at the next
-//! failure. Called by deliveries.
+//! The core decides (`core::failing`). A step is a change of the endpoint with compare-and-set, so that replicas take
+//! it once, and its operational event is written in the same transaction. Steps are hints: a lost one is taken at the
+//! next failure. Called by deliveries.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};

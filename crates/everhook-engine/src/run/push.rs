@@ -88,7 +88,8 @@ fn headers(
     (attempt, number): (AttemptId, u32),
 ) -> Result<HeaderMap, SendFailure> {
     let mut headers = HeaderMap::with_capacity(16);
-    let signed = Signed { id: job.id.to_string(), keys: &target.keys, body, attempt, number };
+    let (id, at) = (job.id.to_string(), node.receivers_time());
+    let signed = Signed { id, keys: &target.keys, body, attempt, number, at };
     outbound::sign(node, &mut headers, signed)?;
     headers.insert("everhook-queue", header(job.queue.to_string())?);
     headers.insert("everhook-kind", header(job.kind.to_string())?);

@@ -327,7 +327,7 @@ impl CandidateRow {
     }
 }
 
-row! { OpenCounts in "task" { pending, due, retrying, leased, dead, oldest_due } }
+row! { OpenCounts in "task" { pending, due, retrying, leased, dead, dead_jobs, oldest_due } }
 
 row! { LaneCounts in "task" { due, dead, oldest_due } }
 
