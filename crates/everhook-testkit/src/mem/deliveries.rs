@@ -1,6 +1,7 @@
 //! Lists deliveries, and carries out the commands of operators for them.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use bytes::Bytes;
 use everhook_core::delivery::{DeliveryAction, DeliveryCommand, DeliveryKey};
@@ -11,7 +12,7 @@ use everhook_core::outcome::Class;
 use everhook_core::task::{Task, TaskKey, TaskKind, TaskState, Trigger};
 use everhook_core::time::Timestamp;
 use everhook_store::append::new_delivery;
-use everhook_store::delivery::{DeliveryFilter, DeliveryRecord, DeliveryRow, LastAttempt, Listing};
+use everhook_store::delivery::{DeliveryFilter, DeliveryRecord, DeliveryRow, LastAttempt, Listing, Visit};
 use everhook_store::ids::Ids;
 use everhook_store::job::OpenTask;
 use everhook_store::lease::NewAttempt;
@@ -32,7 +33,7 @@ impl MemStore {
         let found = messages.flat_map(|message| records(&tables, environment, message)).collect();
         let mut listing = Listing::new(filter);
         // One step visits everything.
-        listing.add(0, None, found);
+        listing.add(&Visit::default(), found, Duration::ZERO);
         listing.finish(Vec::new())
     }
 
