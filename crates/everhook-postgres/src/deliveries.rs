@@ -19,6 +19,7 @@ use crate::error::Fault;
 use crate::lease::{FindMessage, MessageKey};
 use crate::operations::instant;
 use crate::store::PostgresStore;
+use crate::tx::Tx;
 
 pub(crate) mod steer;
 
@@ -45,6 +46,17 @@ statement! {
         environment: EnvironmentId, endpoint: EndpointId, since: Timestamp, until: Timestamp, above: &'a [u8],
         below: &'a [u8], rows_max: usize,
     } -> Option<EndpointCounts>;
+}
+
+/// Lists open tasks with subjects in a range, in order.
+pub(crate) async fn list_open(
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    range: &IdRange,
+    limit: usize,
+) -> Result<Vec<VisitedTask>, Fault> {
+    let step = MessageStep { above: &range.above, below: &range.below, limit, order: Order::Ascending };
+    tx.run(ListDeliveryTask { environment, class: None, step }).await
 }
 
 impl PostgresStore {

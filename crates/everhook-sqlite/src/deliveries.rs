@@ -107,6 +107,17 @@ fn visit(
     }
 }
 
+/// Lists open tasks with subjects in a range, in order.
+pub(crate) fn list_open(
+    conn: &Connection,
+    environment: EnvironmentId,
+    range: &IdRange,
+    limit: usize,
+) -> Result<Vec<VisitedTask>, Fault> {
+    let step = MessageStep { above: &range.above, below: &range.below, limit, order: Order::Ascending };
+    run(conn, ListDeliveryTask { environment, class: None, step })
+}
+
 /// Reads messages with their payloads, up to the bytes of a page.
 fn read_payloads(
     conn: &Connection,

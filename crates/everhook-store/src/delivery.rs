@@ -350,7 +350,16 @@ impl<'f> Listing<'f> {
         // The deliveries to one endpoint are few, however many endpoints a message goes to.
         let step = if filter.endpoint.is_some() { STEP_MAX } else { STEP_MIN };
         let range = filter.range();
-        Listing { filter, range, step, visited: 0, spent: Duration::ZERO, last: None, has_ended: false, rows: Vec::new() }
+        Listing {
+            filter,
+            range,
+            step,
+            visited: 0,
+            spent: Duration::ZERO,
+            last: None,
+            has_ended: false,
+            rows: Vec::new(),
+        }
     }
 
     /// Returns the range of messages of the next step and the most rows to read; none if the page is complete.
