@@ -6,8 +6,9 @@
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
+use std::num::NonZero;
 use std::process::{Command, ExitCode, Stdio};
-use std::{env, iter};
+use std::{env, iter, thread};
 
 use anyhow::{Context, Result, bail};
 
@@ -19,6 +20,9 @@ use crate::{mutants, node, pgbouncer, python, rust_client, tidy, upgrade, web};
 /// Parts of test names that mark slow tests, or tests that need more than a database; `--fast` skips them. `cargo test`
 /// cannot filter by crate, so without nextest a few more tests are skipped.
 const SLOW: [&str; 3] = ["crash", "contract", "upgrade"];
+
+/// How many tests nextest runs at a time.
+const THREADS: &str = "NEXTEST_TEST_THREADS";
 
 /// Run every test, with all the set-up they need.
 ///
@@ -98,6 +102,9 @@ fn run_tests(workspace: &Workspace, arguments: &Arguments, set_up: &SetUp) -> Re
         if io::stderr().is_terminal() {
             command.arg("--color=always");
         }
+        if env::var_os(THREADS).is_none() {
+            command.env(THREADS, threads().to_string());
+        }
         return count::nextest(&mut command);
     }
     println!("==> running the tests with `cargo test`; cargo-nextest would be faster");
@@ -107,6 +114,12 @@ fn run_tests(workspace: &Workspace, arguments: &Arguments, set_up: &SetUp) -> Re
         command.arg("--").args(SLOW.iter().flat_map(|name| ["--skip", name]));
     }
     count::cargo_test(&mut command)
+}
+
+/// Half as many more than processors: tests wait for processes, timers and databases about a third of their time.
+fn threads() -> usize {
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    processors + processors / 2
 }
 
 fn summarise(steps: &[Step]) -> ExitCode {

@@ -246,7 +246,7 @@ impl Trial {
             return Err(at(name).breaks("cannot be combined with endpointId").into());
         }
         if old.is_none() && wanted.kind.is_none() {
-            return Err(at("kind").breaks("or endpointId is required").into());
+            return Err(at("kind").breaks("is required, or endpointId").into());
         }
         let chat = changed(wanted.kind.as_deref(), wanted.chat.take().map(Some), old.as_ref())?;
         let chat = chat.ok_or_else(|| at("endpointId").breaks("must name a chat endpoint"))?;
@@ -257,7 +257,7 @@ impl Trial {
                 check_settings(&chat, &url)?;
                 url.into()
             }
-            (None, None, None) => return Err(at("url").breaks("or endpointId is required").into()),
+            (None, None, None) => return Err(at("url").breaks("is required, or endpointId").into()),
         };
         let message = message(api, place, wanted).await?;
         Ok(Trial { chat: Arc::unwrap_or_clone(chat), url, message })

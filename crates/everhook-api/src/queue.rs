@@ -197,13 +197,7 @@ async fn pause(
     InJobs { environment }: InJobs,
     PathParams(path): PathParams<QueuePath>,
 ) -> Result<Json<QueueOut>, ApiError> {
-    let name = path.own_name()?;
-    api.read(query::FindQueue { scope: Scope::of(environment), name: name.clone() })
-        .await?
-        .ok_or_else(|| path.not_found())?;
-    let pause = |old: Queue| Ok(Queue { state: QueueState::Paused, ..old });
-    let changed = resource::change(&api, environment, &name, None, pause).await?;
-    show(&api, environment, changed.ok_or_else(|| path.not_found())?).await
+    set_state(&api, environment, &path, QueueState::Paused).await
 }
 
 /// Resume a queue that was paused or stopped.
@@ -216,13 +210,7 @@ async fn resume(
     InJobs { environment }: InJobs,
     PathParams(path): PathParams<QueuePath>,
 ) -> Result<Json<QueueOut>, ApiError> {
-    let name = path.own_name()?;
-    api.read(query::FindQueue { scope: Scope::of(environment), name: name.clone() })
-        .await?
-        .ok_or_else(|| path.not_found())?;
-    let resume = |old: Queue| Ok(Queue { state: QueueState::Open, ..old });
-    let changed = resource::change(&api, environment, &name, None, resume).await?;
-    show(&api, environment, changed.ok_or_else(|| path.not_found())?).await
+    set_state(&api, environment, &path, QueueState::Open).await
 }
 
 /// Get the secret that pushed jobs are signed with.
@@ -251,7 +239,8 @@ async fn delete(
     InJobs { environment }: InJobs,
     PathParams(path): PathParams<QueuePath>,
 ) -> Result<StatusCode, ApiError> {
-    match api.node.delete(Scope::of(environment), ResourceKey::Queue(path.own_name()?)).await? {
+    let name = path.own_name()?;
+    match resource::delete::<Queue>(&api, environment, &name, ResourceKey::Queue(name.clone())).await? {
         Deleted::Done => Ok(StatusCode::NO_CONTENT),
         Deleted::NotFound => Err(path.not_found()),
         Deleted::HasJobs => {
@@ -259,6 +248,21 @@ async fn delete(
             Err(ApiError::conflict(format!("queue {:?} {rule}", path.queue)))
         }
     }
+}
+
+async fn set_state(
+    api: &Api,
+    environment: EnvironmentId,
+    path: &QueuePath,
+    state: QueueState,
+) -> Result<Json<QueueOut>, ApiError> {
+    let name = path.own_name()?;
+    // A queue that was never configured and never had a job is not made by pausing it.
+    let found = api.read(query::FindQueue { scope: Scope::of(environment), name: name.clone() }).await?;
+    found.ok_or_else(|| path.not_found())?;
+    let change = |old: Queue| Ok(Queue { state, ..old });
+    let changed = resource::change(api, environment, &name, None, change).await?;
+    show(api, environment, changed.ok_or_else(|| path.not_found())?).await
 }
 
 async fn show(api: &Api, environment: EnvironmentId, queue: Queue) -> Result<Json<QueueOut>, ApiError> {

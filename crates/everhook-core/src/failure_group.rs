@@ -1,4 +1,4 @@
-//! Failure groups: the dead deliveries to one endpoint that failed in the same way, and what an operator noted about
+//! Failure groups: the dead deliveries to one endpoint that failed in the same way, and the notes of operators about
 //! them.
 //!
 //! Pure. A group exists as long as it has dead deliveries; the stores find them on request. Only the mark of an operator
@@ -42,7 +42,7 @@ impl FromStr for GroupKey {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupState {
-    /// Nobody has looked at it, or deliveries died after it was resolved.
+    /// No operator has marked it, or a delivery died after it was resolved.
     Open,
     /// An operator knows about it. Further dead deliveries do not change that.
     Acknowledged,

@@ -187,7 +187,7 @@ impl BackgroundWorker {
         let message = operational::message(environment, &news, MessageId(context.new_id()));
         let key = DedupKey::event_id(OPERATIONAL_APPLICATION, &name(&task_id.to_string()));
         let new = NewMessage { keys: vec![key], ..message };
-        // Without an operational endpoint there is no application to append to, and nobody to tell.
+        // Without an operational endpoint there is no application to append to, and no recipient.
         self.store.append(Append { fast: None, messages: vec![new] }).await?;
         context.wake_deliveries();
         Ok(())
@@ -271,7 +271,7 @@ impl BackgroundWorker {
     }
 }
 
-/// How bulk work goes on: its effect, and its speed.
+/// The effect and the speed of bulk work.
 #[derive(Clone, Copy)]
 struct Pace {
     kind: BackgroundKind,

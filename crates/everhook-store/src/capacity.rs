@@ -12,7 +12,7 @@ use crate::lease::Leased;
 /// The source of slots: the dispatcher of the node.
 pub trait Capacity: Send + Sync {
     fn reserve(&self, lane: GroupedLane) -> bool;
-    /// Takes slots for tasks that a lease is about to bring: `most` in all, from ready lanes in the order of their turns.
+    /// Takes slots for the tasks of a lease in progress: at most `most`, from ready lanes in the order of their turns.
     /// Returns the slots of each lane.
     fn plan_lease(&self, lanes: &[GroupedLane], most: usize) -> Vec<usize>;
     /// Returns a slot of `lane`.

@@ -36,7 +36,6 @@ const STEP_MAX: usize = 500;
 /// The longest time of a step. The next step after a longer one is smaller.
 const STEP_TIME: Duration = Duration::from_millis(100);
 
-/// A filter of deliveries.
 #[derive(Clone, Debug)]
 pub struct DeliveryFilter {
     /// None selects all applications, and only open deliveries.
@@ -443,7 +442,6 @@ pub struct EndpointCounts {
     pub is_capped: bool,
 }
 
-/// A period of attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Period {
     pub since: Timestamp,

@@ -104,7 +104,6 @@ pub struct JobAttempt {
     pub duration: Duration,
 }
 
-/// A filter of jobs.
 #[derive(Clone, Debug)]
 pub struct JobFilter {
     pub slice: Slice<JobId>,

@@ -7934,7 +7934,7 @@ export interface components {
             secret?: string | null;
             /**
              * Format: int32
-             * @description Deliveries per second. Stored and shown; deliveries are not slowed down yet.
+             * @description Deliveries per second.
              * @example 1
              */
             throttleRate?: number | null;
@@ -8051,7 +8051,7 @@ export interface components {
             rateLimit?: number | null;
             /**
              * Format: int32
-             * @description Deliveries per second. Deliveries are not slowed down yet.
+             * @description Deliveries per second.
              * @example 1
              */
             throttleRate?: number | null;

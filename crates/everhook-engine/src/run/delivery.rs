@@ -1,8 +1,8 @@
 //! Runs one delivery: builds, signs and sends the request, and reads the reply.
 //!
 //! The core classifies the reply and `settle` records it; this module makes no decision about the task. It sends
-//! nothing under a session that was not renewed recently, and aborts when another node closes the session. The id of the
-//! attempt is made before the request, which carries it in a header.
+//! nothing under a session that was not renewed recently, and aborts when another node closes the session. The id of
+//! the attempt is made before the request, which carries it in a header.
 
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
@@ -16,7 +16,7 @@ use bytes::Bytes;
 use everhook_chat::notice::ChatFacts;
 use everhook_chat::post::post;
 use everhook_chat::reply::{Judgement, judge};
-use everhook_core::delivery::ENDPOINT_DELETED;
+use everhook_core::delivery::{DeliveryCommand, ENDPOINT_DELETED};
 use everhook_core::dispatch::health::Sign;
 use everhook_core::dispatch::{Event, LeaseCommand, StartOrder, Ticket};
 use everhook_core::endpoint::Endpoint;
@@ -61,7 +61,6 @@ pub(crate) struct Delivery {
     asked: Duration,
 }
 
-/// A request to send.
 struct Outgoing {
     request: Request,
     /// A remark for the attempt.
@@ -90,20 +89,8 @@ impl SentRequest {
         let SentRequest { id, url, note, started_at, duration, exchange } = self;
         let id = Some(id);
         let reply = noted(note, reply);
-        AttemptRecord {
-            id,
-            outcome,
-            class,
-            url,
-            status,
-            reply,
-            started_at,
-            duration,
-            result: None,
-            holder: None,
-            rest: None,
-            exchange: (exchange != Exchange::default()).then(|| Arc::new(exchange)),
-        }
+        let exchange = (exchange != Exchange::default()).then(|| Arc::new(exchange));
+        AttemptRecord { id, url, status, duration, exchange, ..AttemptRecord::new((class, outcome), reply, started_at) }
     }
 }
 
@@ -497,42 +484,27 @@ fn cancelled(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
         (None, _) => ENDPOINT_DELETED,
         (_, None) => "the message was pruned",
         (Some(endpoint), _) if endpoint.is_polled() => "the endpoint is polled",
+        _ if leased.task.cancel => DeliveryCommand::Cancel.note(),
         _ => "the payload was removed",
     };
+    let reply = Bytes::from_static(reason.as_bytes());
     AttemptRecord {
-        id: None,
-        outcome: Outcome::Cancelled,
-        class: Class::Cancelled,
-        url: leased.endpoint().map(|endpoint| endpoint.shown_url()).unwrap_or_default(),
-        status: 0,
-        reply: Bytes::from_static(reason.as_bytes()),
-        started_at,
-        duration: Duration::ZERO,
-        result: None,
-        holder: None,
-        rest: None,
-        exchange: None,
+        url: shown_url(leased),
+        ..AttemptRecord::new((Class::Cancelled, Outcome::Cancelled), reply, started_at)
     }
 }
 
 fn panicked(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
-    AttemptRecord {
-        id: None,
-        outcome: Outcome::Failure { retry_after: None },
-        class: Class::Internal,
-        url: leased.endpoint().map(|endpoint| endpoint.shown_url()).unwrap_or_default(),
-        status: 0,
-        reply: Bytes::from_static(b"the server failed while sending the request; see its log"),
-        started_at,
-        duration: Duration::ZERO,
-        result: None,
-        holder: None,
-        rest: None,
-        exchange: None,
-    }
+    let end = (Class::Internal, Outcome::Failure { retry_after: None });
+    let reply = Bytes::from_static(b"the server failed while sending the request; see its log");
+    AttemptRecord { url: shown_url(leased), ..AttemptRecord::new(end, reply, started_at) }
+}
+
+fn shown_url(leased: &Leased) -> String {
+    leased.endpoint().map(|endpoint| endpoint.shown_url()).unwrap_or_default()
 }
 
 fn interrupted(request: SentRequest) -> AttemptRecord {
-    let reply = Bytes::from_static(b"the server stopped before the reply asked");
+    let reply = Bytes::from_static(b"the server stopped before the reply arrived");
     request.ended(Outcome::Interrupted, Class::Interrupted, 0, reply)
 }

@@ -115,20 +115,7 @@ fn answered(
         (_, status, "") => Note::new(&format!("the target answered {status}"), []).to_bytes(),
         (_, status, said) => Note::new(&format!("the target answered {status}: {said}"), []).to_bytes(),
     };
-    AttemptRecord {
-        id: None,
-        outcome,
-        class,
-        url: String::new(),
-        status,
-        reply,
-        started_at,
-        duration,
-        result: None,
-        holder: None,
-        rest: None,
-        exchange: None,
-    }
+    AttemptRecord { status, duration, ..AttemptRecord::new((class, outcome), reply, started_at) }
 }
 
 fn too_slow(timeout: Duration) -> SendFailure {
