@@ -52,9 +52,9 @@ pub(crate) struct ChatIn {
     /// Templates of single event types. A missing member is taken from `template`.
     #[schema(value_type = Option<BTreeMap<String, ChatTemplate>>)]
     event_types: Option<BTreeMap<Name, Template>>,
-    /// A JSON pointer to the e-mail addresses (phone numbers for `dingtalk`) of people in the payload: a text or a list of
-    /// up to 10 texts. They get the message through the chat app of the environment, and the room gets it if somebody
-    /// cannot be reached. Absent: an existing endpoint keeps it. Null: removes it.
+    /// A JSON pointer to the e-mail addresses (phone numbers for `dingtalk`) of people in the payload: a text or a list
+    /// of up to 10 texts. They get the message through the chat app of the environment, and the room gets it if a
+    /// person cannot be reached. Absent: an existing endpoint keeps it. Null: removes it.
     #[serde(default, deserialize_with = "input::present")]
     #[schema(value_type = Option<String>, max_length = 256, example = "/owner/email")]
     people: Option<Option<String>>,

@@ -5,7 +5,7 @@ select
     case when ?3 then job.payload end,
     output.progress, output.progress_text, output.result, output.result_bytes,
     last.id, last.task, last.epoch, last.session, last.class, last.end_state, last.status, last.reply, last.started_at,
-    last.duration_us,
+    last.duration_us, last.exchange,
     task.state, task.owner, max(coalesce(task.leased_at, 0), task.due_at),
     task.environment, task.subject, task.id, task.lane, task.kind, task."trigger", task.priority, task.due_at, task.tries,
     task.crashes, task.epoch, task.cancel, task.batch, task.order_key

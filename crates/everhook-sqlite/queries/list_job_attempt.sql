@@ -1,5 +1,5 @@
 -- List the latest attempts of a job, newest first. Index: the primary key.
-select id, task, epoch, session, class, end_state, status, reply, started_at, duration_us
+select id, task, epoch, session, class, end_state, status, reply, started_at, duration_us, exchange
 from attempt
 where environment = ?1
     and subject = ?2

@@ -1,4 +1,6 @@
-//! The node's slots for running tasks, as an append transaction sees them.
+//! The node's capacity for leased tasks, as appends and leases see it inside their transactions. A slot in this module
+//! is a *place* of `core::dispatch`: it is taken before the task is leased, and released when its end is written or,
+//! after a success, queued.
 
 use std::collections::HashMap;
 use std::fmt;

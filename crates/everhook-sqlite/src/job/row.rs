@@ -17,7 +17,7 @@ use crate::sql::read_at;
 /// The first columns of the parts of `find_job`.
 const OUTPUT: usize = 11;
 const LAST: usize = 15;
-const OPEN: usize = 25;
+const OPEN: usize = 26;
 
 /// Decodes the columns of a job, and the time of its acceptance.
 pub(crate) fn job(row: &Row<'_>) -> Result<(Job, Timestamp), Fault> {
