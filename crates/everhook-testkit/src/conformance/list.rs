@@ -265,6 +265,8 @@ macro_rules! conformance_jobs {
             only_the_holder_of_the_job_advances_it
             a_replay_needs_its_endpoint
             payloads_of_an_application_are_purged_in_slices
+            open_deliveries_to_one_endpoint_are_cancelled_in_slices
+            dead_deliveries_are_redriven_once_in_slices
             background_tasks_are_listed_by_environment_and_filter
             attempts_are_counted_by_the_time_of_their_messages
         }
