@@ -85,7 +85,7 @@ mod tests {
         let mut erased = made(false, true, at(1500));
         erased.message.payload = None;
         assert_eq!(wants(&selection, &erased), [false, false, true], "only a payload can be sent");
-        let other = || Some(Name::try_from("other").unwrap());
+        let other = || Some("other".parse::<Name>().unwrap());
         for picky in [
             BulkSelection { event_types: other().into_iter().collect(), ..selection.clone() },
             BulkSelection { channel: other(), ..selection.clone() },
