@@ -1,8 +1,8 @@
 //! Rate limits: the number of deliveries of a lane that may start now, over all replicas.
 //!
 //! Pure. Permits are the slots of a timetable, one per interval. The lane's `hold_until` stores the last used slot, so
-//! that each node that locks the lane continues where the previous one stopped. Called by the
-//! appends and leases of the stores.
+//! that each node that locks the lane continues where the previous one stopped. Called by the appends and
+//! leases of the stores.
 
 use std::time::Duration;
 
