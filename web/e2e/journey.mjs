@@ -57,6 +57,10 @@ async function failing_endpoint_is_seen_redriven_and_recovered({ page, receiver,
   await page.waitForURL(/\/endpoints\/ep_/);
   await page.getByText('503 Service Unavailable').first().waitFor();
   await page.getByText('{"error":"overloaded"}').first().waitFor();
+  await until('the request is shown as it was sent', async () => {
+    const shown = await page.locator('.hdrs').last().innerText();
+    return receiver.seen(path).some(({ headers }) => shown.includes(headers['webhook-signature']));
+  });
   await shot('failing');
   await until('the delivery is dead', async () => {
     const delivery = await call('GET', `/app/${app.id}/msg/${message}/endpoint/${endpoint}`);

@@ -16,6 +16,12 @@ async function a_paused_endpoint_holds_its_deliveries_and_resumes({ page, receiv
   await page.goto(`${base}/apps/${app.id}/messages/${message.id}/endpoints/${endpoint.id}`);
   await page.getByText('The endpoint is paused; the delivery waits until it is resumed').first().waitFor();
   await shot('waits');
+  const unwanted = await call('POST', `/app/${app.id}/msg`, { eventType: 'invoice.paid', payload: {} });
+  await page.goto(`${base}/messages?app=${app.id}&status=held`);
+  await page.getByLabel(`Select ${unwanted.id}/${endpoint.id}`).check();
+  await page.getByRole('region', { name: 'Selected rows' }).getByRole('button', { name: 'Cancel deliveries' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Cancel deliveries' }).click();
+  await until('the delivery is cancelled', async () => (await call('GET', `/app/${app.id}/msg/${unwanted.id}/endpoint/${endpoint.id}`)).state === 'cancelled');
   await page.goto(`${base}/apps/${app.id}/endpoints/${endpoint.id}/health`);
   await page.getByRole('button', { name: 'Resume' }).click();
   await until('the delivery arrived', () => receiver.seen(path).length === 1);
@@ -34,13 +40,17 @@ async function the_policy_shows_the_origin_of_each_setting({ page, receiver, sig
   await page.getByText('Retries must be a whole number').waitFor();
   await page.getByLabel('Retries', { exact: true }).fill('2');
   await page.getByLabel('Messages while disabled').selectOption('hold');
+  await page.getByLabel(/^Order/).selectOption('own');
+  await page.getByLabel('Key', { exact: true }).fill('customerId');
+  await page.getByText('Key must be a JSON pointer, such as /customerId').waitFor();
+  await page.getByLabel('Key', { exact: true }).fill('/customerId');
   await page.getByLabel('Concurrency limit').selectOption('own');
   await page.getByLabel('Attempts at once').fill('4');
   await page.getByLabel('Settings by event type').fill('{"invoice.paid": {"timeoutSeconds": 5}}');
   await page.getByRole('button', { name: 'Save policy' }).click();
   await until('the policy is stored', async () => {
-    const { retryBudget, whileDisabled, eventTypes, concurrency } = await stored();
-    return retryBudget === 2 && concurrency === 4 && whileDisabled === 'hold' && eventTypes['invoice.paid'].timeoutSeconds === 5;
+    const { retryBudget, whileDisabled, eventTypes, concurrency, ordering } = await stored();
+    return retryBudget === 2 && concurrency === 4 && ordering.key === '/customerId' && whileDisabled === 'hold' && eventTypes['invoice.paid'].timeoutSeconds === 5;
   });
   await page.getByText('2 · set here').waitFor();
   await page.getByLabel('In force for').selectOption('invoice.paid');
@@ -77,14 +87,15 @@ async function messages_of_several_applications_are_replayed_together({ page, re
   for (const [index, uid] of ['alpha', 'beta'].entries()) {
     const app = await call('POST', '/app?get_if_exists=true', { name: uid, uid });
     await call('POST', `/app/${app.id}/endpoint`, { url: receiver.url(paths[index]), eventTypes: [tag] });
-    await call('POST', `/app/${app.id}/msg`, { eventType: tag, payload: {}, tags: [tag] });
+    await call('POST', `/app/${app.id}/msg`, { eventType: tag, payload: { text: `of ${uid} ${tag}` }, tags: [tag] });
   }
   await until('both arrived', () => paths.every((path) => receiver.seen(path).length === 1));
   await signIn();
   await page.goto(`${base}/messages?tag=${tag}`);
-  await page.getByRole('button', { name: 'Text in payload' }).click();
-  await page.getByText('Payloads are searched in one application').waitFor();
-  await page.keyboard.press('Escape');
+  await page.goto(`${base}/messages?text=of%20beta%20${tag}`);
+  await page.getByRole('cell', { name: /^beta$/i }).first().waitFor();
+  check((await page.getByRole('link', { name: tag, exact: true }).count()) === 1, 'a text finds the message of one application');
+  await page.goto(`${base}/messages?tag=${tag}`);
   await page.getByLabel('Select all rows of this page').check();
   await page.getByRole('region', { name: 'Selected rows' }).getByRole('button', { name: 'Replay' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Replay 2 messages' }).click();

@@ -10,7 +10,11 @@ export async function paths() {
   const app = (await first('/app'))?.id;
   const list = ['/overview', '/messages', '/endpoints', '/messages?status=dead', '/dead', '/apps', '/event-types', '/jobs', '/queues', '/schedules', '/schedules?builtin=1', '/batches', '/alerts', '/alerts?tab=endpoints', '/bulk', '/nodes', '/outboxes', '/keys', '/audit', '/settings', '/settings?tab=policy', '/settings?tab=quotas', '/settings?tab=chat', '/no-such-page'];
   if (!app) return list;
-  const [message, endpoint] = [await first(`/app/${app}/msg`), await first(`/app/${app}/endpoint`)];
+  // Screens of an attempted delivery show more than those of the newest objects.
+  const tried = (await call('GET', `/app/${app}/delivery`)).data.filter(({ lastAttempt }) => lastAttempt);
+  const delivery = tried.find(({ state }) => state !== 'succeeded') ?? tried[0];
+  const message = delivery ? { id: delivery.msgId } : await first(`/app/${app}/msg`);
+  const endpoint = delivery ? { id: delivery.endpointId } : await first(`/app/${app}/endpoint`);
   list.push(`/messages?app=${app}`, `/endpoints?app=${app}`, `/once?app=${app}`, `/apps/${app}`, `/apps/${app}?tab=policy`, `/apps/${app}?tab=quota`);
   if (message) list.push(`/messages?app=${app}&open=${message.id}`, `/apps/${app}/messages/${message.id}`);
   if (endpoint) list.push(...['health', 'deliveries', 'recover', 'policy', 'settings', 'secret', 'test'].map((tab) => `/apps/${app}/endpoints/${endpoint.id}/${tab}`));

@@ -14,8 +14,8 @@ use crate::workspace::Workspace;
 /// message, and the result of the final check.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Scenarios: one, five, outbox, jobs, latency, rate, flat, drain, isolation, limited, pinned, scrape, retention,
-    /// replicas, start. Default: all. `jobs` installs other job queues from npm into a temporary folder.
+    /// Scenarios: one, five, outbox, jobs, latency, rate, flat, drain, isolation, limited, pinned, scrape, pages,
+    /// retention, replicas, start. Default: all. `jobs` installs other job queues from npm into a temporary folder.
     names: Vec<String>,
     /// Number of runs per scenario.
     #[arg(long, default_value_t = 3)]

@@ -15,10 +15,9 @@ use everhook_core::operational::OPERATIONAL_APPLICATION;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::violation::at;
 use everhook_store::catalog::Order;
-use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
 use everhook_store::query;
-use everhook_store::resource::{NewAlert, ResourceKey};
+use everhook_store::resource::{New, ResourceKey};
 use http::StatusCode;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -94,7 +93,7 @@ async fn create(
     let wanted: AlertIn = input.json()?;
     check_places(&api, environment, &wanted).await?;
     let alert = wanted.check(AlertId(api.new_id()), None)?;
-    let new = NewAlert { alert, max: ALERTS_MAX };
+    let new = New { record: alert, max: ALERTS_MAX };
     let new = resource::create(&api, environment, new, input.key.as_ref()).await?.done()?;
     Ok((StatusCode::CREATED, Json(new.into())))
 }
@@ -133,7 +132,7 @@ async fn put(
         return Ok((StatusCode::OK, Json(changed.into())));
     }
     let alert = wanted.check(AlertId(api.new_id()), None)?;
-    let new = resource::create(&api, environment, NewAlert { alert, max: ALERTS_MAX }, None).await?.done()?;
+    let new = resource::create(&api, environment, New { record: alert, max: ALERTS_MAX }, None).await?.done()?;
     Ok((StatusCode::CREATED, Json(new.into())))
 }
 
@@ -171,8 +170,8 @@ async fn delete(
     PathParams(path): PathParams<AlertPath>,
 ) -> Result<StatusCode, ApiError> {
     let name = path.name()?;
-    let found = api.node.delete(Scope::of(environment), ResourceKey::Alert(name.clone())).await?.is_done();
-    if found { Ok(StatusCode::NO_CONTENT) } else { Err(no_alert(&name)) }
+    let deleted = resource::delete::<Alert>(&api, environment, &name, ResourceKey::Alert(name.clone())).await?;
+    if deleted.is_done() { Ok(StatusCode::NO_CONTENT) } else { Err(no_alert(&name)) }
 }
 
 /// List the latest pages of an alert, newest first; at most 50.
@@ -242,17 +241,12 @@ fn no_alert(name: &Name) -> ApiError {
 
 impl ApiResource for Alert {
     type Place = Name;
-    type Changed = Alert;
 
     const NOUN: &'static str = "an alert";
     const SKIPS_EQUAL: bool = true;
 
     async fn find(api: &Api, environment: EnvironmentId, place: &Name) -> Result<Option<Self>, StoreError> {
         api.read(query::FindAlert { scope: Scope::of(environment), name: place.clone() }).await
-    }
-
-    fn changed(self, _: Option<DedupKey>) -> Alert {
-        self
     }
 
     fn taken() -> ApiError {

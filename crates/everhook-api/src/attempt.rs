@@ -26,13 +26,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
+use crate::attempt_request::{self, AttemptRequestOut};
 use crate::error::ApiError;
 use crate::message::{ContentParams, FilterParams, MessageOut};
 use crate::page::{Page, PageParams};
 use crate::query::Query;
 use crate::routes::Routes;
 use crate::scope::{
-    self, ApplicationPath, AtEndpoint, EndpointPath, InEnvironment, MessagePath, OfMessage, PathParams,
+    self, ApplicationPath, AtEndpoint, EndpointPath, InApplication, InEnvironment, MessagePath, OfMessage, PathParams,
 };
 use crate::state::Api;
 
@@ -72,6 +73,14 @@ pub(crate) struct MessageAttemptOut {
     /// The first headers of the reply. Absent without a reply, and if the policy or the request excludes replies.
     #[serde(skip_serializing_if = "Option::is_none")]
     response_headers: Option<Vec<ReplyHeaderOut>>,
+    /// The number of the attempt: 1 for the first one that the retry policy counts. Absent if no request was sent, and
+    /// for attempts of older servers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    number: Option<u32>,
+    /// The request, computed from the message and the current settings of the endpoint. Only single attempts have it.
+    /// Absent if no request was sent, if its reply was expunged, and if the endpoint was deleted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request: Option<AttemptRequestOut>,
     /// The message without its payload. Present only with `with_msg`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<MessageOut>)]
@@ -233,6 +242,7 @@ async fn list_by_both_deprecated(State(api): State<Arc<Api>>, of: OfMessage, at:
 )]
 async fn get(
     State(api): State<Arc<Api>>,
+    InApplication { application, .. }: InApplication,
     of: OfMessage,
     PathParams(path): PathParams<AttemptPath>,
     Query(params): Query<AttemptParams>,
@@ -241,7 +251,8 @@ async fn get(
         .read(query::FindAttempt { scope: Scope::of(of.environment), message: of.message.id, id: path.id()? })
         .await?;
     let found = found.ok_or_else(|| path.not_found())?;
-    Ok(Json(MessageAttemptOut::new(found, &params, &ContentParams::default())))
+    let request = attempt_request::of(&api, (of.environment, &application), &of.message, &found).await?;
+    Ok(Json(MessageAttemptOut { request, ..MessageAttemptOut::new(found, &params, &ContentParams::default()) }))
 }
 
 /// Remove the stored reply of an attempt.
@@ -391,7 +402,9 @@ impl MessageAttemptOut {
             },
             class: attempt.class.to_string(),
             timestamp: attempt.started_at,
-            phases: attempt.exchange.as_ref().map(PhasesOut::new),
+            phases: attempt.exchange.as_ref().and_then(PhasesOut::of),
+            number: attempt.exchange.as_ref().and_then(|exchange| exchange.number),
+            request: None,
             response_headers: attempt.exchange.filter(|_| content.is_wanted()).and_then(reply_headers),
             msg: None,
         }
@@ -399,9 +412,10 @@ impl MessageAttemptOut {
 }
 
 impl PhasesOut {
-    fn new(exchange: &Exchange) -> PhasesOut {
+    /// Returns none if no step happened.
+    pub(crate) fn of(exchange: &Exchange) -> Option<PhasesOut> {
         let ms = |span: Option<Duration>| span.map(|span| span.as_micros() as f64 / 1000.0);
-        PhasesOut {
+        exchange.has_steps().then(|| PhasesOut {
             reused: exchange.reused,
             wait_ms: ms(exchange.wait),
             dns_ms: ms(exchange.dns),
@@ -409,11 +423,11 @@ impl PhasesOut {
             tls_ms: ms(exchange.tls),
             first_byte_ms: ms(exchange.first_byte),
             body_ms: ms(exchange.body),
-        }
+        })
     }
 }
 
-fn reply_headers(exchange: Exchange) -> Option<Vec<ReplyHeaderOut>> {
+pub(crate) fn reply_headers(exchange: Exchange) -> Option<Vec<ReplyHeaderOut>> {
     let out = |ReplyHeader(name, value)| ReplyHeaderOut { name, value };
     (!exchange.headers.is_empty()).then(|| exchange.headers.into_iter().map(out).collect())
 }

@@ -239,7 +239,7 @@ pub(crate) struct AuditParams {
     /// Entries of this operation, such as `v1.queue.pause`.
     #[serde(deserialize_with = "parameters::one")]
     action: Option<String>,
-    /// Entries of objects whose path begins so, such as `/queue/email`.
+    /// Entries of objects whose path starts with this text, such as `/queue/email`.
     #[serde(deserialize_with = "parameters::one")]
     object: Option<String>,
     /// Entries at this time or later.

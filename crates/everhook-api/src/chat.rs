@@ -52,9 +52,9 @@ pub(crate) struct ChatIn {
     /// Templates of single event types. A missing member is taken from `template`.
     #[schema(value_type = Option<BTreeMap<String, ChatTemplate>>)]
     event_types: Option<BTreeMap<Name, Template>>,
-    /// A JSON pointer to the e-mail addresses (phone numbers for `dingtalk`) of people in the payload: a text or a list of
-    /// up to 10 texts. They get the message through the chat app of the environment, and the room gets it if somebody
-    /// cannot be reached. Absent: an existing endpoint keeps it. Null: removes it.
+    /// A JSON pointer to the e-mail addresses (phone numbers for `dingtalk`) of people in the payload: a text or a list
+    /// of up to 10 texts. They get the message through the chat app of the environment, and the room gets it if a
+    /// person cannot be reached. Absent: an existing endpoint keeps it. Null: removes it.
     #[serde(default, deserialize_with = "input::present")]
     #[schema(value_type = Option<String>, max_length = 256, example = "/owner/email")]
     people: Option<Option<String>>,
@@ -246,7 +246,7 @@ impl Trial {
             return Err(at(name).breaks("cannot be combined with endpointId").into());
         }
         if old.is_none() && wanted.kind.is_none() {
-            return Err(at("kind").breaks("or endpointId is required").into());
+            return Err(at("kind").breaks("is required, or endpointId").into());
         }
         let chat = changed(wanted.kind.as_deref(), wanted.chat.take().map(Some), old.as_ref())?;
         let chat = chat.ok_or_else(|| at("endpointId").breaks("must name a chat endpoint"))?;
@@ -257,7 +257,7 @@ impl Trial {
                 check_settings(&chat, &url)?;
                 url.into()
             }
-            (None, None, None) => return Err(at("url").breaks("or endpointId is required").into()),
+            (None, None, None) => return Err(at("url").breaks("is required, or endpointId").into()),
         };
         let message = message(api, place, wanted).await?;
         Ok(Trial { chat: Arc::unwrap_or_clone(chat), url, message })

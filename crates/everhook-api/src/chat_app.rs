@@ -13,7 +13,6 @@ use everhook_core::id::EnvironmentId;
 use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
 use everhook_core::violation::at;
-use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
 use everhook_store::query;
 use http::StatusCode;
@@ -215,17 +214,12 @@ impl ChatAppPath {
 
 impl ApiResource for ChatApps {
     type Place = ();
-    type Changed = ChatApps;
 
     const NOUN: &'static str = "a list of chat apps";
 
     /// Returns an empty list if there is none.
     async fn find(api: &Api, environment: EnvironmentId, (): &()) -> Result<Option<Self>, StoreError> {
         find(api, environment).await.map(Some)
-    }
-
-    fn changed(self, _: Option<DedupKey>) -> ChatApps {
-        self
     }
 }
 

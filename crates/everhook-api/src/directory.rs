@@ -23,6 +23,7 @@ use crate::delivery;
 use crate::endpoint::EndpointOut;
 use crate::error::ApiError;
 use crate::message::{DeliveryTallyOut, FilterParams, TallyParams};
+use crate::message_search::{TextParams, find_placed};
 use crate::page::{Cursor, OrderParams, Page, PageParams};
 use crate::query::Query;
 use crate::routes::Routes;
@@ -134,18 +135,19 @@ async fn list_endpoints(
 /// The list contains the messages of the 10000 newest applications.
 #[utoipa::path(
     get, path = "/api/v1/message", operation_id = "v1.overview.list-messages", tag = "Overview",
-    params(PageParams, FilterParams, TallyParams), responses((status = 200, body = Page<PlacedMessageOut>))
+    params(PageParams, FilterParams, TextParams, TallyParams), responses((status = 200, body = Page<PlacedMessageOut>))
 )]
 async fn list_messages(
     State(api): State<Arc<Api>>,
     InEnvironment { environment }: InEnvironment,
     Query(page): Query<PageParams>,
     Query(filter): Query<FilterParams>,
+    Query(text): Query<TextParams>,
     Query(wanted): Query<TallyParams>,
 ) -> Result<Json<Page<PlacedMessageOut>>, ApiError> {
     let cursor = filter.cursor(&page)?;
-    let filter = filter.of_messages(cursor.slice());
-    let piece = api.read(query::AllMessages { scope: Scope::of(environment), filter }).await?;
+    let filter = text.search(filter.of_messages(cursor.slice()))?;
+    let piece = find_placed(&api, Scope::of(environment), filter).await?;
     let mut page = cursor.page_of(piece, |row| row.message.id, PlacedMessageOut::from);
     for row in page.data.iter_mut().filter(|_| wanted.is_wanted()) {
         row.deliveries = Some(delivery::tally(&api, AppScope::of(environment, row.app_id), row.id).await?.into());

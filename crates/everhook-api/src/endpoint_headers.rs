@@ -130,7 +130,7 @@ impl EndpointHeadersOut {
     /// Shows the values of harmless headers, and the names of the others.
     pub(crate) fn of(endpoint: Endpoint) -> EndpointHeadersOut {
         let (headers, sensitive): (_, BTreeMap<_, _>) =
-            endpoint.headers.into_iter().partition(|(name, _)| is_one_of(name, &HARMLESS));
+            endpoint.headers.into_iter().partition(|(name, _)| is_harmless(name));
         EndpointHeadersOut { headers, sensitive: sensitive.into_keys().collect() }
     }
 }
@@ -247,6 +247,7 @@ fn is_forbidden(name: &str) -> bool {
     FORBIDDEN.contains(&&*name) || FORBIDDEN_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-fn is_one_of(name: &str, list: &[&str]) -> bool {
-    list.iter().any(|listed| listed.eq_ignore_ascii_case(name))
+/// Whether the value of a header may be shown.
+pub(crate) fn is_harmless(name: &str) -> bool {
+    HARMLESS.iter().any(|listed| listed.eq_ignore_ascii_case(name))
 }

@@ -78,8 +78,8 @@ pub(crate) struct BulkReplayIn {
     channel: Option<String>,
     /// Only messages with this tag.
     tag: Option<String>,
-    /// Only messages whose last attempt ended so: 0 succeeded, 2 failed, 4 cancelled. Messages that are pending (1) or
-    /// being sent (3) are never replayed.
+    /// Only messages whose last attempt has this status: 0 succeeded, 2 failed, 4 cancelled. Messages that are pending
+    /// (1) or being sent (3) are never replayed.
     #[schema(minimum = 0, maximum = 4)]
     status: Option<u8>,
     /// Only messages whose last attempt got a status of this class: 0 (no response), 100, 200, 300, 400 or 500.

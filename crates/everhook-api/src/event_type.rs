@@ -248,7 +248,10 @@ async fn delete(
 ) -> Result<StatusCode, ApiError> {
     let name = path.name()?;
     let found = match params.expunge {
-        Some(true) => api.node.delete(Scope::of(environment), ResourceKey::EventType(name.clone())).await?.is_done(),
+        Some(true) => {
+            let key = ResourceKey::EventType(name.clone());
+            resource::delete::<EventType>(&api, environment, &name, key).await?.is_done()
+        }
         Some(false) | None => {
             let archive = |old: EventType| Ok(EventType { archived: true, ..old });
             resource::change(&api, environment, &name, None, archive).await?.is_some()

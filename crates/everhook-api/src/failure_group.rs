@@ -55,6 +55,9 @@ pub(crate) struct FailureGroupOut {
     /// The time of the last death.
     #[schema(value_type = String, format = DateTime)]
     last_died_at: Timestamp,
+    /// The deaths in each of the last 24 hours among the counted deliveries, oldest first. The last is the current hour.
+    #[schema(min_items = 24, max_items = 24)]
+    last_day: Vec<u64>,
     /// `open`, `acknowledged` or `resolved`. A resolved group is open again after another delivery has died.
     #[schema(value_type = String)]
     state: &'static str,
@@ -280,7 +283,8 @@ async fn place(
     let known = api.read(query::FindEndpoints { scope: Scope::of(environment), ids }).await?;
     let known: BTreeMap<EndpointId, PlacedEndpoint> =
         known.into_iter().map(|placed| (placed.endpoint.id, placed)).collect();
-    let show = |group: FailureGroup| Some(FailureGroupOut::new(known.get(&group.key.endpoint)?, group));
+    let now = api.now();
+    let show = |group: FailureGroup| Some(FailureGroupOut::new(known.get(&group.key.endpoint)?, group, now));
     Ok(groups.into_iter().filter_map(show).collect())
 }
 
@@ -295,7 +299,11 @@ impl FailureGroupPath {
 }
 
 impl FailureGroupOut {
-    fn new(PlacedEndpoint { application, endpoint }: &PlacedEndpoint, group: FailureGroup) -> FailureGroupOut {
+    fn new(
+        PlacedEndpoint { application, endpoint }: &PlacedEndpoint,
+        group: FailureGroup,
+        now: Timestamp,
+    ) -> FailureGroupOut {
         let state = group.state().as_str();
         let noted_at = group.mark.as_ref().map(|mark| mark.at);
         FailureGroupOut {
@@ -308,6 +316,7 @@ impl FailureGroupOut {
             count: group.dead,
             first_died_at: group.first_died_at,
             last_died_at: group.last_died_at,
+            last_day: group.last_day(now).into(),
             state,
             note: group.mark.map(|mark| mark.note).filter(|note| !note.is_empty()),
             noted_at,

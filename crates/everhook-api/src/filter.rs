@@ -107,7 +107,7 @@ async fn message(api: &Api, to: &AtEndpoint, wanted: FilterTestIn<'_>) -> Result
         let found = api.read(query::FindMessage { scope, locator }).await?;
         return found.ok_or_else(|| ApiError::not_found(scope::named("message", id)));
     }
-    let event_type = wanted.event_type.ok_or_else(|| at("eventType").breaks("or msgId is required"))?;
+    let event_type = wanted.event_type.ok_or_else(|| at("eventType").breaks("is required, or msgId"))?;
     let draft = Draft { event_type, event_id: wanted.event_id, channels: wanted.channels, tags: wanted.tags };
     let checked = draft.check()?;
     Ok(Message {

@@ -12,14 +12,13 @@ use everhook_core::id::{ApplicationId, EnvironmentId, IntegrationId};
 use everhook_core::integration::{Integration, IntegrationKey};
 use everhook_core::limits::{FEATURE_FLAGS_MAX, INTEGRATIONS_MAX, TITLE_CHARS_MAX};
 use everhook_core::name::Name;
-use everhook_core::scope::{AppScope, Scope};
+use everhook_core::scope::AppScope;
 use everhook_core::time::Timestamp;
 use everhook_core::violation::Violation;
 use everhook_store::catalog::Order;
-use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
 use everhook_store::query;
-use everhook_store::resource::{NewIntegration, ResourceKey};
+use everhook_store::resource::{New, ResourceKey};
 use http::StatusCode;
 use http::request::Parts;
 use serde::{Deserialize, Serialize};
@@ -135,7 +134,7 @@ async fn create(
         revision: 0,
     };
     let integration = input.json::<IntegrationIn>()?.check(blank)?;
-    let new = NewIntegration { integration, max: INTEGRATIONS_MAX };
+    let new = New { record: integration, max: INTEGRATIONS_MAX };
     let new = resource::create(&api, environment, new, input.key.as_ref()).await?.done()?;
     Ok((StatusCode::CREATED, Json(new.into())))
 }
@@ -171,7 +170,8 @@ async fn put(State(api): State<Arc<Api>>, at: AtIntegration, input: Input) -> Re
 )]
 async fn delete(State(api): State<Arc<Api>>, at: AtIntegration) -> Result<StatusCode, ApiError> {
     let key = ResourceKey::Integration(at.application, at.id);
-    if !api.node.delete(Scope::of(at.environment), key).await?.is_done() {
+    let place = (at.application, at.id);
+    if !resource::delete::<Integration>(&api, at.environment, &place, key).await?.is_done() {
         return Err(at.missing());
     }
     api.integrations.clear();
@@ -223,16 +223,11 @@ impl FromRequestParts<Arc<Api>> for AtIntegration {
 
 impl ApiResource for Integration {
     type Place = (ApplicationId, IntegrationId);
-    type Changed = Integration;
 
     const NOUN: &'static str = "an integration";
 
     async fn find(api: &Api, environment: EnvironmentId, place: &Self::Place) -> Result<Option<Self>, StoreError> {
         api.read(query::FindIntegration { scope: AppScope::of(environment, place.0), id: place.1 }).await
-    }
-
-    fn changed(self, _: Option<DedupKey>) -> Integration {
-        self
     }
 
     fn full(_: &Api) -> ApiError {

@@ -10,6 +10,7 @@ mod addresses;
 mod alert;
 mod application;
 mod attempt;
+mod attempt_request;
 mod audit;
 mod auth;
 mod background_task;

@@ -3,8 +3,10 @@
 use everhook_core::id::MessageId;
 use everhook_core::limits::{SCAN_PAYLOADS_MAX, SEARCH_TEXT_BYTES_MAX};
 use everhook_core::message::Message;
-use everhook_core::scope::AppScope;
+use everhook_core::scope::{AppScope, Scope};
+use everhook_core::time::Timestamp;
 use everhook_core::violation::at;
+use everhook_store::directory::PlacedMessage;
 use everhook_store::history::MessageFilter;
 use everhook_store::piece::Piece;
 use everhook_store::query;
@@ -19,7 +21,7 @@ use crate::state::Api;
 #[into_params(parameter_in = Query)]
 pub(crate) struct TextParams {
     /// Only messages with this text in their payload, byte for byte and with regard to case. One call searches the next
-    /// 1000 messages. A page can be short or empty although `done` is false; continue with its `iterator`.
+    /// 1000 messages, or 2000 of all applications. A page can be short or empty although `done` is false; continue with its `iterator`.
     #[serde(deserialize_with = "crate::query::one")]
     #[param(min_length = 1, max_length = 256)]
     payload_contains: Option<String>,
@@ -48,10 +50,32 @@ pub(crate) async fn find(
     filter: MessageFilter,
 ) -> Result<Piece<Message, MessageId>, ApiError> {
     let (by_text, limit, now) = (filter.text.is_some(), filter.slice.limit, api.now());
-    let Piece { mut rows, mut next } = api.read(query::Messages { scope, filter }).await?;
-    if by_text && rows.iter().any(|row| row.payload_at(now).is_none()) {
-        next = next.or(rows.last().filter(|_| rows.len() == limit).map(|row| row.id));
-        rows.retain(|row| row.payload_at(now).is_some());
+    let piece = api.read(query::Messages { scope, filter }).await?;
+    Ok(if by_text { unexpired(piece, limit, now, |row| row) } else { piece })
+}
+
+/// Lists messages of all applications.
+pub(crate) async fn find_placed(
+    api: &Api,
+    scope: Scope,
+    filter: MessageFilter,
+) -> Result<Piece<PlacedMessage, MessageId>, ApiError> {
+    let (by_text, limit, now) = (filter.text.is_some(), filter.slice.limit, api.now());
+    let piece = api.read(query::AllMessages { scope, filter }).await?;
+    Ok(if by_text { unexpired(piece, limit, now, |row| &row.message) } else { piece })
+}
+
+/// Leaves out messages whose payload has expired since it was stored.
+fn unexpired<R>(
+    Piece { mut rows, mut next }: Piece<R, MessageId>,
+    limit: usize,
+    now: Timestamp,
+    message: impl Fn(&R) -> &Message,
+) -> Piece<R, MessageId> {
+    let is_kept = |row: &R| message(row).rest.payload_until.is_none_or(|until| now < until);
+    if !rows.iter().all(is_kept) {
+        next = next.or(rows.last().filter(|_| rows.len() == limit).map(|row| message(row).id));
+        rows.retain(is_kept);
     }
-    Ok(Piece { rows, next })
+    Piece { rows, next }
 }

@@ -18,12 +18,13 @@ use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Locator, Order};
 use everhook_store::query;
-use everhook_store::resource::{NewEndpoint, ResourceKey};
+use everhook_store::resource::{New, ResourceKey};
 use http::StatusCode;
 use http::request::Parts;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::audit;
 use crate::chat::{ChatIn, ChatOut};
 use crate::endpoint::{Checks, EndpointIn};
 use crate::endpoint_headers::{self, EndpointHeadersIn, EndpointHeadersOut};
@@ -61,7 +62,7 @@ pub(crate) struct OperationalWebhookEndpointIn {
     #[serde(default, deserialize_with = "input::present")]
     #[schema(value_type = Option<String>, max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$")]
     uid: Option<Option<String>>,
-    /// Deliveries per second. Stored and shown; deliveries are not slowed down yet.
+    /// Deliveries per second.
     #[schema(minimum = 1)]
     throttle_rate: Option<u16>,
     /// The older name of `throttleRate`.
@@ -103,7 +104,7 @@ pub(crate) struct OperationalWebhookEndpointOut {
     /// The user's own id for the endpoint.
     #[schema(value_type = Option<String>)]
     uid: Option<Name>,
-    /// Deliveries per second. Deliveries are not slowed down yet.
+    /// Deliveries per second.
     throttle_rate: Option<u16>,
     /// The older name of `throttleRate`.
     #[schema(deprecated)]
@@ -171,7 +172,7 @@ async fn create(
     let wanted = EndpointIn::from(input.json::<OperationalWebhookEndpointIn>()?);
     let checks = Checks::of_operational(&api, &wanted)?;
     let endpoint = wanted.check(&checks, OPERATIONAL_APPLICATION, None)?;
-    let new = NewEndpoint { endpoint, max: api.endpoints_max };
+    let new = New { record: endpoint, max: api.endpoints_max };
     let new = resource::create(&api, environment, new, input.key.as_ref()).await?.done()?;
     Ok((StatusCode::CREATED, Json(new.into())))
 }
@@ -219,7 +220,7 @@ async fn put(
         return Err(scope::no_endpoint(&endpoint_id));
     }
     let endpoint = wanted.check(&checks, OPERATIONAL_APPLICATION, None)?;
-    let new = NewEndpoint { endpoint, max: api.endpoints_max };
+    let new = New { record: endpoint, max: api.endpoints_max };
     let new = resource::create(&api, environment, new, None).await?.done()?;
     Ok((StatusCode::CREATED, Json(new.into())))
 }
@@ -232,6 +233,7 @@ async fn put(
 )]
 async fn delete(State(api): State<Arc<Api>>, AtOperational(at): AtOperational) -> Result<StatusCode, ApiError> {
     let key = ResourceKey::Endpoint(OPERATIONAL_APPLICATION, at.endpoint.id);
+    audit::note(at.environment, Some(&at.endpoint.clone().into()), None);
     let deleted = api.node.delete(Scope::of(at.environment), key).await?.is_done();
     if deleted { Ok(StatusCode::NO_CONTENT) } else { Err(scope::no_endpoint(&at.endpoint.id.to_string())) }
 }

@@ -89,7 +89,7 @@ pub(crate) struct SeriesOut {
     p99: Vec<Option<f64>>,
 }
 
-/// Open tasks now, and rates. Tasks are deliveries and jobs. A count of `countedMax` means at least so many.
+/// Open tasks now, and rates. Tasks are deliveries and jobs. A count of `countedMax` means at least this number.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TotalsOut {
@@ -103,6 +103,8 @@ pub(crate) struct TotalsOut {
     leased: u64,
     /// Tasks that ran out of attempts.
     dead: u64,
+    /// The jobs among them.
+    dead_jobs: u64,
     /// The bound of the counts above.
     counted_max: usize,
     /// Messages that were accepted in the range.
@@ -349,6 +351,7 @@ impl TotalsOut {
             retrying: open.retrying,
             leased: open.leased,
             dead: open.dead,
+            dead_jobs: open.dead_jobs,
             counted_max: OVERVIEW_TASKS_MAX,
             accepted: overview.total.accepted,
             delivered: overview.total.delivered,

@@ -15,7 +15,6 @@ use everhook_core::policy::Settings;
 use everhook_core::policy::effective::{Effective, Level, ServerDefaults, Sourced};
 use everhook_core::scope::Scope;
 use everhook_core::violation::{Violation, at};
-use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
 use everhook_store::query;
 use serde::{Deserialize, Serialize};
@@ -234,7 +233,6 @@ async fn put_environment(
 
 impl ApiResource for EnvironmentPolicy {
     type Place = ();
-    type Changed = EnvironmentPolicy;
 
     const NOUN: &'static str = "a policy";
 
@@ -242,10 +240,6 @@ impl ApiResource for EnvironmentPolicy {
     async fn find(api: &Api, environment: EnvironmentId, (): &()) -> Result<Option<Self>, StoreError> {
         let found = api.read(query::FindEnvironmentPolicy { scope: Scope::of(environment) }).await?;
         Ok(Some(found.unwrap_or_default()))
-    }
-
-    fn changed(self, _: Option<DedupKey>) -> EnvironmentPolicy {
-        self
     }
 }
 

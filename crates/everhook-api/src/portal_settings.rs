@@ -7,7 +7,6 @@ use axum::extract::State;
 use everhook_core::id::EnvironmentId;
 use everhook_core::portal::{PortalLook, PortalSettings};
 use everhook_core::scope::Scope;
-use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
 use everhook_store::query;
 use serde::{Deserialize, Serialize};
@@ -80,7 +79,6 @@ async fn put(
 
 impl ApiResource for PortalSettings {
     type Place = ();
-    type Changed = PortalSettings;
 
     const NOUN: &'static str = "a look of the portal";
 
@@ -88,10 +86,6 @@ impl ApiResource for PortalSettings {
     async fn find(api: &Api, environment: EnvironmentId, (): &()) -> Result<Option<Self>, StoreError> {
         let found = api.read(query::FindPortalSettings { scope: Scope::of(environment) }).await?;
         Ok(Some(found.unwrap_or_default()))
-    }
-
-    fn changed(self, _: Option<DedupKey>) -> PortalSettings {
-        self
     }
 }
 

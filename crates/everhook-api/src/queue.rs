@@ -239,7 +239,8 @@ async fn delete(
     InJobs { environment }: InJobs,
     PathParams(path): PathParams<QueuePath>,
 ) -> Result<StatusCode, ApiError> {
-    match api.node.delete(Scope::of(environment), ResourceKey::Queue(path.own_name()?)).await? {
+    let name = path.own_name()?;
+    match resource::delete::<Queue>(&api, environment, &name, ResourceKey::Queue(name.clone())).await? {
         Deleted::Done => Ok(StatusCode::NO_CONTENT),
         Deleted::NotFound => Err(path.not_found()),
         Deleted::HasJobs => {

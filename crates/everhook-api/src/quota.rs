@@ -20,7 +20,7 @@ use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
 use everhook_store::query;
 use everhook_store::quota::MessageCount;
-use everhook_store::resource::NewEndpoint;
+use everhook_store::resource::New;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -249,7 +249,7 @@ pub(crate) async fn create_endpoint(
     };
     let max = own.map_or(api.endpoints_max, |max| max.min(api.endpoints_max));
     // The store refuses a new endpoint, and still answers a repeated request.
-    let new = NewEndpoint { endpoint, max: if is_full { 0 } else { max } };
+    let new = New { record: endpoint, max: if is_full { 0 } else { max } };
     let full = || {
         let detail = match whole.filter(|_| is_full) {
             Some(max) => format!("The quota of the environment is {max} endpoints: delete one first, or raise it."),
@@ -280,7 +280,6 @@ pub(crate) fn refusal(refused: &OverQuota) -> (&'static str, Cow<'static, str>) 
 
 impl ApiResource for Quota {
     type Place = Option<ApplicationId>;
-    type Changed = Quota;
 
     const NOUN: &'static str = "a quota";
 
@@ -288,10 +287,6 @@ impl ApiResource for Quota {
     async fn find(api: &Api, environment: EnvironmentId, place: &Self::Place) -> Result<Option<Self>, StoreError> {
         let found = api.read(query::FindQuota { scope: Scope::of(environment), application: *place }).await?;
         Ok(Some(found.unwrap_or_else(|| Quota::none(*place))))
-    }
-
-    fn changed(self, _: Option<DedupKey>) -> Quota {
-        self
     }
 }
 

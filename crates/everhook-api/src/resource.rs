@@ -13,7 +13,7 @@ use everhook_store::catalog::{Created, Locator, Replaced};
 use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
 use everhook_store::query;
-use everhook_store::resource::{Change, ChangedEndpoint, Create, Record};
+use everhook_store::resource::{Changed, Create, Deleted, Record, ResourceKey};
 use everhook_store::schedule::ScheduleRecord;
 use http::StatusCode;
 
@@ -26,7 +26,6 @@ use crate::state::Api;
 pub(crate) trait ApiResource: Record + Clone + PartialEq + Sync {
     /// The location of a record: the part of a path that names it.
     type Place: Sync;
-    type Changed: Change<Record = Self>;
 
     /// The noun with its article, for error texts.
     const NOUN: &'static str;
@@ -38,8 +37,6 @@ pub(crate) trait ApiResource: Record + Clone + PartialEq + Sync {
         environment: EnvironmentId,
         place: &Self::Place,
     ) -> impl Future<Output = Result<Option<Self>, StoreError>> + Send;
-
-    fn changed(self, key: Option<DedupKey>) -> Self::Changed;
 
     /// Returns the error for a uid or name that another record has.
     fn taken() -> ApiError {
@@ -121,7 +118,11 @@ pub(crate) async fn change<R: ApiResource>(
         if R::SKIPS_EQUAL && new == old {
             return Ok(Some(old));
         }
-        match api.node.replace(Scope::of(environment), new.changed(key.cloned())).await? {
+        match api
+            .node
+            .replace(Scope::of(environment), Changed { record: new, key: key.cloned(), messages: Vec::new() })
+            .await?
+        {
             Replaced::Done(new) => {
                 audit::note(environment, Some(&old.into()), Some(&new.clone().into()));
                 return Ok(Some(new));
@@ -136,6 +137,19 @@ pub(crate) async fn change<R: ApiResource>(
     Err(ApiError::conflict(format!("Other requests keep changing the {noun}: try again.")))
 }
 
+/// Deletes the resource with this place and key.
+pub(crate) async fn delete<R: ApiResource>(
+    api: &Api,
+    environment: EnvironmentId,
+    place: &R::Place,
+    key: ResourceKey,
+) -> Result<Deleted, ApiError> {
+    if let Some(old) = R::find(api, environment, place).await? {
+        audit::note(environment, Some(&old.into()), None);
+    }
+    Ok(api.node.delete(Scope::of(environment), key).await?)
+}
+
 /// Removes the article.
 fn bare(noun: &'static str) -> &'static str {
     noun.split_once(' ').map_or(noun, |(_, bare)| bare)
@@ -147,32 +161,22 @@ fn capitalized(noun: &str) -> String {
 
 impl ApiResource for Application {
     type Place = Locator<ApplicationId>;
-    type Changed = Application;
 
     const NOUN: &'static str = "an application";
 
     async fn find(api: &Api, environment: EnvironmentId, place: &Self::Place) -> Result<Option<Self>, StoreError> {
         api.read(query::FindApplication { scope: Scope::of(environment), locator: place.clone() }).await
     }
-
-    fn changed(self, _: Option<DedupKey>) -> Application {
-        self
-    }
 }
 
 impl ApiResource for Endpoint {
     type Place = (ApplicationId, Locator<EndpointId>);
-    type Changed = ChangedEndpoint;
 
     const NOUN: &'static str = "an endpoint";
 
     async fn find(api: &Api, environment: EnvironmentId, place: &Self::Place) -> Result<Option<Self>, StoreError> {
         let scope = AppScope::of(environment, place.0);
         api.read(query::FindEndpoint { scope, locator: place.1.clone() }).await
-    }
-
-    fn changed(self, key: Option<DedupKey>) -> ChangedEndpoint {
-        ChangedEndpoint { endpoint: self, key }
     }
 
     fn full(api: &Api) -> ApiError {
@@ -183,16 +187,11 @@ impl ApiResource for Endpoint {
 
 impl ApiResource for EventType {
     type Place = Name;
-    type Changed = EventType;
 
     const NOUN: &'static str = "an event type";
 
     async fn find(api: &Api, environment: EnvironmentId, place: &Name) -> Result<Option<Self>, StoreError> {
         api.read(query::FindEventType { scope: Scope::of(environment), name: place.clone() }).await
-    }
-
-    fn changed(self, _: Option<DedupKey>) -> EventType {
-        self
     }
 
     fn taken() -> ApiError {
@@ -203,7 +202,6 @@ impl ApiResource for EventType {
 
 impl ApiResource for Queue {
     type Place = Name;
-    type Changed = Queue;
 
     const NOUN: &'static str = "a queue";
 
@@ -212,25 +210,16 @@ impl ApiResource for Queue {
         let found = api.read(query::FindQueue { scope: Scope::of(environment), name: place.clone() }).await?;
         Ok(found.or_else(|| Some(Queue::new(place.clone()))))
     }
-
-    fn changed(self, _: Option<DedupKey>) -> Queue {
-        self
-    }
 }
 
 impl ApiResource for ScheduleRecord {
     type Place = Name;
-    type Changed = ScheduleRecord;
 
     const NOUN: &'static str = "a schedule";
     const SKIPS_EQUAL: bool = true;
 
     async fn find(api: &Api, environment: EnvironmentId, place: &Name) -> Result<Option<Self>, StoreError> {
         api.read(query::FindSchedule { scope: Scope::of(environment), name: place.clone() }).await
-    }
-
-    fn changed(self, _: Option<DedupKey>) -> ScheduleRecord {
-        self
     }
 
     fn taken() -> ApiError {

@@ -155,8 +155,9 @@ async fn delete(
     PathParams(path): PathParams<SchedulePath>,
 ) -> Result<StatusCode, ApiError> {
     let Named { environment, name } = caller.named(&path)?.own()?;
-    let found = api.node.delete(Scope::of(environment), ResourceKey::Schedule(name.clone())).await?.is_done();
-    if found { Ok(StatusCode::NO_CONTENT) } else { Err(no_schedule(&name)) }
+    let key = ResourceKey::Schedule(name.clone());
+    let deleted = resource::delete::<ScheduleRecord>(&api, environment, &name, key).await?;
+    if deleted.is_done() { Ok(StatusCode::NO_CONTENT) } else { Err(no_schedule(&name)) }
 }
 
 /// Pause a schedule: nothing runs until it is resumed. Runs that fall into the pause are not made up for.

@@ -24,10 +24,8 @@ pub(crate) struct Load {
     pub(crate) keys: bool,
     /// Returns the body for a number.
     pub(crate) body: fn(usize) -> String,
-    /// The first number.
     pub(crate) first: usize,
     pub(crate) requests: usize,
-    /// The number of connections.
     pub(crate) clients: usize,
 }
 

@@ -47,8 +47,8 @@ struct Arguments {
     /// A folder with the packages of other job queues, for `jobs`; without it, no other queue is measured.
     #[arg(long)]
     peers: Option<PathBuf>,
-    /// Scenarios to run: one, five, outbox, jobs, latency, rate, flat, drain, isolation, pinned, scrape, retention,
-    /// replicas, start; all if none is named.
+    /// Scenarios to run: one, five, outbox, jobs, latency, rate, flat, drain, isolation, limited, pinned, scrape,
+    /// pages, retention, replicas, start; all if none is named.
     names: Vec<String>,
 }
 

@@ -63,7 +63,6 @@ impl Plan {
 }
 
 impl Receiver {
-    /// Starts to listen.
     pub(crate) async fn start(plan: Plan) -> anyhow::Result<Arc<Receiver>> {
         let responder = Responder::open()?;
         let places = plan.messages * plan.endpoints;

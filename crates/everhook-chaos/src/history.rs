@@ -20,7 +20,6 @@ pub struct Operation {
     pub work: Work,
     /// The idempotency key, which is also in the payload.
     pub name: String,
-    /// The exact payload.
     pub payload: String,
     /// All acknowledged ids in order. They are equal, or a promise is broken.
     pub told: Vec<String>,

@@ -19,7 +19,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Launch {
     pub binary: PathBuf,
     pub folder: PathBuf,
-    /// Environment variables.
     pub settings: Vec<(String, String)>,
     /// A process in whose mount namespace the node runs.
     pub namespace: Option<u32>,

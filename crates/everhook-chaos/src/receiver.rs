@@ -40,7 +40,6 @@ struct Answer {
 }
 
 impl Receivers {
-    /// Starts to listen.
     pub fn start(history: &Arc<History>, lease: Duration, seed: u64) -> anyhow::Result<Receivers> {
         let responder = Responder::open().context("could not listen")?;
         let address = responder.address()?;

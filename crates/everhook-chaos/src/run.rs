@@ -88,11 +88,9 @@ pub struct Stage {
 /// The result of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// The findings about messages.
     pub report: Report,
     /// The findings about jobs and batches.
     pub jobs: Report,
-    /// The injected faults.
     pub deeds: Deeds,
     /// Nodes that ended by themselves and were restarted, by their last log line.
     pub ends: BTreeMap<String, usize>,

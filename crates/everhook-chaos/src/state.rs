@@ -41,7 +41,6 @@ pub struct Part {
     pub accepted: HashMap<String, Vec<u8>>,
     /// Remaining tasks: message or job, endpoint, state.
     pub tasks: Vec<(String, String, Place)>,
-    /// The attempt log.
     pub attempts: Vec<Attempt>,
 }
 
@@ -60,7 +59,6 @@ pub struct Batch {
 /// All rows that the checker reads.
 #[derive(Clone, Debug, Default)]
 pub struct State {
-    /// Messages and their deliveries.
     pub messages: Part,
     /// Jobs; their endpoint is `TARGET`.
     pub jobs: Part,

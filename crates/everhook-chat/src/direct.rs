@@ -39,7 +39,7 @@ pub type PersonResult = (String, Result<(), Trouble>);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct People {
     pub addresses: Vec<PersonAddress>,
-    /// Values that name nobody, each with the reason.
+    /// Values that are no valid address, each with the reason.
     pub unreadable: Vec<PersonResult>,
 }
 
@@ -48,9 +48,9 @@ pub struct People {
 pub enum DirectEnd {
     /// Everybody got the message, so the room does not.
     Reached,
-    /// Somebody cannot be reached: the room gets the message.
+    /// A person cannot be reached, so the room gets the message.
     Room,
-    /// A later attempt goes on with the people who did not get the message.
+    /// A later attempt writes to the people who did not get the message.
     Later(Judgement),
 }
 
@@ -113,7 +113,7 @@ fn later(kind: ChatKind, trouble: &Trouble, report: &str) -> Judgement {
     Judgement { class, outcome, explanation: format!("{kind}: {report}") }
 }
 
-/// Tells in one line who got the message.
+/// Returns one line that names the people who got the message.
 pub fn report(results: &[PersonResult]) -> String {
     let of_one = |(address, result): &PersonResult| match result {
         Ok(()) => format!("{address} got it"),

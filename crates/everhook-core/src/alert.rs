@@ -267,7 +267,7 @@ impl AlertEscalation {
         let outer = || at("escalation");
         let in_range = |value: u32| (1..=ALERT_SECONDS_MAX).contains(&value);
         if self.after_seconds.is_none() && self.after_ongoing.is_none() {
-            return Err(outer().member("afterSeconds").breaks("or afterOngoing is required"));
+            return Err(outer().member("afterSeconds").breaks("is required, or afterOngoing"));
         }
         if self.after_seconds.is_some_and(|value| !in_range(value)) {
             return Err(outer().member("afterSeconds").breaks(format!("must be from 1 to {ALERT_SECONDS_MAX}")));
@@ -336,7 +336,7 @@ pub(crate) mod tests {
         check(r#"{"forSeconds": 604801}"#, "forSeconds must be at most 604800");
         check(r#"{"destinations": []}"#, "destinations must have 1 to 20 items");
         check(r#"{"destinations": ["a", "b", "a"]}"#, "destinations[2] is listed twice");
-        check(r#"{"escalation": {"destinations": ["a"]}}"#, "escalation.afterSeconds or afterOngoing is required");
+        check(r#"{"escalation": {"destinations": ["a"]}}"#, "escalation.afterSeconds is required, or afterOngoing");
         check(
             r#"{"escalation": {"afterOngoing": 2, "destinations": []}}"#,
             "escalation.destinations must have 1 to 20 items",

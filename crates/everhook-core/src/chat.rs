@@ -128,7 +128,7 @@ pub struct Template {
     /// Renders to an absolute URL. Another text leaves the message without a link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
-    /// People to mention. These are no templates, so that no payload can mention anybody.
+    /// People to mention. These are not templates, so that no payload can mention a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mentions: Option<Vec<String>>,
 }

@@ -1,6 +1,6 @@
 //! Credentials of an environment for direct messages: one app for each chat platform.
 //!
-//! Pure. The crate `everhook-chat` holds the conversation with the platform; this module has what the environment stores.
+//! Pure. The crate `everhook-chat` holds the conversation with the platform; this module has the stored credentials.
 
 use std::fmt;
 

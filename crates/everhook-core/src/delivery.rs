@@ -86,7 +86,6 @@ impl EndpointPresence {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OuterPauses {
     pub environment: bool,
-    /// The paused applications.
     pub applications: BTreeSet<ApplicationId>,
 }
 

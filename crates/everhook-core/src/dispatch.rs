@@ -1,10 +1,10 @@
 //! The dispatch machine: which leased tasks run, which wait, and when to lease more.
 //!
-//! Sans I/O: `handle` takes events, `poll` and `poll_lease` say what to do, `next_wakeup` says when to call again. One
-//! type, two instances on a node: deliveries and jobs. The machine is the only counter of capacity and the only line that
-//! leased tasks wait in. Where tasks are short it leases ahead: as many as end in a moment, so that the next ones are at
-//! hand when a slot is free. Time is a monotonic span since the node started. The machine never talks to a store and
-//! never runs a task: `engine::dispatcher` does, also in the simulator.
+//! Sans I/O: `handle` takes events, `poll` and `poll_lease` return commands, and `next_wakeup` returns the time of the
+//! next call. A node has two instances: one for deliveries and one for jobs. Only this machine counts capacity, and
+//! only here do leased tasks wait. If the tasks of a lane are short, the machine leases some of them ahead, so that a
+//! free slot finds a task without a call to the store. Time is a monotonic span since the node started. The machine
+//! neither calls a store nor runs a task: `engine::dispatcher` does, also in the simulator.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -32,27 +32,25 @@ pub struct DispatchConfig {
     pub slots: usize,
     /// Tasks of one lane that may run at once on this node.
     pub slots_per_lane: usize,
-    /// How long to wait before looking again when nothing was due and no hint came.
+    /// The longest time between two leases if no task was due and no hint arrived.
     pub poll_interval: Duration,
 }
 
-/// A leased task in the machine, with whatever `T` it takes to run it.
+/// A leased task in the machine. `T` contains all data that the runner needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ticket<T> {
-    /// The environment whose share it counts against.
+    /// The environment whose share the task counts against.
     pub environment: EnvironmentId,
-    /// The lane whose capacity it takes.
+    /// The lane whose capacity the task uses.
     pub lane: LaneId,
-    /// When it may start.
     pub order: StartOrder,
-    /// The task.
     pub task: T,
 }
 
-/// When a task starts that could have a slot.
+/// The rule for starting a task that could get a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartOrder {
-    /// Behind the tasks of its lane that leases brought before it: when those have begun (`Event::Begun`).
+    /// After all tasks of its lane that were leased earlier have begun (`Event::Begun`).
     AsLeased,
     /// At once.
     Free,
@@ -61,66 +59,64 @@ pub enum StartOrder {
 /// A report to the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event<T> {
-    /// There may be new work. A hint: losing one costs latency only.
+    /// New tasks may exist. A lost hint costs only latency.
     Hint,
-    /// There will be work after this span. A hint, too.
+    /// A task becomes due after this span. This is also a hint.
     DueIn(Duration),
-    /// A lease came back.
+    /// A lease has succeeded.
     Leased {
-        /// The tasks that it brought.
+        /// The leased tasks.
         tickets: Vec<Ticket<T>>,
-        /// When the next lane becomes ready, if the store knows of one.
+        /// The time until the next lane becomes ready, if the store knows one.
         next_ready: Option<Duration>,
-        /// Where the next lease goes on; none if this one looked at all ready lanes.
+        /// The position at which the next lease continues; none if this lease considered all ready lanes.
         resume: Option<LanePosition>,
     },
-    /// A lease failed, perhaps after it had brought some tasks.
+    /// A lease has failed, possibly after it leased some tasks.
     LeaseFailed {
-        /// The tasks that it brought.
+        /// The leased tasks.
         tickets: Vec<Ticket<T>>,
     },
-    /// The lease passed over lanes whose environment is at its share: there may be more of them as soon as a place is
+    /// The lease skipped lanes whose environment has used its share. Their tasks can be leased as soon as a place is
     /// free.
     HeldBack,
-    /// A task was committed that has its place already, from [`Dispatch::reserve`].
+    /// A task was committed. [`Dispatch::reserve`] has already taken its place.
     Committed(Ticket<T>),
-    /// A started task of [`StartOrder::AsLeased`] has begun: the next one of its lane may start.
+    /// A started task of [`StartOrder::AsLeased`] has begun, so the next task of its lane may start.
     Begun(LaneId),
-    /// The target of a lane wants no more for now: waiting tasks of this lane are handed back.
+    /// The receiver of a lane asks for a delay. Waiting tasks of this lane are handed back.
     Rest(LaneId),
-    /// A started task ended. It keeps its place until that is settled ([`Dispatch::release`]).
+    /// A started task has ended. It keeps its place until it is settled ([`Dispatch::release`]).
     Ended(LaneId),
     /// A task could not begin, because the node has no files, ports or memory left.
     Exhausted,
-    /// The node stops: nothing is leased any more, and waiting tasks are handed back.
+    /// The node stops. It leases no more tasks, and waiting tasks are handed back.
     Drain,
 }
 
 /// An instruction for a leased task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command<T> {
-    /// Run it, and report its end.
+    /// Run the task, and report its end.
     Start(Ticket<T>),
-    /// Hand it back to the store; it did not run.
+    /// Return the task to the store; it did not run.
     HandBack(Ticket<T>),
 }
 
-/// An instruction to lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseCommand {
-    /// Tasks at most.
+    /// The most tasks to lease.
     pub limit: usize,
-    /// Tasks at most of lanes with leased tasks or slots of their own.
+    /// The most tasks of single lanes: those with leased tasks, or with their own number of slots.
     pub free_by_lane: Vec<(LaneId, usize)>,
-    /// Tasks at most of every other lane.
+    /// The most tasks of every other lane.
     pub per_lane: usize,
-    /// Groups at their share.
+    /// Lane groups that have used their share. The lease skips their lanes.
     pub full_groups: Vec<GroupId>,
-    /// Where to begin to look.
+    /// The position after which the lease starts to search.
     pub after: Option<LanePosition>,
 }
 
-/// The machine's state.
 #[derive(Clone, Debug)]
 pub struct Dispatch<T> {
     config: DispatchConfig,
@@ -128,13 +124,13 @@ pub struct Dispatch<T> {
     lease: LeaseTimer,
     waiting: Waiting<T>,
     turns: Turns,
-    /// Decided and not polled.
+    /// Commands that `poll` has not returned yet.
     commands: VecDeque<Command<T>>,
     is_draining: bool,
 }
 
 impl<T> Dispatch<T> {
-    /// A machine that runs nothing and looks for work at once.
+    /// Returns a machine without tasks, which leases at once.
     pub fn new(config: DispatchConfig) -> Dispatch<T> {
         Dispatch {
             config,
@@ -147,37 +143,37 @@ impl<T> Dispatch<T> {
         }
     }
 
-    /// The same machine, which leases up to so many tasks beyond its slots, if they end fast enough.
+    /// Lets the machine lease up to `tasks` tasks beyond its slots, if tasks end fast enough.
     #[must_use]
     pub fn leasing_ahead(mut self, tasks: usize) -> Dispatch<T> {
         self.capacity.lease_ahead(tasks);
         self
     }
 
-    /// The same machine, which leases so many of them at a time. Committed tasks may take all places.
+    /// Limits a single lease to `tasks` tasks beyond the slots. Committed tasks may still take all places.
     #[must_use]
     pub fn in_steps(mut self, tasks: usize) -> Dispatch<T> {
         self.capacity.lease_in_steps(tasks);
         self
     }
 
-    /// The same machine, with another number of slots for one lane.
+    /// Sets another number of slots for one lane.
     #[must_use]
     pub fn with_slots(mut self, lane: LaneId, slots: usize) -> Dispatch<T> {
         self.capacity.set_slots(lane, slots);
         self
     }
 
-    /// The same machine, whose environments share its slots. Such a machine takes leased tasks only: an append does not
-    /// say for which environment it reserves.
+    /// Lets environments share the slots. Such a machine takes only leased tasks, because an append does not name the
+    /// environment of its reservation.
     #[must_use]
     pub fn with_shares(mut self) -> Dispatch<T> {
         self.capacity.share();
         self
     }
 
-    /// The same machine, whose lane groups share its places, and whose lanes have windows. Places for leased tasks are
-    /// taken by [`Dispatch::plan_lease`].
+    /// Lets lane groups share the places, and gives lanes windows. [`Dispatch::plan_lease`] then takes the places of
+    /// leased tasks.
     #[must_use]
     pub fn with_fairness(mut self) -> Dispatch<T> {
         self.capacity.be_fair();
@@ -195,7 +191,7 @@ impl<T> Dispatch<T> {
         !self.is_draining && !self.lease.is_paused() && self.capacity.reserve(lane)
     }
 
-    /// Takes places for tasks that a lease is about to bring: `most` in all, from ready lanes in the order of their turns.
+    /// Takes places for the tasks of a lease in progress: at most `most`, from ready lanes in the order of their turns.
     /// Returns the places of each lane.
     pub fn plan_lease(&mut self, lanes: &[GroupedLane], most: usize) -> Vec<usize> {
         let rooms = self.capacity.pick(lanes, most);
@@ -207,7 +203,7 @@ impl<T> Dispatch<T> {
         rooms
     }
 
-    /// Frees the place of a task: it is settled, or was not committed.
+    /// Frees the place of a task that was settled, or was not committed.
     pub fn release(&mut self, lane: LaneId) {
         let was_full = self.capacity.is_full();
         let group = self.capacity.grouped(lane).group;
@@ -215,8 +211,8 @@ impl<T> Dispatch<T> {
         self.lease.freed(lane, group, was_full, &self.capacity);
     }
 
-    /// Learns from an attempt before its end is handled. Returns how long the lane has to rest, if it has to: its waiting
-    /// tasks are handed back.
+    /// Updates the health of a lane before the end of an attempt is handled. If the lane must rest, returns the time,
+    /// and the waiting tasks of the lane are handed back.
     pub fn learn(&mut self, lane: LaneId, sign: Sign, now: Duration) -> Option<Duration> {
         let rest = self.capacity.learn(lane, sign, now);
         if rest.is_some() {
@@ -225,7 +221,7 @@ impl<T> Dispatch<T> {
         rest
     }
 
-    /// Applies what happened. Commands may follow from it.
+    /// Applies an event. Call `poll` afterwards for the resulting commands.
     pub fn handle(&mut self, event: Event<T>, now: Duration) {
         match event {
             Event::Hint => self.lease.hint(),
@@ -261,7 +257,7 @@ impl<T> Dispatch<T> {
         }
     }
 
-    /// The next task to start or to hand back, if any.
+    /// Returns the next task to start or to hand back, if any.
     pub fn poll(&mut self, now: Duration) -> Option<Command<T>> {
         if let Some(command) = self.commands.pop_front() {
             return Some(command);
@@ -297,23 +293,23 @@ impl<T> Dispatch<T> {
         Some(LeaseCommand { limit, free_by_lane, per_lane, full_groups, after })
     }
 
-    /// When to poll again, if nothing happens until then.
+    /// Returns the time at which to poll again if no event arrives earlier.
     pub fn next_wakeup(&self) -> Duration {
         let late_at = self.waiting.oldest().map_or(Duration::MAX, |(late_at, _)| late_at);
         self.lease_at().min(late_at)
     }
 
-    /// Whether there are places for so many tasks more, or for as many as there are slots.
+    /// Whether `tasks` more tasks find places. More tasks than slots need only as many places as there are slots.
     pub fn has_places_for(&self, tasks: usize) -> bool {
         self.capacity.has_places_for(tasks)
     }
 
-    /// Whether nothing begins for a moment.
+    /// Whether the node pauses because it lacks a resource, such as open files.
     pub fn is_paused(&self) -> bool {
         self.lease.is_paused()
     }
 
-    /// How many tasks have a place: those that run, wait, or are not settled.
+    /// Returns the number of tasks with a place: running, waiting or not yet settled.
     pub fn leased(&self) -> usize {
         self.capacity.leased()
     }
@@ -322,7 +318,7 @@ impl<T> Dispatch<T> {
         if self.is_draining { Duration::MAX } else { self.lease.at(&self.capacity) }
     }
 
-    /// Takes over the tasks that a lease brought; it was asked for with their places in mind.
+    /// Takes over leased tasks. A fair machine has taken their places already, in `plan_lease`.
     fn take(&mut self, tickets: Vec<Ticket<T>>, now: Duration) {
         for ticket in tickets {
             if !self.capacity.is_fair() {
@@ -371,7 +367,7 @@ impl<T> Dispatch<T> {
         }
     }
 
-    /// Notes whether a lane could start its next waiting task now.
+    /// Updates whether a lane could start its next waiting task now.
     fn update(&mut self, lane: LaneId) {
         if self.waiting.is_empty() {
             return self.turns.set_ready(self.capacity.grouped(lane), false);

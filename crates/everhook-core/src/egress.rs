@@ -1,7 +1,7 @@
 //! The pause of egress: messages and jobs are accepted, and nothing is sent.
 //!
 //! The pause is stored, so that it holds on every replica and after a restart. Every backup contains one: a restored
-//! copy must not send what the original has sent meanwhile.
+//! copy must not repeat the requests that the original has sent meanwhile.
 
 use crate::time::Timestamp;
 

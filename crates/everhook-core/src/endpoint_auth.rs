@@ -71,7 +71,6 @@ pub enum OauthMethod {
     ClientSecretPost,
 }
 
-/// An access token.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token {
     /// The value of the header `Authorization`.

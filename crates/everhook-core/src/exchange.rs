@@ -32,6 +32,12 @@ pub struct Exchange {
     /// From the head to the end of the reply.
     #[serde(skip_serializing_if = "Option::is_none", with = "micros")]
     pub body: Option<Duration>,
+    /// The number of the attempt in the request: 1 for the first one that the retry policy counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub number: Option<u32>,
+    /// The span between the logged start of the attempt and the earlier time in its signature, if there is any.
+    #[serde(skip_serializing_if = "Option::is_none", with = "micros")]
+    pub ahead: Option<Duration>,
     /// The headers of the reply, in their order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<ReplyHeader>,
@@ -85,6 +91,12 @@ impl Exchange {
             .take(REPLY_HEADERS_KEPT_MAX)
             .map(|(name, value)| ReplyHeader::new(name, value))
             .collect();
+    }
+
+    /// Whether any step of the request happened.
+    pub fn has_steps(&self) -> bool {
+        let Exchange { reused, wait, dns, connect, tls, first_byte, body, .. } = self;
+        *reused || [wait, dns, connect, tls, first_byte, body].into_iter().any(Option::is_some)
     }
 
     /// The bytes that count towards the size of a page.

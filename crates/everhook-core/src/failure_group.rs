@@ -1,9 +1,10 @@
-//! Failure groups: the dead deliveries to one endpoint that failed in the same way, and what an operator noted about
+//! Failure groups: the dead deliveries to one endpoint that failed in the same way, and the notes of operators about
 //! them.
 //!
 //! Pure. A group exists as long as it has dead deliveries; the stores find them on request. Only the mark of an operator
 //! is stored.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -42,7 +43,7 @@ impl FromStr for GroupKey {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupState {
-    /// Nobody has looked at it, or deliveries died after it was resolved.
+    /// No operator has marked it, or a delivery died after it was resolved.
     Open,
     /// An operator knows about it. Further dead deliveries do not change that.
     Acknowledged,
@@ -91,7 +92,14 @@ pub struct FailureGroup {
     pub dead: u64,
     pub first_died_at: Timestamp,
     pub last_died_at: Timestamp,
+    /// The deaths by hour since the Unix epoch.
+    pub hours: BTreeMap<i64, u64>,
     pub mark: Option<FailureMark>,
+}
+
+/// The hour of a time, counted from the Unix epoch.
+pub const fn hour_of(at: Timestamp) -> i64 {
+    at.as_secs().div_euclid(3600)
 }
 
 impl FailureGroup {
@@ -104,11 +112,23 @@ impl FailureGroup {
         }
     }
 
-    /// Adds the dead deliveries of another status of the same class.
+    /// The deaths in each of the last 24 hours, oldest first. The last hour is the current one.
+    pub fn last_day(&self, now: Timestamp) -> [u64; 24] {
+        let mut hour = hour_of(now) - 24;
+        [(); 24].map(|()| {
+            hour += 1;
+            self.hours.get(&hour).copied().unwrap_or_default()
+        })
+    }
+
+    /// Adds the dead deliveries of another hour, or of another status of the same class.
     pub fn merge(&mut self, other: &FailureGroup) {
         self.dead += other.dead;
         self.first_died_at = self.first_died_at.min(other.first_died_at);
         self.last_died_at = self.last_died_at.max(other.last_died_at);
+        for (hour, dead) in &other.hours {
+            *self.hours.entry(*hour).or_default() += dead;
+        }
     }
 }
 
@@ -123,11 +143,27 @@ mod tests {
         Timestamp::from_millis(secs * 1000)
     }
 
+    fn died(secs: i64, dead: u64) -> FailureGroup {
+        let hours = [(hour_of(at(secs)), dead)].into();
+        FailureGroup { key: KEY, dead, first_died_at: at(secs), last_died_at: at(secs), hours, mark: None }
+    }
+
+    #[test]
+    fn deaths_are_counted_by_hour() {
+        let mut group = died(3600, 2);
+        for (secs, dead) in [(7199, 1), (7200, 4), (86_400, 1)] {
+            group.merge(&died(secs, dead));
+        }
+        assert_eq!(group.dead, 8);
+        let day = group.last_day(at(90_000));
+        assert_eq!((day[0], day[22], day[23]), (4, 1, 0), "{day:?}");
+        assert_eq!(day.iter().sum::<u64>(), 5, "older deaths are left out");
+    }
+
     #[track_caller]
     fn check(mark: Option<GroupState>, want: GroupState) {
         let mark = mark.map(|state| FailureMark { state, note: String::new(), at: at(100) });
-        let group =
-            |last| FailureGroup { key: KEY, dead: 1, first_died_at: at(1), last_died_at: at(last), mark: mark.clone() };
+        let group = |last| FailureGroup { last_died_at: at(last), mark: mark.clone(), ..died(1, 1) };
         assert_eq!(group(50).state(), mark.as_ref().map_or(GroupState::Open, |mark| mark.state), "nothing died since");
         assert_eq!(group(150).state(), want, "a delivery died since");
     }

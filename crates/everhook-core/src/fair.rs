@@ -1,7 +1,7 @@
 //! How tenants share the delivery places of a node: environments first, then lane groups.
 //!
-//! A hanging endpoint keeps its place until the timeout, and nothing takes it away. Turns cannot help once every place
-//! is taken. So a tenant may take only a multiple of the places that are still free: the limit tightens while the node
+//! A hanging endpoint keeps its place until the timeout, and the node cannot take it away. Turns do not help once every
+//! place is taken. A tenant may therefore take only a multiple of the free places: the limit tightens while the node
 //! fills, and a newcomer always finds some. This needs no list of tenants, and one tenant alone gets half of the node.
 //!
 //! Many small tenants may hang together, which no share prevents. Lanes without a recent success therefore share a part
@@ -33,11 +33,11 @@ pub struct GroupedLane {
 /// The experience of this node with a lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Trust {
-    /// It had a success lately.
+    /// The lane had a success recently.
     Proven,
     #[default]
     Unproven,
-    /// It timed out or could not be reached since its last success.
+    /// A request timed out or found no connection since the last success.
     Suspect,
 }
 
@@ -79,8 +79,8 @@ impl Taken {
 }
 
 impl Fair {
-    /// Returns how many of a node's `places` a lane of this group and trust may take now. After every few, the answer
-    /// is smaller.
+    /// Returns how many of a node's `places` a lane of this group and trust may take now. Each place that is taken
+    /// lowers the result for later calls.
     pub fn room(&self, places: usize, group: GroupId, trust: Trust) -> usize {
         let free = places.saturating_sub(self.all.sum);
         let taken = self.taken(group);
@@ -131,8 +131,9 @@ impl Fair {
         }
     }
 
-    /// Chooses rooms for ready lanes, in the order of their turns, and takes them: `most` in all. `lane` returns the trust
-    /// of a lane and its own bound. The environment, then the group, with the fewest places is next.
+    /// Takes places for ready lanes, in the order of their turns, at most `most` in total. Returns the places of each
+    /// lane. `lane` returns the trust of a lane and its own bound. The environment, then the group, with the fewest
+    /// places is next.
     pub fn pick(
         &mut self,
         places: usize,

@@ -66,7 +66,7 @@ pub struct Priority(i16);
 pub struct Unique {
     /// Any text of 1 to 256 bytes.
     pub key: String,
-    /// How long the key is taken. Starts with the insert, and runs on whatever becomes of the job.
+    /// The time for which the key is taken, from the insert on, even if the job ends earlier.
     pub window: Duration,
 }
 

@@ -1,7 +1,7 @@
-//! The lane protocol: how much lanes may give to one lease, and where they stand afterwards.
+//! The lane protocol: how many tasks each lane gives to a lease, and when its next turn is.
 //!
-//! Pure, for deliveries and jobs alike: a store reads lanes and counts leased tasks, asks here, and writes the answer. The
-//! locks that keep wake-ups from being lost are the stores' (`docs/adr/0003-lanes.md`).
+//! Pure, for deliveries and jobs alike: a store reads lanes and counts leased tasks, calls this module, and writes the
+//! decision. The stores hold the locks that keep wake-ups from being lost (`docs/adr/0003-lanes.md`).
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::queue::{Queue, Rate, queue_id};
 use crate::task::{PRIORITY_DEFAULT, stored_as};
 use crate::time::Timestamp;
 
-/// Lanes that stay ready though no task is due in them, at most: every lease locks and scans them all.
+/// The most lanes that may stay ready without a due task. Every lease locks and scans all of them.
 pub const STAY_LANES_MAX: usize = 64;
 /// A lane whose next task is due within this time is not written: it is scanned again anyway.
 const SOON: Duration = Duration::from_secs(1);
@@ -65,7 +65,7 @@ pub enum Feed {
 pub struct FeedKey(Vec<u8>);
 
 impl Feed {
-    /// The mark of the lanes of this feed.
+    /// Returns the key that the lanes of this feed carry.
     pub fn key(&self) -> FeedKey {
         match self {
             Feed::Deliveries => FeedKey(vec![0]),
@@ -73,7 +73,7 @@ impl Feed {
         }
     }
 
-    /// Tasks of it that one lease takes at most.
+    /// Returns the most tasks of the feed that one lease takes.
     pub const fn lease_max(&self) -> usize {
         match self {
             Feed::Deliveries => LEASE_TASKS_MAX,
@@ -81,7 +81,7 @@ impl Feed {
         }
     }
 
-    /// The priorities that its tasks have, in the order in which they go.
+    /// Returns the priorities of its tasks, the first to run first.
     pub const fn priorities(&self) -> &'static [i16] {
         match self {
             Feed::Deliveries => &[PRIORITY_DEFAULT],
@@ -142,9 +142,9 @@ pub fn room(limit: Option<u32>, leased: usize) -> usize {
 pub struct Allowance {
     rate: Option<Rate>,
     booked_until: Timestamp,
-    /// By its limit.
+    /// Tasks that its limit still allows.
     spare: usize,
-    /// By its limit, its rate and the ask.
+    /// Tasks that its limit, its rate and the request still allow.
     left: usize,
     taken: usize,
 }
@@ -154,7 +154,7 @@ pub struct Allowance {
 pub struct Used {
     /// Leased tasks that are counted under its limit.
     pub leased: usize,
-    /// The end of the time that its rate has given away.
+    /// The time up to which its rate is used.
     pub booked_until: Timestamp,
 }
 
@@ -168,12 +168,12 @@ impl Allowance {
         Allowance { rate, booked_until: used.booked_until, spare, left, taken: 0 }
     }
 
-    /// How many it could give before this lease took any.
+    /// Returns the number of tasks that the feed could give before this lease took any.
     pub const fn room(&self) -> usize {
         self.left + self.taken
     }
 
-    /// How many more it may give.
+    /// Returns the number of tasks that the feed may still give.
     pub const fn left(&self) -> usize {
         self.left
     }
@@ -185,18 +185,18 @@ impl Allowance {
         self.spare = self.spare.saturating_sub(tasks);
     }
 
-    /// Whether its limit is reached: it has nothing to give until a task ends, which comes with a wake-up of its own.
+    /// Whether its limit is reached. The end of a task, which also wakes the dispatcher, makes room again.
     pub const fn is_full(&self) -> bool {
         self.spare == 0
     }
 
-    /// The end of the time that its rate has given away, if this lease has to write it.
+    /// Returns the time up to which its rate is used after this lease; none if the lease need not write it.
     pub fn booked(&self, now: Timestamp) -> Option<Timestamp> {
         let rate = self.rate.filter(|_| self.taken > 0)?;
         Some(rate.take(self.booked_until, now, self.taken).1)
     }
 
-    /// When its rate lets the next task go; the beginning of time without a rate.
+    /// Returns the time at which its rate allows the next task; the earliest time without a rate.
     pub fn free_at(&self, now: Timestamp) -> Timestamp {
         self.rate.map_or(Timestamp::default(), |_| self.booked(now).unwrap_or(self.booked_until))
     }
@@ -205,32 +205,32 @@ impl Allowance {
 /// The tasks that a lease asked of a lane, and those that it got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Given {
-    /// The tasks that the lane could have given if it had been the first: by its limits, those of its feed and those of the
-    /// lease.
+    /// The tasks that the lane could give if it were the first of the lease: by its own limits, those of its feed and
+    /// those of the lease.
     pub room: usize,
-    /// The tasks that the lanes before it have left of that.
+    /// The part of `room` that earlier lanes have left.
     pub asked: usize,
     pub gave: usize,
-    /// Tasks that are due may have been passed over, because the asker does not take their kind.
+    /// Due tasks may have been skipped, because the caller does not take their kind.
     pub is_foreign: bool,
 }
 
-/// Where a lane stands after a lease.
+/// The next turn of a lane after a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// It keeps its place: the lanes before it filled the lease or their feed.
+    /// The lane keeps its place, because earlier lanes filled the lease or their feed.
     Keep,
-    /// Behind every lane that is ready: it gave all it had room for, and may have more.
+    /// The lane moves behind all ready lanes. It gave as many tasks as it had room for, and may have more.
     Back,
-    /// It has no more due tasks: it is ready when the next one is due.
+    /// The lane has no more due tasks. It is ready when its next task is due.
     Empty,
-    /// As empty, but not before the lanes that are ready now: due tasks may be left for other askers.
+    /// Like `Empty`, but behind all ready lanes: due tasks for other callers may remain.
     Delay,
-    /// It is not written at all, though all that was due until `until` is leased: this node scans it again at `next`.
+    /// The lane is not written, although all tasks due up to `until` are leased. This node scans it again at `next`.
     Stay { until: Timestamp, next: Timestamp },
 }
 
-/// Decides where a lane stands.
+/// Decides the next turn of a lane.
 pub const fn turn(given: Given) -> Turn {
     let Given { room, asked, gave, is_foreign } = given;
     if asked == 0 {
@@ -244,23 +244,23 @@ pub const fn turn(given: Given) -> Turn {
     }
 }
 
-/// A lane with what a store that writes lanes seldom knows of it.
+/// The result of scanning a lane, for a store that seldom writes lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scanned {
     pub given: Given,
-    /// When the last of the leased tasks was due.
+    /// The due time of the last leased task.
     pub last_due: Timestamp,
-    /// When the next task is due.
+    /// The due time of the next task.
     pub next_due: Timestamp,
-    /// It has to be written in any case: its row is old, or it is closing.
+    /// The lane must be written in any case: its row is old, or the lane is closing.
     pub is_due_for_write: bool,
 }
 
-/// Decides where lanes stand, in the order in which they were asked, and which of them are not written.
+/// Decides the next turns of lanes, in the order in which they were scanned, and which of them are not written.
 ///
-/// Each write of a lane leaves a version behind that a long transaction keeps. A lane is written only where other nodes
-/// have to know: lanes have to take turns, because not all ready ones were asked or there are many; or the lane has no
-/// due task for a while.
+/// Each write of a lane leaves an old row version, which a long transaction keeps. A lane is therefore written only if
+/// other nodes need the information. They do if lanes must take turns, because there are many or not all ready ones
+/// were scanned. They also do if the lane has no due task for a while.
 pub fn turns(lanes: &[Scanned], now: Timestamp) -> Vec<Turn> {
     let turns: Vec<Turn> = lanes.iter().map(|lane| turn(lane.given)).collect();
     if lanes.len() > STAY_LANES_MAX || turns.contains(&Turn::Keep) {

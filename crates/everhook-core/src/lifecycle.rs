@@ -143,7 +143,7 @@ fn next_row(task: &Task, verdict: Verdict) -> NextRow {
     match verdict {
         Verdict::Succeed | Verdict::Cancel => NextRow::Gone,
         Verdict::RetryIn(due_in) => NextRow::Pending { due_in },
-        // The caller of a manual attempt sees its result; a redrive would repeat what the caller can request again.
+        // The caller of a manual attempt sees its result and can repeat it, so no dead task is kept.
         Verdict::Die(_) if task.trigger == Trigger::Manual => NextRow::Gone,
         Verdict::Die(_) => NextRow::Dead,
     }

@@ -1,8 +1,9 @@
 //! How the environments on a node share its job slots.
 //!
-//! A job may keep its slot for minutes, and nothing takes it away. So half of the slots are promised: evenly to the environments that
-//! have queues on this node, at least one to each as far as they go. The other half, the pool, goes to whoever comes first. An environment
-//! whose jobs all hang fills the pool and its own promise; every other environment still runs jobs.
+//! A job may keep its slot for minutes, and the node cannot take it away. Half of the slots are therefore promised, in
+//! equal parts, to the environments with queues on this node; each gets at least one while they suffice. The other
+//! half, the pool, is first come, first served. An environment whose jobs all hang fills the pool and its own promise,
+//! and every other environment still runs jobs.
 //!
 //! Pure. `dispatch` asks before it starts a job, `engine::run::source` before it leases jobs. Taking and giving back take
 //! logarithmic time.
@@ -17,9 +18,9 @@ pub struct Tenants {
     slots: usize,
     places: usize,
     tenants: BTreeMap<EnvironmentId, Tenant>,
-    /// The sum of what all of them have.
+    /// The slots or places that all environments have together.
     taken: usize,
-    /// The sum of what all of them are promised and do not have.
+    /// The slots that are promised to all environments together and not taken yet.
     owed: usize,
 }
 
@@ -31,20 +32,20 @@ struct Tenant {
 }
 
 impl Tenants {
-    /// No environments yet, which share `slots`.
+    /// Returns an empty set of environments that share `slots`.
     pub fn new(slots: usize) -> Tenants {
         Tenants { slots, places: slots, tenants: BTreeMap::new(), taken: 0, owed: 0 }
     }
 
-    /// The same environments, which share so many places; there are more than slots where jobs are leased ahead. Half of
-    /// the slots are promised, all other places are for anyone.
+    /// Lets the environments share `places` instead of the slots. There are more places than slots if jobs are leased
+    /// ahead. Half of the slots stay promised; all other places form the pool.
     #[must_use]
     pub fn with_places(self, places: usize) -> Tenants {
         Tenants { places, ..self }
     }
 
-    /// Replaces the environments, each with the slots that its queues could have together. An environment that is gone
-    /// stays until it has given everything back.
+    /// Replaces the environments, each with the slots that its queues could have together. A removed environment stays
+    /// until it has given all its slots back.
     pub fn replace(&mut self, most: &BTreeMap<EnvironmentId, usize>) {
         self.tenants.retain(|_, tenant| tenant.taken > 0);
         for tenant in self.tenants.values_mut() {
@@ -77,14 +78,14 @@ impl Tenants {
         self.owed += usize::from(tenant.taken < promise.min(tenant.most));
     }
 
-    /// How many are left for anyone. One environment alone has them all.
+    /// Returns the free slots of the pool. A single environment may use all slots.
     pub fn pool(&self) -> usize {
         // With more environments than half of the slots, not all promises can be kept.
         let reserved = if self.tenants.len() < 2 { 0 } else { self.owed.min(self.slots / 2) };
         self.free().saturating_sub(reserved)
     }
 
-    /// How many are left that are promised to an environment.
+    /// Returns the free slots that are promised to an environment.
     pub fn promised(&self, environment: EnvironmentId) -> usize {
         if self.tenants.len() < 2 {
             return 0;
@@ -101,7 +102,7 @@ impl Tenants {
         self.places.saturating_sub(self.taken)
     }
 
-    /// How many slots are promised to each.
+    /// Returns the number of slots that are promised to each environment.
     fn promise(&self) -> usize {
         (self.slots / 2 / self.tenants.len().max(1)).max(1)
     }
@@ -116,7 +117,7 @@ fn owed(tenant: &Tenant, promise: usize) -> usize {
     promise.min(tenant.most).saturating_sub(tenant.taken)
 }
 
-/// Lowers `rooms` so that they are `total` at most, evenly.
+/// Lowers `capacities` so that their sum is at most `total`, evenly.
 pub fn split(mut total: usize, capacities: &mut [usize]) {
     let count = capacities.len();
     for (n, capacity) in capacities.iter_mut().enumerate() {

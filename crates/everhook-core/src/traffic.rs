@@ -1,8 +1,8 @@
 //! Traffic of an environment: accepted messages, delivered and failed attempts, dead deliveries, times to delivery.
 //!
 //! Pure. A node counts into a [`Traffic`] in memory. [`Ledger`](ledger::Ledger) folds it into spans of time, which
-//! `engine::traffic` writes to the store. [`Overview`](overview::Overview) folds the stored spans of all nodes into what
-//! an operator sees. Counts are statistics: no decision depends on them.
+//! `engine::traffic` writes to the store. [`Overview`](overview::Overview) folds the stored spans of all nodes into the
+//! numbers that an operator sees. Counts are statistics: no decision depends on them.
 
 pub mod latency;
 pub mod ledger;
@@ -208,9 +208,7 @@ pub struct AttemptEnd {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Traffic {
     pub accepted: u64,
-    /// Deliveries that succeeded.
     pub delivered: u64,
-    /// Deliveries that died.
     pub dead: u64,
     failed: [u64; FailureClass::ALL.len()],
     /// Times from acceptance to delivery.

@@ -1,6 +1,6 @@
 //! Hints that an environment changed on this node, for pages that show it live.
 //!
-//! A hint has no content, and changes on other nodes give none: readers also poll. The cost of a change that nobody
+//! A hint has no content. Changes on other nodes cause no hint, so readers also poll. The cost of a change that nobody
 //! watches is one relaxed load.
 
 use std::collections::BTreeMap;

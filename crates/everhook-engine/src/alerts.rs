@@ -27,7 +27,7 @@ use everhook_store::lease::{Append, NewMessage, SessionRecord};
 use everhook_store::made::Made;
 use everhook_store::operational;
 use everhook_store::query;
-use everhook_store::resource::ChangedAlert;
+use everhook_store::resource::Changed;
 use everhook_store::store::Reads;
 use tracing::{info, warn};
 
@@ -114,7 +114,7 @@ impl Node {
         alert.state = state;
         let name = alert.name.clone();
         let told = messages.len();
-        let replaced = self.replace(Scope::of(environment), ChangedAlert { alert, messages }).await;
+        let replaced = self.replace(Scope::of(environment), Changed { record: alert, key: None, messages }).await;
         if due.is_some() && replaced.is_err() {
             self.metrics.paged(None);
         }

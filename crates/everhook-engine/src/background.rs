@@ -200,7 +200,8 @@ impl BackgroundWorker {
                 Effect::Apply => cancel_all(context, scope, keys).await?,
                 Effect::Count => keys.len(),
             };
-            // A full page ends with its last row; a search that read enough tells where to go on.
+            // A full page ends with its last row. A search that reached its bound returns the position at which to
+            // continue.
             let last = found.rows.last().filter(|_| found.rows.len() == CANCEL_SLICE).map(|record| record.key());
             let next = found.next.or(last);
             from = from.advanced(changed, next.map(|key| key.message.0));
@@ -233,7 +234,7 @@ impl BackgroundWorker {
         let message = operational::message(environment, &news, MessageId(context.new_id()));
         let key = DedupKey::event_id(OPERATIONAL_APPLICATION, &name(&task_id.to_string()));
         let new = NewMessage { keys: vec![key], ..message };
-        // Without an operational endpoint there is no application to append to, and nobody to tell.
+        // Without an operational endpoint there is no application to append to, and no recipient.
         self.store.append(Append { fast: None, messages: vec![new] }).await?;
         context.wake_deliveries();
         Ok(())
@@ -317,7 +318,7 @@ impl BackgroundWorker {
     }
 }
 
-/// How bulk work goes on: its effect, and its speed.
+/// The effect and the speed of bulk work.
 #[derive(Clone, Copy)]
 struct Pace {
     kind: BackgroundKind,

@@ -1,6 +1,7 @@
 //! Counts the attempts of this node for the circuit breakers of endpoints.
 //!
-//! The core decides (`core::policy::breaker`), and the settlement of the attempt writes the change. Called by deliveries.
+//! The core decides (`core::policy::breaker`), and the settlement of the attempt writes the change. Called by
+//! deliveries.
 
 use std::sync::Mutex;
 use std::time::Duration;

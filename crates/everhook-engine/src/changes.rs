@@ -180,7 +180,6 @@ impl Node {
         self.store.ensure_environment(org, name).await
     }
 
-    /// Stores an API key.
     pub async fn create_key(&self, key: NewKey) -> Result<(), StoreError> {
         self.store.create_key(key).await
     }

@@ -147,8 +147,8 @@ impl<T> NodeCapacity<T> {
         })
     }
 
-    /// Passes the end of an attempt to the machine. `rest` says that the receiver asks for a delay. Returns how long the
-    /// lane has to rest by the decision of the machine, and its first command.
+    /// Passes the end of an attempt to the machine. `rest` says that the receiver asks for a delay. Returns how long
+    /// the lane has to rest by the decision of the machine, and its first command.
     pub(crate) fn ended(
         &self,
         lane: LaneId,
@@ -262,7 +262,7 @@ pub(crate) struct WorkGrant<T> {
     pub(crate) tickets: Vec<Ticket<T>>,
     /// The time until more tasks may be due.
     pub(crate) next_ready: Option<Duration>,
-    /// The position at which the next lease goes on.
+    /// The position at which the next lease continues.
     pub(crate) resume: Option<LanePosition>,
     /// True if due tasks may have been left because their slots are promised to other environments.
     pub(crate) held_back: bool,

@@ -1,8 +1,8 @@
 //! Watches endpoints with nothing but failures: marks them, warns their operator, and disables them in the end.
 //!
-//! The core decides (`core::failing`). A step is a change of the endpoint with compare-and-set, so that replicas take it
-//! once, and its operational event is written in the same transaction. Steps are hints: a lost one is taken at the next
-//! failure. Called by deliveries.
+//! The core decides (`core::failing`). A step is a change of the endpoint with compare-and-set, so that replicas take
+//! it once, and its operational event is written in the same transaction. Steps are hints: a lost one is taken at the
+//! next failure. Called by deliveries.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -16,7 +16,6 @@ use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Locator, Replaced};
 use everhook_store::error::StoreError;
 use everhook_store::query;
-use everhook_store::resource::ChangedEndpoint;
 use everhook_store::store::Reads;
 use tokio::sync::mpsc;
 use tracing::warn;
@@ -121,7 +120,7 @@ impl Node {
             };
             let Some(endpoint) = changed else { return Ok(()) };
             let (is_disabled, mark) = (endpoint.state != EndpointState::Enabled, endpoint.failing);
-            match self.replace(Scope::of(environment), ChangedEndpoint { endpoint, key: None }).await? {
+            match self.replace(Scope::of(environment), endpoint).await? {
                 Replaced::Stale => {}
                 Replaced::Done(_) => {
                     if let (true, Some(mark)) = (is_disabled, mark) {

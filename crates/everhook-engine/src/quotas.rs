@@ -2,8 +2,9 @@
 //!
 //! Requests for new messages pass [`Quotas::admit`] before they enter the intake. Rows of an outbox, schedules and the
 //! server's own messages do not: their work is already accepted. Every node reads changed quotas every few seconds, and
-//! uses its share of each rate: the rate divided by the nodes that accept messages. Stored messages are counted in pages,
-//! in the background and one quota at a time. If the store does not respond, the known quotas and counts stay in force.
+//! uses its share of each rate: the rate divided by the nodes that accept messages. Stored messages are counted in
+//! pages, in the background and one quota at a time. If the store does not respond, the known quotas and counts stay in
+//! force.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -59,16 +59,13 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 pub struct Ages {
     /// Messages without open deliveries, with their attempts.
     pub messages: Duration,
-    /// Dead deliveries.
     pub dead_deliveries: Duration,
     /// Once-slots without a new claim.
     pub once_slots: Duration,
     /// Jobs that succeeded or were cancelled.
     pub jobs: Duration,
-    /// Completed batches.
     pub batches: Duration,
     pub runs: Duration,
-    /// Closed sessions.
     pub sessions: Duration,
     /// Bytes of messages and attempts. Beyond them the oldest messages go earlier.
     pub bytes_max: Option<u64>,

@@ -7,4 +7,5 @@ pub(crate) mod job;
 pub(crate) mod oauth;
 pub mod outbound;
 mod push;
+pub mod request;
 pub(crate) mod source;

@@ -147,6 +147,26 @@ pub(crate) struct AttemptRecord {
     pub(crate) exchange: Option<Arc<Exchange>>,
 }
 
+impl AttemptRecord {
+    /// An attempt that took no time, and sent no request.
+    pub(crate) fn new((class, outcome): (Class, Outcome), reply: Bytes, started_at: Timestamp) -> AttemptRecord {
+        AttemptRecord {
+            id: None,
+            outcome,
+            class,
+            url: String::new(),
+            status: 0,
+            reply,
+            started_at,
+            duration: Duration::ZERO,
+            result: None,
+            holder: None,
+            rest: None,
+            exchange: None,
+        }
+    }
+}
+
 /// Writes ended attempts to the store.
 pub(crate) struct Settler {
     queue: mpsc::Sender<FinishedAttempt>,

@@ -152,20 +152,8 @@ impl Sweeper {
     }
 
     /// The record of an attempt by `from` that ends now; its real end is unknown.
-    fn ended(&self, (class, outcome): (Class, Outcome), reply: Bytes, from: Holding) -> AttemptRecord {
-        AttemptRecord {
-            id: None,
-            outcome,
-            class,
-            url: String::new(),
-            status: 0,
-            reply,
-            started_at: from.since,
-            duration: self.node.clock.now().since(from.since),
-            result: None,
-            holder: Some(from.session),
-            rest: None,
-            exchange: None,
-        }
+    fn ended(&self, end: (Class, Outcome), reply: Bytes, from: Holding) -> AttemptRecord {
+        let duration = self.node.clock.now().since(from.since);
+        AttemptRecord { duration, holder: Some(from.session), ..AttemptRecord::new(end, reply, from.since) }
     }
 }

@@ -45,7 +45,7 @@ pub(crate) struct Tracer {
 
 /// An attempt that is under way.
 pub(crate) struct Attempting {
-    /// The context that the receiver is told.
+    /// The context in the `traceparent` header of the request.
     pub(crate) header: Option<TraceContext>,
     /// The span, if it is exported.
     span: Option<(TraceContext, [u8; 8])>,

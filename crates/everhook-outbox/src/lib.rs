@@ -1,7 +1,8 @@
 //! Events as part of your own transaction: the client side of Everhook's outbox.
 //!
-//! [`postgres::send`] and [`sqlite::send`] insert one row in your current transaction. If you commit, Everhook delivers
-//! the event once; if you roll back, the event never existed. This crate talks to no server: Everhook reads the row.
+//! [`postgres::send`] and [`sqlite::send`] insert one row in your current transaction. If you commit, Everhook accepts
+//! the event once and delivers it; if you roll back, the event never existed. This crate talks to no server: Everhook
+//! reads the row.
 //! Features: `postgres` for `tokio-postgres`, `sqlite` for `rusqlite`. Without features, only the SQL texts of the
 //! tables are available.
 

@@ -1,6 +1,6 @@
--- Write new deliveries of lanes that `take_position` has locked. `back` is the number of positions after a delivery's own.
--- Index: the primary key of lane. The position is the due time of a delivery without a key. One with a key waits until
--- `promote_task` makes it due.
+-- Write new deliveries of lanes that `take_position` has locked. `back` is the number of positions after a delivery's
+-- own. Index: the primary key of lane. The position is the due time of a delivery without a key. One with a key waits
+-- until `promote_task` makes it due.
 -- Differs: many rows at once.
 insert into everhook.task (
     environment, subject, id, lane, kind, "trigger", priority, due_at, tries, crashes, epoch, owner, cancel, state, order_key,

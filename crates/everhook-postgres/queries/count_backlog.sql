@@ -1,6 +1,7 @@
--- Count pending and dead tasks and open breakers, up to a bound. Indexes: task_ready, task_dead, lane_ready, lane_breaker. Also returns the waiting
--- time of the oldest due delivery, in the lanes that have waited longest for their turn. Leased tasks are not counted:
--- every delivery leaves a dead entry in task_owner, and during a long transaction a count would read them all.
+-- Count pending and dead tasks and open breakers, up to a bound. Indexes: task_ready, task_dead, lane_ready,
+-- lane_breaker. Also returns the waiting time of the oldest due delivery, in the lanes that have waited longest for
+-- their turn. Leased tasks are not counted: every delivery leaves a dead entry in task_owner, and during a long
+-- transaction a count would read them all.
 select
     (select count(*) from (select 1 from everhook.task where task.state = 0 limit :counted_max) as pending),
     (select count(*) from (select 1 from everhook.task where task.state = 2 limit :counted_max) as dead),

@@ -1,4 +1,4 @@
--- Count the newest dead deliveries of lanes by the end of their last attempts, up to a bound for each lane. Indexes:
+-- Count the newest dead deliveries of lanes by the end and hour of their last attempts, up to a bound for each lane. Indexes:
 -- task_dead, the primary key of attempt. A dead task has the epoch of its last attempt.
 -- Differs: many lanes at once.
 select dead.lane, attempt.class, attempt.status, count(*), min(attempt.started_at + attempt.duration_us),
@@ -26,4 +26,4 @@ from unnest(:wanted)
         order by attempt.epoch desc
         limit 1
     ) as attempt
-group by dead.lane, attempt.class, attempt.status;
+group by dead.lane, attempt.class, attempt.status, (attempt.started_at + attempt.duration_us) / 3600000000;

@@ -1,5 +1,5 @@
 -- Count the open tasks of an environment by state, up to a bound for each. Indexes: task_ready, task_owner, task_dead,
--- the primary key of lane. Also returns the waiting time of the oldest due task among the counted ones. The order is
+-- task_dead_job, the primary key of lane. Also returns the waiting time of the oldest due task among the counted ones. The order is
 -- that of the index, so that no other plan is cheaper. A task is due if its lane is not held.
 with clock as materialized (
     select everhook.now_us() as now
@@ -51,6 +51,18 @@ select
             limit :counted_max
         ) as dead
     ) as dead,
+    (
+        select count(*)
+        from (
+            select 1
+            from everhook.task
+            where task.environment = :environment
+                and task.state = 2
+                and task.kind = 1
+            order by task.environment, task.subject
+            limit :counted_max
+        ) as dead_jobs
+    ) as dead_jobs,
     max(clock.now - greatest(by_lane.first_due, lane.hold_until)) filter (
         where lane.ready_at <= clock.now
             and by_lane.due > 0

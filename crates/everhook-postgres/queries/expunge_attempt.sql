@@ -1,5 +1,5 @@
--- Erase the stored reply of an attempt with its headers; clients of the API know the placeholder. Index: the primary key, by its first
--- columns.
+-- Erase the stored reply of an attempt with its headers; clients of the API know the placeholder. Index: the primary
+-- key, by its first columns.
 update everhook.attempt
 set reply = 'EXPUNGED',
     exchange = null

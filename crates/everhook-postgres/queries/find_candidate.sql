@@ -1,6 +1,6 @@
--- Find messages with the beginnings of their payloads, and their history at an endpoint. Indexes: the primary keys. `offset 0` and the
--- order of the key keep the planner from the indexes of the endpoint, which may have millions of rows where the message
--- has a few.
+-- Find messages with the beginnings of their payloads, and their history at an endpoint. Indexes: the primary keys.
+-- `offset 0` and the order of the key keep the planner from the indexes of the endpoint, which may have millions of
+-- rows where the message has a few.
 -- Differs: many messages at once.
 select
     {message: Message; payload = substr(message.payload, 1, part.bytes)},

@@ -1,8 +1,9 @@
--- End the holds of lanes if they are of the wanted kinds, and hold ordered lanes for a retry (4). Index: the primary key.
+-- End the holds of lanes if they are of the wanted kinds, and hold ordered lanes for a retry (4). Index: the primary
+-- key.
 -- The lock waits for a lease that has counted an ended delivery as leased and is about to hold the lane. A condition on
 -- the hold without the lock would not wait, and the lane would hold for its full time.
--- Differs: many lanes at once, locked in key order. Lanes that are written later in the same transaction are locked here
--- without a kind.
+-- Differs: many lanes at once, locked in key order. Lanes that are written later in the same transaction are locked
+-- here without a kind.
 with clock as materialized (
     select everhook.now_us() as now
 ),

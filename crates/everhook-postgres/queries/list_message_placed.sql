@@ -1,4 +1,5 @@
 -- List the messages of all applications in a range of ids, without payloads. Indexes: resource_open, the primary keys.
+-- A search reads the payload of each listed row, and returns the text in place of a payload that contains it.
 -- The first rows of all are among the first rows of the applications with the first heads. So this asks a bounded number
 -- of applications for one id each, and as many applications as rows for more.
 -- Differs: lateral subqueries with a limit stay look-ups, whatever the statistics say.
@@ -6,7 +7,7 @@ select {message: Message}, {application: ResourceRow}
 from (
     select
         listed.environment, listed.application, listed.id, stored.event_type, stored.event_id, stored.channels,
-        stored.tags, null::bytea as payload, stored.created_at, stored.rest
+        stored.tags, stored.payload, stored.created_at, stored.rest
     from (
         select busy.environment, busy.application, placed.id
         from (
@@ -49,7 +50,8 @@ from (
     ) as listed
         cross join lateral (
             select
-                found.event_type, found.event_id, found.channels, found.tags, found.created_at, found.rest
+                found.event_type, found.event_id, found.channels, found.tags, found.created_at, found.rest,
+                case when :text::bytea is not null and position(:text in found.payload) > 0 then :text end as payload
             from everhook.message as found
             where found.environment = :environment
                 and found.application = listed.application

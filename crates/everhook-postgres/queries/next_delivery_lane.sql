@@ -1,11 +1,11 @@
 -- Lock ready lanes of deliveries after a position, leaving out lanes and groups without capacity on the asking node,
 -- and paused environments.
 -- Indexes: lane_ready, the primary keys of lane and lane_group.
--- A bounded number of lanes is passed over. `resume` is the position at which the next lease goes on; it is null if all
+-- At most `scanned` lanes are considered. `resume` is the position at which the next lease continues; it is null if all
 -- ready lanes were considered. `later` is the time at which the next lane becomes ready.
--- The lanes are found without locks and then locked, so that lanes of other groups stay free for other nodes. A lane that
--- another lease has changed in between fails the check of `ready_at`.
--- There is always a row, so that a page without capacity is passed, too.
+-- The lanes are found without locks and then locked, so that lanes of other groups stay free for other nodes. A lane
+-- that another lease has changed in between fails the check of `ready_at`.
+-- There is always a row, because the caller needs `resume` even if no lane of the page has capacity.
 -- No twin: SQLite walks the lanes one by one, with `next_lane`.
 with clock as materialized (
     select everhook.now_us() as now

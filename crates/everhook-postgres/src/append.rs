@@ -1,6 +1,6 @@
 //! Append: messages with their deliveries, many requests in one transaction.
 //!
-//! This is the general way, for batches that `optimistic_append` cannot plan from caches. Round trips: begin and read
+//! This is the general path, for batches that `optimistic_append` cannot plan from caches. Round trips: begin and read
 //! endpoints and lanes; take the keys, if there are any; lock the once-slots, if there are any; write everything and
 //! commit.
 

@@ -1,8 +1,8 @@
 //! The feeds of a lease: the state, limits and rates of their queues, and their locked lanes. Called by `lease`.
 //!
 //! A queue with a limit or a rate is locked first. A statement that starts after the lock counts its leased tasks, and
-//! every lease marks the tasks that it takes with the limit group. The count is therefore never stored: nothing has to
-//! be counted down when a task ends, in whatever way it ends.
+//! every lease marks the tasks that it takes with the limit group. The count is therefore never stored: no counter has
+//! to be lowered when a task ends, is handed back or is taken over, so none can be wrong after a crash.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -49,8 +49,8 @@ row! {
     pub(crate) struct PositionRow in "lane" { ready_at: Timestamp, environment: EnvironmentId, id: LaneId }
 }
 
-/// The time, the time when the next lane becomes ready, the position to resume at, a locked lane, and the version of its
-/// group.
+/// The time, the time when the next lane becomes ready, the position to resume at, a locked lane, and the version of
+/// its group.
 type DeliveryLane = (Timestamp, Option<Timestamp>, Option<PositionRow>, Option<NextLaneRow>, Option<i64>);
 
 /// The number of an asked queue, the time, and its lane group if the queue is configured.
@@ -237,7 +237,7 @@ pub(crate) struct OpenFeeds<'a> {
     pub(crate) ready: Vec<(usize, i64)>,
     /// The slots that the asking node gives to lanes, if it decides.
     pub(crate) planned: Option<PlannedSlots>,
-    /// The position at which the next lease goes on.
+    /// The position at which the next lease continues.
     pub(crate) resume: Option<LanePosition>,
 }
 

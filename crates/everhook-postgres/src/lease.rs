@@ -43,7 +43,6 @@ columns! {
     /// Lanes whose next task is searched from their floor. `turn_at` is set if the lane must wait for its turn.
     LaneLooks of LaneLook { environment: EnvironmentId, id: LaneId, floor: Timestamp, turn_at: Option<Timestamp> }
 
-    /// Messages by their keys.
     pub(crate) MessageKeys of MessageKey { environment: EnvironmentId, application: ApplicationId, id: MessageId }
 
     /// Lane groups with the time until which their rates are used up.
@@ -161,12 +160,16 @@ struct Told {
     turns: Vec<Turn>,
     /// Lanes to mark as empty, and the start of the search for their next task.
     empty: LaneLooks,
+    /// Lanes that move behind all ready lanes.
     back: Vec<LaneKey>,
-    /// Whether a lane that had its turn may have more now.
+    /// Whether a lane that had its turn may have more tasks that are due now.
     has_more: bool,
     /// Lanes whose limits were used.
     booked: BookedLanes,
+    /// Lanes whose due time becomes now, behind all ready lanes: their due tasks are for other workers, or they are
+    /// full.
     delay: Vec<LaneKey>,
+    /// Lanes in which no new delivery waits any more.
     calm: Vec<LaneKey>,
     /// Lanes without tasks to lease now, or whose next time is already known.
     known: Vec<LaneId>,
@@ -333,7 +336,8 @@ impl Lease<'_> {
         let full = self.ask.free_by_lane.iter().filter(|(_, capacity)| *capacity == 0).map(|(lane, _)| *lane);
         let full = full.chain(told.known.iter().copied()).collect();
         let wanted: FeedNames<'_> = self.open.feeds.iter().map(OpenFeed::name).collect();
-        // The node has refused lanes that are ready now, and knows when they have room.
+        // The node has refused the lanes that are ready now. It leases again when they have room, so they do not count
+        // here.
         let after = if self.open.planned.is_some() { self.open.now } else { AT_FIRST };
         let next_ready = NextReady { wanted, full, after };
         if tasks.is_empty() && told.is_silent() {
@@ -487,8 +491,9 @@ impl Told {
         }
     }
 
-    /// Adds lanes that have reached their limit. An endpoint's lane holds. For lanes of a concurrency key: if they fill the feed's share of lanes, they are
-    /// delayed, or every lease would lock them again before all others.
+    /// Adds lanes that have reached their limit. The lane of an endpoint is held. Lanes of concurrency keys are delayed
+    /// if they fill the feed's share of lanes. Otherwise every lease would lock the same full lanes first, and never
+    /// reach the others.
     fn add_blocked(&mut self, open: &OpenFeeds<'_>) {
         for lane in open.lanes.iter().filter(|lane| lane.limit_room == 0) {
             self.book(lane, lane.hold(0, open.now));

@@ -9,7 +9,6 @@ use tokio_postgres::types::{ToSql, Type};
 use crate::connection::{Connector, Route, address, settings};
 use crate::error::PostgresOpenError;
 
-/// One step.
 struct Migration {
     name: &'static str,
     /// The version that a binary must know to work with the schema after this step.

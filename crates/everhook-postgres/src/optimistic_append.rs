@@ -1,7 +1,7 @@
 //! Append in one round trip: planned from this node's caches, checked by the statement that writes.
 //!
-//! It serves the usual case: cached endpoints, free lanes, free slots on this node, unused keys. Every other batch goes
-//! the general way, in `append`. A wrong guess writes nothing.
+//! It serves the usual case: cached endpoints, free lanes, free slots on this node, unused keys. Every other batch
+//! takes the general path, in `append`. If the guess is wrong, the statement writes nothing.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ statement! {
     } -> Option<(bool, Timestamp)>;
 }
 
-/// The number of batches that go the general way after a wrong guess. Its cause, such as a backlog, lasts a while.
+/// The number of batches that take the general path after a wrong guess. Its cause, such as a backlog, lasts a while.
 const COOLDOWN_BATCHES: usize = 16;
 
 /// Decides whether a guess is worthwhile.
@@ -96,14 +96,14 @@ struct Speculation<'a> {
 }
 
 impl PostgresStore {
-    /// Appends in one round trip; none if this batch must go the general way.
+    /// Appends in one round trip; returns none if this batch must take the general path.
     pub(crate) async fn append_direct(&self, append: &Append) -> Result<Option<Vec<Appended>>, Fault> {
         if !self.speculations.is_worth_it() {
             return Ok(None);
         }
         let Some(speculation) = self.speculation(append) else { return Ok(None) };
         let written = match self.write_speculation(append, &speculation).await {
-            // Another request holds one of the keys. The general way finds out which answer that means.
+            // Another request holds one of the keys. The general path decides the answer.
             Err(Fault::Undone) => None,
             written => written?,
         };

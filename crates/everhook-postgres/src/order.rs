@@ -1,5 +1,5 @@
-//! Positions in ordered lanes, and the order by a key. Called wherever deliveries are added to a lane that may be ordered,
-//! and wherever deliveries with a key end.
+//! Positions in ordered lanes, and the order by a key. Called by all code that adds deliveries to a lane that may be
+//! ordered, or ends deliveries with a key.
 //!
 //! The statements of an append run one after the other: the first locks the lanes and moves their last positions, the
 //! second writes the tasks with a snapshot that sees them, and the third makes the first task of each key due.
@@ -14,7 +14,8 @@ use everhook_store::append::TakesPosition;
 use everhook_store::{columns, statement};
 
 columns! {
-    /// Lanes with the number of positions to take. Only ordered ones take them always.
+    /// Lanes with the number of positions to take. Ordered lanes always take them, other lanes only if their last
+    /// position is ahead of the clock.
     TakenPositions of TakenPosition { environment: EnvironmentId, id: LaneId, taken: usize, is_ordered: bool }
 
     /// New deliveries with the number of positions after their own.
@@ -23,7 +24,6 @@ columns! {
         due_at: Timestamp, back: usize, order_key: Option<OrderKey>, order_blocks: Option<bool>,
     }
 
-    /// Keys of lanes.
     LaneKeys of LaneKey { environment: EnvironmentId, lane: LaneId, order_key: OrderKey }
 }
 
@@ -40,6 +40,8 @@ pub(crate) type AppendOrdered = (Option<TakePosition>, Option<AppendTaskOrdered>
 pub(crate) fn append_ordered(tasks: &[(Task, Option<KeyPlace>)], takes: TakesPosition) -> AppendOrdered {
     let mut taken: BTreeMap<(EnvironmentId, LaneId), usize> = BTreeMap::new();
     let mut fresh = Vec::with_capacity(tasks.len());
+    // The statement that writes the tasks knows only the last position of each lane. A task's own position is computed
+    // back from it, so each task needs the number of tasks after it.
     for (task, place) in tasks.iter().rev() {
         let after = taken.entry((task.key.environment, task.lane)).or_default();
         fresh.push(OrderedTask::new(task, *place, *after));

@@ -16,7 +16,6 @@ use crate::error::Fault;
 use crate::store::PostgresStore;
 
 columns! {
-    /// Messages for polled endpoints.
     pub(crate) PolledRows of PolledRow {
         environment: EnvironmentId, endpoint: EndpointId, message: MessageId, due_at: Timestamp,
     }

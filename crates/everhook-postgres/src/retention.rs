@@ -178,8 +178,7 @@ impl PostgresStore {
         self.database.write(CreateLaneQueue { fresh }).await.map(drop)
     }
 
-    /// Drops a week, unless a recent attempt failed: each attempt blocks traffic for a moment.
-    /// The end of the newest week that no longer fits. The current week always stays.
+    /// Returns the end of the newest week that no longer fits into `bytes_max`. The current week always stays.
     pub(crate) async fn find_size_cut_once(&self, bytes_max: u64) -> Result<Option<Timestamp>, Fault> {
         let mut weeks: BTreeMap<Week, u64> = BTreeMap::new();
         for (name, bytes) in self.database.read(FindSize {}).await? {
@@ -198,6 +197,7 @@ impl PostgresStore {
         Ok(None)
     }
 
+    /// Drops a week, unless a recent try failed: each try blocks traffic for a moment. Returns whether it did.
     async fn may_drop_week(&self, what: Prunable, before: Timestamp) -> Result<bool, Fault> {
         let until = *self.drop_pause.0.lock().expect("nothing panics while it holds this lock");
         // The retention limit advances with time, so that it can serve as the clock of the pause.

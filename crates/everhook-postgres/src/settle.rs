@@ -148,7 +148,8 @@ impl PostgresStore {
         let change_breaker = lanes.breakers().nonempty().map(|changed| ChangeBreaker { changed });
         let promote = promote(counted().filter_map(Settlement::ended_key));
         let writes = (
-            // A hold of this batch is later than the holds that it ends.
+            // First end the old holds, then set those of this batch: in the other order, a new hold would end at once.
+            // `free_lane` also takes the locks that `change_breaker` and `promote` rely on.
             (free_lane, change_breaker, lock_lane),
             (promote, lower_lane_due),
             disabled.nonempty().map(|wanted| DisableEndpoint { wanted }),
@@ -246,8 +247,8 @@ impl<'a> Group<'a> {
 struct LaneEnds {
     /// The due time of the next task, and the time to hold the lane back.
     held: BTreeMap<(EnvironmentId, LaneId), (Timestamp, Duration)>,
-    /// Lanes at their limit, of which deliveries have ended, and ordered lanes with the time until a retry. Lanes whose breakers change
-    /// are only locked.
+    /// Lanes at their limit of which deliveries have ended, and ordered lanes with the time until a retry. Lanes whose
+    /// breakers change, and lanes in which a delivery with a key has ended, are only locked.
     freed: BTreeMap<(EnvironmentId, LaneId), (bool, Duration)>,
     /// The first change of a breaker from each of its states.
     breakers: BTreeMap<(EnvironmentId, LaneId, Breaker), BreakerChange>,
@@ -271,7 +272,8 @@ impl LaneEnds {
             if let Some(change) = settlement.limits.breaker {
                 ends.breakers.entry((lane.0, lane.1, change.from)).or_insert(change);
             }
-            // Lanes of changed breakers, and of ended deliveries with a key, are only locked.
+            // These lanes need no change of their hold, but their lock: a lease or an append must not read them in
+            // between.
             let is_locked = settlement.limits.breaker.is_some() || settlement.ended_key().is_some();
             if is_freed || !retry.is_zero() || is_locked {
                 let known = ends.freed.entry(lane).or_default();
@@ -287,8 +289,8 @@ impl LaneEnds {
         ends
     }
 
-    /// Returns the lanes to free. All lanes that this transaction writes are locked with them, in key order, so that two
-    /// transactions do not wait for each other.
+    /// Returns the lanes to free. All lanes that this transaction writes are locked with them, in key order, so that
+    /// two transactions cannot deadlock.
     fn freed(&self) -> FreedLanes {
         if self.freed.is_empty() {
             return FreedLanes::default();

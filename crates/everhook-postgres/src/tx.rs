@@ -212,7 +212,6 @@ impl<'a> Tx<'a> {
         within(self.client().batch_execute(sql)).await
     }
 
-    /// Reads the store's time.
     pub(crate) async fn now(&self) -> Result<Timestamp, Fault> {
         self.run(Now {}).await?.ok_or(Fault::Contended("the clock returned no row"))
     }

@@ -158,7 +158,7 @@ impl Link {
     }
 
     fn poll_frame(&mut self, incoming: &mut Incoming, cx: &mut Context<'_>) -> Poll<Option<FrameResult>> {
-        // The first poll tells the driver that the data is wanted; the second collects what the driver has read.
+        // The first poll asks the driver for data; the second returns the bytes that the driver has read.
         let asked = Pin::new(&mut *incoming).poll_frame(cx);
         if asked.is_ready() {
             return asked;

@@ -52,7 +52,6 @@ const BREAKER: BreakerSettings =
 pub struct Plan {
     /// The seed that determines all random choices.
     pub seed: u64,
-    /// Whether faults are injected.
     pub faults: bool,
     pub messages: usize,
     pub jobs: usize,
@@ -90,7 +89,6 @@ pub(crate) struct Shared {
     pub(crate) endpoints: usize,
     /// The rate limit of each endpoint.
     limits: Vec<LaneLimits>,
-    /// Whether faults are injected.
     pub(crate) faults: bool,
     /// The number of hanging endpoints of another application.
     pub(crate) crowd: usize,
@@ -222,7 +220,6 @@ impl Shared {
     }
 }
 
-/// The current nodes.
 #[derive(Clone, Default)]
 pub(crate) struct Nodes(Arc<RwLock<Vec<Arc<Node>>>>);
 

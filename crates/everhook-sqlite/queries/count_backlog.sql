@@ -1,5 +1,6 @@
--- Count pending and dead tasks and open breakers, up to a bound. Indexes: task_ready, task_dead, lane_ready, lane_breaker.
--- Also returns the waiting time of the oldest due delivery, in the lanes that have waited longest for their turn.
+-- Count pending and dead tasks and open breakers, up to a bound. Indexes: task_ready, task_dead, lane_ready,
+-- lane_breaker. Also returns the waiting time of the oldest due delivery, in the lanes that have waited longest for
+-- their turn.
 -- Differs: the indexes are named, because the planner does not choose a partial index by its predicate alone; the
 -- caller passes the time.
 select

@@ -1,4 +1,4 @@
--- Count the newest dead deliveries of a lane by the end of their last attempts, up to a bound. Indexes: task_dead, the
+-- Count the newest dead deliveries of a lane by the end and hour of their last attempts, up to a bound. Indexes: task_dead, the
 -- primary key of attempt. A dead task has the epoch of its last attempt.
 select :lane, attempt.class, attempt.status, count(*), min(attempt.started_at + attempt.duration_us),
     max(attempt.started_at + attempt.duration_us)
@@ -16,4 +16,4 @@ from (
         and attempt.task = dead.id
         and attempt.epoch = dead.epoch
 where attempt.endpoint is not null
-group by attempt.class, attempt.status;
+group by attempt.class, attempt.status, (attempt.started_at + attempt.duration_us) / 3600000000;

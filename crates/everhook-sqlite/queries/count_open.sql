@@ -1,5 +1,5 @@
 -- Count the open tasks of an environment by state, up to a bound for each. Indexes: task_ready, task_owner, task_dead,
--- the primary key of lane. Also returns the waiting time of the oldest due task among the counted ones. A task is due if
+-- task_dead_job, the primary key of lane. Also returns the waiting time of the oldest due task among the counted ones. A task is due if
 -- its lane is not held.
 -- Differs: the indexes are named, because the planner does not choose a partial index by its predicate alone; the
 -- caller passes the time.
@@ -25,6 +25,17 @@ select
     (
         select count(*)
         from (select 1 from task indexed by task_dead where environment = :environment and state = 2 limit :counted_max)
+    ),
+    (
+        select count(*)
+        from (
+            select 1
+            from task indexed by task_dead_job
+            where environment = :environment
+                and state = 2
+                and kind = 1
+            limit :counted_max
+        )
     ),
     max(:now - max(by_lane.first_due, lane.hold_until)) filter (where lane.ready_at <= :now and by_lane.due > 0)
 from by_lane

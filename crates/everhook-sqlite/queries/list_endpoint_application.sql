@@ -1,5 +1,6 @@
--- List the endpoints of an application as fan-out and delivery need them, each with the specs of the application
--- and of the environment's policy. Indexes: resource_open, the primary key. The hidden application of operational endpoints has no row.
+-- List the endpoints of an application as fan-out and delivery need them, each with the specs of the application and of
+-- the environment's policy. Indexes: resource_open, the primary key. The hidden application of operational endpoints
+-- has no row.
 -- Differs: one application; `find_group_version` has read the version of its lane group in the same transaction.
 select {endpoint: Endpoint; info = '{}'}, application.spec, policy.spec
 from resource as endpoint

@@ -1,4 +1,5 @@
 -- List the messages of all applications in a range of ids, without payloads. Indexes: resource_open, the primary keys.
+-- A search reads the payload of each listed row, and returns the text in place of a payload that contains it.
 -- The first rows of all are among the first rows of the applications with the first heads. So this asks a bounded number
 -- of applications for one id each, and as many applications as rows for more.
 -- Differs: SQLite has no lateral join; subqueries in the columns and in a condition take its place. `cross join` keeps
@@ -7,7 +8,7 @@ select {message: Message}, {application: ResourceRow}
 from (
     select
         stored.environment, stored.application, stored.id, stored.event_type, stored.event_id, stored.channels,
-        stored.tags, null as payload, stored.created_at, stored.rest
+        stored.tags, case when instr(stored.payload, :text) > 0 then :text end as payload, stored.created_at, stored.rest
     from (
         select busy.application, placed.id
         from (

@@ -26,7 +26,7 @@ statement! {
     } -> Vec<(Endpoint, ResourceRow)>;
     ListMessagePlaced<'a> = "list_message_placed" {
         environment: EnvironmentId, above: &'a [u8], below: &'a [u8], applications_max: usize, limit: usize,
-        order: Order,
+        text: Option<&'a [u8]>, order: Order,
     } -> Vec<(Message, ResourceRow)>;
     FindMessageApplication = "find_message_application" {
         environment: EnvironmentId, message: MessageId, applications_max: usize,
@@ -71,11 +71,11 @@ pub(crate) fn list_messages(
     environment: EnvironmentId,
     filter: &MessageFilter,
 ) -> Result<Piece<PlacedMessage, MessageId>, Fault> {
-    let mut search = PlacedSearch::new(filter);
+    let (mut search, text) = (PlacedSearch::new(filter), filter.text.as_ref().map(|text| text.as_bytes()));
     loop {
         let Window { range, order, limit } = search.window();
         let (above, below, applications_max) = (&*range.above, &*range.below, LOOKUP_APPLICATIONS_MAX);
-        let list = ListMessagePlaced { environment, above, below, applications_max, limit, order };
+        let list = ListMessagePlaced { environment, above, below, applications_max, limit, text, order };
         let rows = run(conn, list)?.into_iter().map(placed_message).collect::<Result<_, _>>()?;
         if let Some(piece) = search.take(rows) {
             return Ok(piece);

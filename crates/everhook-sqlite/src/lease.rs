@@ -1,9 +1,9 @@
 //! Leases due tasks: feeds first, then their lanes in the order in which they became ready, then a bounded number of
 //! rows from each, by priority.
 //!
-//! It never reads rows that are not due, however many a lane has. For a worker that takes only some kinds it reads at
-//! most `KIND_SCAN_MAX` rows of a lane. `core::lane` decides how much each lane gives and its next state. Called by the
-//! store's `lease`, on the writer's thread.
+//! A lease never reads rows that are not due, however many a lane has. For a worker that takes only some kinds it reads
+//! at most `KIND_SCAN_MAX` rows of a lane. `core::lane` decides how much each lane gives and its next state. Called by
+//! the store's `lease`, on the writer's thread.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -143,7 +143,7 @@ struct Taking<'t> {
     full_groups: HashSet<GroupId>,
     /// The slots that the node gives to lanes, if it decides.
     planned: Option<PlannedSlots>,
-    /// A lane that had its turn may have more.
+    /// A lane that had its turn may have more due tasks.
     has_more: bool,
     next_task: CachedStatement<'t>,
     lease_task: CachedStatement<'t>,
@@ -191,8 +191,8 @@ impl<'t> Taking<'t> {
     }
 
     /// Returns ready lanes with free capacity, of all feeds with free capacity, in the order in which they became
-    /// ready, and the position after them if there may be more. A lease whose slots the node plans passes over a bounded
-    /// number of lanes: those of a group at its share may be many.
+    /// ready, and the position after them if there may be more. If the node plans the slots, the lease considers only a
+    /// bounded number of lanes, because a group at its share may have very many.
     fn ready_lanes(&self) -> Result<(Vec<ReadyLane>, Option<LanePosition>), Fault> {
         let (mut ready, mut resume) = (Vec::new(), None);
         let scan_max = if self.ask.slots.is_some() { LEASE_SCAN_MAX } else { usize::MAX };
@@ -427,7 +427,8 @@ impl<'t> Taking<'t> {
         let mut next = None;
         for (index, open) in self.feeds.iter().enumerate().filter(|(_, open)| !open.allowance.is_full()) {
             let free_at = open.allowance.free_at(self.tx.now);
-            // The node has refused lanes that are ready now, and knows when they have room.
+            // The node has refused the lanes that are ready now. It leases again when they have room, so they do not
+            // count here.
             let now =
                 LanePosition { ready_at: self.tx.now, environment: EnvironmentId(i32::MAX), lane: LaneId(Id::MAX) };
             self.walk(index, self.planned.as_ref().map(|_| now), |lane| {

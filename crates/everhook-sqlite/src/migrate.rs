@@ -11,7 +11,6 @@ use tracing::info;
 use crate::clock;
 use crate::open::{self, Cause, ConnectionRole, SqliteOpenError};
 
-/// One step.
 struct Migration {
     version: i64,
     /// The oldest version that a binary must know to use a file with this step.

@@ -1,5 +1,5 @@
-//! Positions in ordered lanes, and the order by a key. Called wherever a delivery is added to a lane that may be ordered,
-//! and wherever a delivery with a key ends, on the writer's thread.
+//! Positions in ordered lanes, and the order by a key. Called on the writer's thread, by all code that adds a delivery
+//! to a lane that may be ordered, or ends a delivery with a key.
 
 use everhook_core::id::{EnvironmentId, LaneId};
 use everhook_core::policy::order::{KeyPlace, OrderKey};

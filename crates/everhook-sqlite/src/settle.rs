@@ -131,7 +131,8 @@ fn settle_kept(tx: &Tx<'_>, settlement: &Settlement, due: Option<i64>) -> Result
     Ok(kept.is_some())
 }
 
-/// Ends the hold of a lane at its limit, changes its breaker, and holds the lane for its receiver or for the retry of its first task.
+/// Ends the hold of a lane at its limit, changes its breaker, and holds the lane for its receiver or for the retry of
+/// its first task. Old holds end first, or a new hold would end at once.
 fn change_holds(tx: &Tx<'_>, settlement: &Settlement) -> Result<(), Fault> {
     let (environment, lane) = (settlement.key.environment, settlement.lane);
     if settlement.limits.is_freed {

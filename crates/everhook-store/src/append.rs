@@ -63,24 +63,26 @@ pub struct PlannedTask {
     pub place: Option<KeyPlace>,
 }
 
-/// When a delivery takes a position at the end of its lane.
+/// The condition under which a delivery takes a position at the end of its lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TakesPosition {
     /// Always: the lane is ordered.
     Always,
-    /// Only behind positions that are ahead of the clock. The lane may be ordered.
+    /// Only if the lane's last position is ahead of the clock. The caller does not know whether the lane is ordered.
     Behind,
 }
 
 impl PlannedTask {
-    /// Whether the delivery takes a position at the end of an ordered lane. A delivery for later has its time.
+    /// Whether the delivery takes a position at the end of an ordered lane. A delivery with a later `deliver_at` does
+    /// not: that time is its position.
     pub fn takes_position(&self, now: Timestamp) -> bool {
         let is_ordered = || self.place.is_some() || self.endpoint.limits().order.is_some();
         self.slot.is_none() && self.task.due_at <= now && is_ordered()
     }
 }
 
-/// Plans the deliveries of one message: one for each endpoint of its audience that is not polled, due now or at a later `deliver_at`.
+/// Plans the deliveries of one message: one for each endpoint of its audience that is not polled, due now or at a later
+/// `deliver_at`.
 pub fn plan(
     environment: EnvironmentId,
     message: &Message,

@@ -1,7 +1,7 @@
 //! Background tasks: slices of bulk work, and the list of background tasks.
 //!
-//! A background task is a job in the server's own environment (`core::background`). Each slice and its position are one
-//! transaction, which the lease of the job fences. A slice is therefore done once, whatever crashes.
+//! A background task is a job in the server's own environment (`core::background`). Each slice of a replay or purge and
+//! its position are one transaction, which the lease of the job fences. A crash therefore repeats no slice.
 
 use everhook_core::background::replay::{Pick, Replay};
 use everhook_core::background::{BackgroundStatus, Effect, Position, Purge};

@@ -28,6 +28,8 @@ pub struct OpenCounts {
     pub retrying: u64,
     pub leased: u64,
     pub dead: u64,
+    /// The dead tasks that are jobs.
+    pub dead_jobs: u64,
     /// The waiting time of the counted task that has been due longest.
     pub oldest_due: Option<Duration>,
 }

@@ -1,4 +1,6 @@
-//! The node's slots for running tasks, as an append transaction sees them.
+//! The node's capacity for leased tasks, as appends and leases see it inside their transactions. A slot in this module
+//! is a *place* of `core::dispatch`: it is taken before the task is leased, and released when its end is written or,
+//! after a success, queued.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,7 +14,7 @@ use crate::lease::Leased;
 /// The source of slots: the dispatcher of the node.
 pub trait Capacity: Send + Sync {
     fn reserve(&self, lane: GroupedLane) -> bool;
-    /// Takes slots for tasks that a lease is about to bring: `most` in all, from ready lanes in the order of their turns.
+    /// Takes slots for the tasks of a lease in progress: at most `most`, from ready lanes in the order of their turns.
     /// Returns the slots of each lane.
     fn plan_lease(&self, lanes: &[GroupedLane], most: usize) -> Vec<usize>;
     /// Returns a slot of `lane`.

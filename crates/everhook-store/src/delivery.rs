@@ -33,7 +33,6 @@ const STEP_MIN: usize = 25;
 /// Messages that one step visits at most.
 const STEP_MAX: usize = 500;
 
-/// A filter of deliveries.
 #[derive(Clone, Debug)]
 pub struct DeliveryFilter {
     /// None selects all applications, and only open deliveries.
@@ -372,7 +371,6 @@ pub struct EndpointCounts {
     pub is_capped: bool,
 }
 
-/// A period of attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Period {
     pub since: Timestamp,

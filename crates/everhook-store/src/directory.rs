@@ -54,7 +54,7 @@ pub struct PlacedMessage {
 }
 
 /// A list of the messages of all applications, window by window. A store reads a window without the filter: no index
-/// finds the messages of all applications by type or tag. The rows of a page are bounded, so a page can be short.
+/// finds the messages of all applications by type, tag or text. The rows of a page are bounded, so a page can be short.
 #[derive(Debug)]
 pub struct PlacedSearch<'a> {
     filter: &'a MessageFilter,
@@ -88,7 +88,8 @@ impl<'a> PlacedSearch<'a> {
         let is_end = read.len() < self.window().limit;
         let last = read.last().map(|row| row.message.id);
         self.windows += 1;
-        self.rows.extend(read.into_iter().filter(|row| self.filter.admits(&row.message)));
+        let found = read.into_iter().filter(|row| self.filter.admits(&row.message));
+        self.rows.extend(found.map(|row| PlacedMessage { message: Message { payload: None, ..row.message }, ..row }));
         let is_full = self.rows.len() >= limit;
         self.rows.truncate(limit);
         if is_full || is_end || self.windows == PLACED_WINDOWS_MAX {

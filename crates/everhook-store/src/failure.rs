@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use everhook_core::failure_group::{FailureGroup, FailureMark, GroupKey, GroupState};
+use everhook_core::failure_group::{FailureGroup, FailureMark, GroupKey, GroupState, hour_of};
 use everhook_core::id::EndpointId;
 use everhook_core::outcome::Class;
 use everhook_core::time::Timestamp;
 use everhook_core::traffic::FailureClass;
 
-/// Dead deliveries of an endpoint with the same class and status: their number, and the times of the first and the last
-/// death.
+/// Dead deliveries of an endpoint with the same class, status and hour of death: their number, and the times of the first
+/// and the last death.
 pub type DeadCount = (EndpointId, Class, u16, u64, Timestamp, Timestamp);
 /// A stored mark: endpoint, class, state, note and time.
 pub type MarkRow = (EndpointId, String, GroupState, String, Timestamp);
@@ -31,7 +31,8 @@ impl FailureGroups {
             // Every class in which a delivery can die is a failure. A later version may know more classes.
             let class = FailureClass::of(class, status).unwrap_or(FailureClass::Internal);
             let key = GroupKey { endpoint, class };
-            let group = FailureGroup { key, dead, first_died_at, last_died_at, mark: None };
+            let hours = [(hour_of(last_died_at), dead)].into();
+            let group = FailureGroup { key, dead, first_died_at, last_died_at, hours, mark: None };
             groups.entry(key).and_modify(|known| known.merge(&group)).or_insert(group);
         }
         for (endpoint, class, state, note, at) in marks {

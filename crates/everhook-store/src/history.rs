@@ -19,7 +19,6 @@ use crate::catalog::Slice;
 use crate::dedup::DedupKey;
 use crate::piece::IdRange;
 
-/// A filter of messages.
 #[derive(Clone, Debug)]
 pub struct MessageFilter {
     pub slice: Slice<MessageId>,
@@ -101,7 +100,6 @@ pub enum AttemptsOf {
     Endpoint(EndpointId),
 }
 
-/// Whether an attempt succeeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptResult {
     /// The receiver answered 2xx.
@@ -110,7 +108,6 @@ pub enum AttemptResult {
     Failed,
 }
 
-/// A filter of attempts.
 #[derive(Clone, Debug)]
 pub struct AttemptFilter {
     pub of: AttemptsOf,

@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use everhook_core::exchange::Exchange;
 use everhook_core::id::{AttemptId, BatchId, EnvironmentId, JobId, SessionId, TaskId};
 use everhook_core::job::report::{KeptResult, Progress};
 use everhook_core::job::{Job, JobState, LeaseProof, RunAt};
@@ -102,9 +103,10 @@ pub struct JobAttempt {
     pub note: Bytes,
     pub started_at: Timestamp,
     pub duration: Duration,
+    /// The steps of a push; none for other attempts.
+    pub exchange: Option<Exchange>,
 }
 
-/// A filter of jobs.
 #[derive(Clone, Debug)]
 pub struct JobFilter {
     pub slice: Slice<JobId>,
@@ -191,7 +193,8 @@ pub fn job_bytes(record: &JobRecord) -> usize {
         Some(KeptResult::Whole(json)) => json.len(),
         Some(KeptResult::TooLarge { .. }) | None => 0,
     };
-    let note = record.last.as_ref().map_or(0, |last| last.note.len());
+    let exchange = |last: &JobAttempt| last.exchange.as_ref().map_or(0, Exchange::bytes);
+    let note = record.last.as_ref().map_or(0, |last| last.note.len() + exchange(last));
     let metadata = record.job.metadata.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>();
     result + note + metadata
 }

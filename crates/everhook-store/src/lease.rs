@@ -33,7 +33,6 @@ use crate::dedup::DedupKey;
 use crate::sql::rows::json;
 use crate::worker::Takes;
 
-/// A session to open.
 #[derive(Clone, Debug)]
 pub struct NewSession {
     /// Random, never used again.
@@ -268,7 +267,6 @@ pub struct Reclaimed {
     pub job: Option<Arc<Job>>,
 }
 
-/// A request for tasks.
 #[derive(Clone, Debug)]
 pub struct LeaseAsk {
     /// The new holder.
@@ -281,7 +279,7 @@ pub struct LeaseAsk {
     pub free_by_lane: Vec<(LaneId, usize)>,
     /// The free capacity of every other lane.
     pub per_lane: usize,
-    /// Decides how many deliveries each ready lane may give, in place of the numbers above. Lanes that it refuses do not
+    /// Decides how many deliveries each ready lane may give, instead of the numbers above. Lanes that it refuses do not
     /// count as ready.
     pub slots: Option<LeaseCapacity>,
     /// Lane groups that the node would refuse. Their lanes are skipped.
@@ -352,7 +350,7 @@ pub struct LeaseGrant {
     pub tasks: Vec<Leased>,
     /// A slot for each task, if the request has a capacity.
     pub slots: Vec<Slot>,
-    /// The position at which the next lease goes on; none if all ready lanes were considered.
+    /// The position at which the next lease continues; none if all ready lanes were considered.
     pub resume: Option<LanePosition>,
     /// The time until the next lane is ready, as far as the store knows. Lanes without free capacity do not count.
     pub next_ready: Option<Duration>,
@@ -361,11 +359,9 @@ pub struct LeaseGrant {
 /// The end of an attempt, or of a lease without an attempt.
 #[derive(Clone, Debug)]
 pub struct Settlement {
-    /// The settled task.
     pub key: TaskKey,
     /// Decides where the attempt is logged.
     pub kind: TaskKind,
-    /// The task's lane.
     pub lane: LaneId,
     /// The batch to update if the job ends.
     pub batch: Option<BatchId>,
@@ -380,7 +376,7 @@ pub struct Settlement {
     pub crashes: u32,
     /// The log entry; none if the task is handed back without an attempt.
     pub attempt: Option<NewAttempt>,
-    /// Holds the lane back: none of its tasks may start for this long.
+    /// None of the lane's tasks may start for this time.
     pub hold_lane: Option<Duration>,
     /// The effect on a lane that counts its deliveries, or sends them in order.
     pub limits: LimitEnd,
@@ -447,7 +443,7 @@ impl Settlement {
 /// The log entry of one attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewAttempt {
-    /// Made when the attempt ended.
+    /// Drawn before the request, which carries it in a header. For an attempt without a request, drawn at its end.
     pub id: AttemptId,
     /// The previous holder, if the settling session has taken the task over.
     pub holder: Option<SessionId>,

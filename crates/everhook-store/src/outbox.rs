@@ -43,7 +43,6 @@ pub struct OutboxRow {
     pub tags: Option<Vec<String>>,
     /// The time from which it is delivered; none means at once.
     pub deliver_at: Option<Timestamp>,
-    /// The once-slot to claim.
     pub once_key: Option<String>,
     /// The phase of the claim.
     pub once_phase: Option<i64>,

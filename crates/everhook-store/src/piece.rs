@@ -11,7 +11,7 @@ use everhook_core::time::Timestamp;
 
 use crate::catalog::{Order, Slice};
 
-/// A piece of a list. It may be shorter than requested, or even empty, although the list goes on.
+/// A piece of a list. It may be shorter than requested, or even empty, although the list continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece<T, K> {
     pub rows: Vec<T>,
@@ -62,9 +62,7 @@ pub fn names_beyond(slice: &Slice<Name>) -> (&str, &str) {
 /// The exclusive bounds of the ids of a piece, as bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdRange {
-    /// The lower bound.
     pub above: Vec<u8>,
-    /// The upper bound.
     pub below: Vec<u8>,
 }
 

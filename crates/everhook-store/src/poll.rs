@@ -12,7 +12,6 @@ pub const SEEK_NEIGHBOURS: usize = 1000;
 /// The number of messages that get their positions in one transaction.
 pub const ORDERED_MAX: usize = 1000;
 
-/// A request for messages.
 #[derive(Clone, Debug)]
 pub struct PollAsk {
     pub endpoint: EndpointId,
@@ -80,7 +79,7 @@ impl PollRange {
         PollRange { after, until: after.saturating_add(scan).min(last), last }
     }
 
-    /// Makes a page of the rows of this range. `is_cut` tells that the range has more rows than these.
+    /// Makes a page of the rows of this range. `is_cut` means that the range has more rows.
     pub fn page(self, rows: Vec<(i64, Message)>, is_cut: bool, generation: i64) -> PollPage {
         let last_row = rows.last().map(|(position, _)| *position);
         let position = if is_cut { last_row.unwrap_or(self.after) } else { self.until };

@@ -44,31 +44,16 @@ pub enum Resource {
 #[derive(Clone, Debug)]
 pub struct NewResource {
     pub resource: Resource,
-    /// The number of resources of this kind that the application may have; concurrent creations never exceed it.
+    /// The number of resources of this kind that the application, or the environment, may have. Concurrent creations
+    /// never exceed that of an application; they may exceed that of an environment by their number.
     pub max: usize,
 }
 
-/// An endpoint to create.
+/// A record of one kind to create, where its number is limited.
 #[derive(Clone, Debug)]
-pub struct NewEndpoint {
-    pub endpoint: Endpoint,
-    /// The number of endpoints that the application may have; concurrent creations never exceed it.
-    pub max: usize,
-}
-
-/// An integration to create.
-#[derive(Clone, Debug)]
-pub struct NewIntegration {
-    pub integration: Integration,
-    /// The number of integrations that the application may have; concurrent creations never exceed it.
-    pub max: usize,
-}
-
-/// An alert rule to create.
-#[derive(Clone, Debug)]
-pub struct NewAlert {
-    pub alert: Alert,
-    /// The number of alert rules that the environment may have. Concurrent creations may exceed it by their number.
+pub struct New<R> {
+    pub record: R,
+    /// As [`NewResource::max`].
     pub max: usize,
 }
 
@@ -85,19 +70,14 @@ pub struct ChangedResource {
     pub messages: Vec<NewMessage>,
 }
 
-/// An alert to replace, with the messages of its page.
+/// A record of one kind to replace, with more than itself.
 #[derive(Clone, Debug)]
-pub struct ChangedAlert {
-    pub alert: Alert,
-    pub messages: Vec<NewMessage>,
-}
-
-/// An endpoint to replace.
-#[derive(Clone, Debug)]
-pub struct ChangedEndpoint {
-    pub endpoint: Endpoint,
-    /// The idempotency key of the request.
+pub struct Changed<R> {
+    pub record: R,
+    /// As [`ChangedResource::key`].
     pub key: Option<DedupKey>,
+    /// As [`ChangedResource::messages`].
+    pub messages: Vec<NewMessage>,
 }
 
 /// The key of a resource to delete.
@@ -288,79 +268,32 @@ macro_rules! creates {
 
 creates!(Application, EventType, ScheduleRecord);
 
-impl From<NewEndpoint> for NewResource {
-    fn from(NewEndpoint { endpoint, max }: NewEndpoint) -> NewResource {
-        NewResource { resource: endpoint.into(), max }
+impl<R: Record> From<New<R>> for NewResource {
+    fn from(New { record, max }: New<R>) -> NewResource {
+        NewResource { resource: record.into(), max }
     }
 }
 
-impl Create for NewEndpoint {
-    type Record = Endpoint;
+impl<R: Record> Create for New<R> {
+    type Record = R;
 }
 
-impl From<NewIntegration> for NewResource {
-    fn from(NewIntegration { integration, max }: NewIntegration) -> NewResource {
-        NewResource { resource: integration.into(), max }
+impl<R: Record> From<R> for ChangedResource {
+    fn from(record: R) -> ChangedResource {
+        Changed { record, key: None, messages: Vec::new() }.into()
     }
 }
 
-impl Create for NewIntegration {
-    type Record = Integration;
+impl<R: Record> Change for R {
+    type Record = R;
 }
 
-impl From<NewAlert> for NewResource {
-    fn from(NewAlert { alert, max }: NewAlert) -> NewResource {
-        NewResource { resource: alert.into(), max }
+impl<R: Record> From<Changed<R>> for ChangedResource {
+    fn from(Changed { record, key, messages }: Changed<R>) -> ChangedResource {
+        ChangedResource { resource: record.into(), key, messages }
     }
 }
 
-impl Create for NewAlert {
-    type Record = Alert;
-}
-
-macro_rules! changes {
-    ($($record:ty),*) => {$(
-        impl From<$record> for ChangedResource {
-            fn from(record: $record) -> ChangedResource {
-                ChangedResource { resource: record.into(), key: None, messages: Vec::new() }
-            }
-        }
-
-        impl Change for $record {
-            type Record = $record;
-        }
-    )*};
-}
-
-changes!(
-    Alert,
-    Application,
-    ChatApps,
-    EnvironmentPolicy,
-    EventType,
-    Integration,
-    PortalSettings,
-    Queue,
-    Quota,
-    ScheduleRecord
-);
-
-impl From<ChangedEndpoint> for ChangedResource {
-    fn from(ChangedEndpoint { endpoint, key }: ChangedEndpoint) -> ChangedResource {
-        ChangedResource { resource: endpoint.into(), key, messages: Vec::new() }
-    }
-}
-
-impl Change for ChangedEndpoint {
-    type Record = Endpoint;
-}
-
-impl From<ChangedAlert> for ChangedResource {
-    fn from(ChangedAlert { alert, messages }: ChangedAlert) -> ChangedResource {
-        ChangedResource { resource: alert.into(), key: None, messages }
-    }
-}
-
-impl Change for ChangedAlert {
-    type Record = Alert;
+impl<R: Record> Change for Changed<R> {
+    type Record = R;
 }

@@ -51,7 +51,6 @@ impl ScheduleRecord {
 pub enum Starts {
     /// A job; its id is drawn when it starts.
     Job(Box<Job>),
-    /// A message.
     Message(Box<MessageTemplate>),
 }
 
@@ -103,7 +102,6 @@ pub fn runs_of(firing: &Firing) -> Vec<(Timestamp, RunKind)> {
 /// A message that a schedule sends repeatedly.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageTemplate {
-    /// The receiving application.
     pub application: ApplicationId,
     pub event_type: Name,
     pub payload: Bytes,
@@ -153,7 +151,6 @@ pub struct Run {
     pub nominal: Timestamp,
     /// The time of the decision.
     pub at: Timestamp,
-    /// The result.
     pub kind: RunKind,
     /// The job or message; none if the run was left out, or if the application is gone.
     pub object: Option<Id>,
@@ -162,7 +159,6 @@ pub struct Run {
 /// The result of firing the due schedules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FiredAll {
-    /// Runs that were started.
     pub started: usize,
     /// The messages and jobs that the runs created. A run whose unique job already exists creates none.
     pub made: Made,

@@ -110,7 +110,6 @@ impl Seal {
         keys.with(|ring| ring.open(place, text)).map(Cow::Owned)
     }
 
-    /// Opens a text column.
     pub fn open_text(&self, place: Place<'_>, text: String) -> Result<String, OpenError> {
         match self.open(place, text.as_bytes())? {
             Cow::Borrowed(_) => Ok(text),
@@ -130,7 +129,6 @@ impl Seal {
         keys.with(|ring| ring.seal(key, place, plain, nonce())).map(|sealed| Cow::Owned(sealed.into_bytes()))
     }
 
-    /// Seals a text column.
     pub fn seal_text<'t>(
         &self,
         current: Option<SealKeyId>,
@@ -218,7 +216,6 @@ pub fn open_answer(seal: &Seal, place: Place<'_>, answer: Option<Bytes>) -> Resu
     Ok(Some(opened.unwrap_or(answer)))
 }
 
-/// Makes a new key.
 #[expect(clippy::disallowed_methods, reason = "keys are random")]
 pub fn generate_key() -> SealKey {
     let mut bytes = [0; SEAL_KEY_BYTES];

@@ -204,7 +204,7 @@ store! {
         [Resend] fn resend(scope: Scope, resend: Resend) -> Resent;
         /// Changes tasks as an operator asks, in one transaction.
         [Steer] fn steer(scope: Scope, steer: Steer) -> WithMade<Steered>;
-        /// Notes the state of a failure group, over an earlier note. Returns the time of the note. Repeatable.
+        /// Stores the state of a failure group, replacing an earlier one. Returns the time of the write. Repeatable.
         [MarkFailures] fn mark_failures(scope: Scope, key: GroupKey, state: GroupState, note: String) -> Timestamp;
         /// Removes content for good. Returns false if the object does not exist.
         [Expunge] fn expunge(scope: AppScope, what: Expunge) -> bool;
@@ -270,7 +270,7 @@ store! {
         [Prune] fn prune(prune: Prune) -> usize;
         /// Adds to the number of attempts that ended this minute.
         [AddCounts] fn add_counts(counts: Vec<QueueCount>) -> ();
-        /// Writes counts of traffic over those that the same source wrote for the same span. Repeatable.
+        /// Writes counts of traffic, replacing those that the same source wrote for the same span. Repeatable.
         [PutTraffic] fn put_traffic(rows: Vec<TrafficRow>) -> ();
         /// Maintains the store itself, for example creates partitions ahead. Called at start and every hour.
         [Maintain] fn maintain() -> ();
@@ -280,8 +280,8 @@ store! {
         fn pool_use() -> Option<PoolUse> = None;
         /// Returns the reason why the store refuses writes until a restart, if there is one.
         fn broken() -> Option<String> = None;
-        /// Returns how far the store's clock is ahead of the wall clock. Only a clock that never runs backwards can be
-        /// ahead. Signatures need wall time.
+        /// Returns how far the store's clock is ahead of the wall clock. Signatures need the wall clock. Only the clock
+        /// of the embedded store can be ahead, because it never runs backwards.
         fn ahead() -> Duration = Duration::ZERO;
         /// Returns the wake-ups between nodes; none if the store has no channel between them.
         fn hints() -> Option<Arc<dyn Hints>> = None;

@@ -3,7 +3,6 @@
 //! Both SQL stores have tables and columns of the same names with the same values, so that rows need no conversion
 //! beyond their column types.
 
-/// A table to copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransferTable {
     pub name: String,

@@ -18,7 +18,6 @@ pub struct Found {
     pub version: Option<i64>,
 }
 
-/// Recently used uids.
 #[derive(Debug, Default)]
 pub struct Uids(Mutex<HashMap<(EnvironmentId, Name), Found>>);
 

@@ -93,13 +93,11 @@ impl Answer {
         Answer { status, headers: Vec::new(), body: Vec::new() }
     }
 
-    /// Adds a header.
     pub fn header(mut self, name: &'static str, value: impl Into<String>) -> Answer {
         self.headers.push((name, value.into()));
         self
     }
 
-    /// Sets the body.
     pub fn body(mut self, body: impl Into<Vec<u8>>) -> Answer {
         self.body = body.into();
         self
@@ -107,7 +105,6 @@ impl Answer {
 }
 
 impl Receiver {
-    /// Starts to listen.
     pub fn start() -> Receiver {
         let background = Background::start().expect("a thread can be started");
         let responder = {

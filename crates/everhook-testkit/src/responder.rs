@@ -88,7 +88,6 @@ impl Responder {
         Ok(Responder { listener: socket.listen(LISTEN_BACKLOG)? })
     }
 
-    /// Returns host and port.
     pub fn address(&self) -> io::Result<String> {
         Ok(self.listener.local_addr()?.to_string())
     }

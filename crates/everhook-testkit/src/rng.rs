@@ -44,7 +44,6 @@ impl Rng {
         low + Duration::from_micros(self.below(width) as u64)
     }
 
-    /// Returns a random element.
     pub fn pick<'a, T>(&self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len())]
     }

@@ -38,7 +38,6 @@ impl Deadline {
         Deadline(now() + patience)
     }
 
-    /// Returns the remaining time.
     pub fn left(self) -> Duration {
         self.0.saturating_duration_since(now())
     }

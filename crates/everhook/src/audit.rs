@@ -24,7 +24,7 @@ pub(crate) enum AuditCommand {
         /// Show only entries of this operation, such as v1.queue.pause.
         #[arg(long, value_name = "OPERATION")]
         action: Option<String>,
-        /// Show only entries of objects whose path begins so, such as /queue/email.
+        /// Show only entries of objects whose path starts with this text, such as /queue/email.
         #[arg(long, value_name = "PATH")]
         object: Option<String>,
         /// Show only entries since this time, such as 2d or 2026-01-31.

@@ -263,7 +263,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// The settings of a throw-away server that delivers to this machine, whatever the environment contains.
+    /// The settings of a throwaway server that delivers to this machine, whatever the environment contains.
     pub(crate) fn throw_away(folder: &Path, key: &str) -> anyhow::Result<Settings> {
         let table = [
             ("listen", Value::from("127.0.0.1:0")),

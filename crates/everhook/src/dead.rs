@@ -34,7 +34,7 @@ pub(crate) enum DeadCommand {
         application: Option<String>,
         /// Id or uid of the endpoint [default: all endpoints].
         endpoint: Option<String>,
-        /// Show only deliveries whose last attempt ended so, such as timeout or status.
+        /// Show only deliveries whose last attempt has this class, such as timeout or status.
         #[arg(long, value_name = "CLASS")]
         class: Option<String>,
         /// Show only messages accepted since this time, such as 2026-05-01T00:00:00Z, or 2h for two hours ago.

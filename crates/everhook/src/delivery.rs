@@ -26,7 +26,7 @@ pub(crate) enum DeliveryCommand {
         /// Show only deliveries in this state.
         #[arg(long, value_name = "STATE")]
         state: Option<State>,
-        /// Show only deliveries whose last attempt ended so, such as timeout or status.
+        /// Show only deliveries whose last attempt has this class, such as timeout or status.
         #[arg(long, value_name = "CLASS")]
         class: Option<String>,
         #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `everhook doctor`: checks the configuration and the machine, and tells what to do about each problem.
+//! `everhook doctor`: checks the configuration and the machine, and prints a remedy for each problem.
 //!
 //! Changes nothing, and may run beside a server. The rules are in `rules`; this file collects the facts.
 
@@ -61,7 +61,7 @@ async fn check_all(settings: SettingsArgs) -> Vec<Check> {
         Ok(config) => config,
         Err(error) => return vec![rules::config(Err(&format!("{error:#}")))],
     };
-    // Without a logger: the store would log what the checks tell.
+    // No logger is started, because the store would log the problems that the checks report.
     let mut checks = vec![rules::config(Ok(settings.warnings()))];
     let is_served = check_store(&config, &mut checks).await;
     checks.extend(rules::egress(&config.egress, config.egress_proxy.as_ref()));

@@ -44,7 +44,7 @@ impl Exporter {
         Exporter { stop, task }
     }
 
-    /// Sends what is left.
+    /// Sends the remaining spans.
     pub(crate) async fn end(self) {
         self.stop.cancel();
         let _ = self.task.await;

@@ -14,7 +14,7 @@ use crate::table::{age, cell, cells, time};
 pub(crate) enum QueueCommand {
     /// List queues: pending, running and dead jobs, and limits.
     List,
-    /// Show a queue, with warnings about what keeps its jobs from running.
+    /// Show a queue, with warnings about problems that keep its jobs from running.
     Show {
         /// Name of the queue, such as email.
         queue: String,

@@ -16,7 +16,7 @@ pub(crate) struct ReplayArgs {
     at: At,
     #[command(flatten)]
     window: Window,
-    /// Replay only messages whose last attempt ended so.
+    /// Replay only messages whose last attempt has this status.
     #[arg(long, value_name = "STATUS")]
     status: Option<Status>,
     /// Replay only messages whose last attempt got a status of this class: 0 (no reply), 100, 200, 300, 400 or 500.

@@ -16,7 +16,7 @@ use crate::table::{cell, cells, one_line, seconds, time};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ScheduleCommand {
-    /// List schedules: their times, what they start, and the next run.
+    /// List schedules with their times, targets and next runs.
     List {
         /// List the server's own schedules, which prune old data. Requires an admin key.
         #[arg(long)]

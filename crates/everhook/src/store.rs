@@ -101,7 +101,7 @@ async fn open(config: &Config, open_as: OpenAs) -> anyhow::Result<Opened> {
     }
 }
 
-/// Tells the operator that a reader of the database gets the secrets.
+/// Warns the operator that readers of the database can read the secrets.
 fn warn_if_plain(needed: &[NeededKey], source: &SealSource) {
     match (needed, source) {
         ([], SealSource::Folder) => {

@@ -56,11 +56,18 @@ export function useAppName(app: string): string {
 /** Requests of one search that finds nothing: each reads a bounded number of messages. */
 const SEARCH_REQUESTS_MAX = 5;
 
+/** Reads pages until one has a row. */
+async function search<T>(read: (cursor: string | undefined) => Promise<Page<T>>, cursor: string | undefined): Promise<Page<T>> {
+  let page = await read(cursor);
+  for (let requests = 1; requests < SEARCH_REQUESTS_MAX && page.data.length === 0 && !page.done && page.iterator; requests += 1) page = await read(page.iterator);
+  return page;
+}
+
 export const messagesQuery = (app: string, query: Query) =>
   queryOptions({
     queryKey: ['messages', app, query],
-    queryFn: async () => {
-      const read = (cursor: string | undefined) =>
+    queryFn: () =>
+      search((cursor) =>
         ok(
           api.GET('/api/v1/app/{app_id}/msg', {
             params: {
@@ -72,11 +79,7 @@ export const messagesQuery = (app: string, query: Query) =>
               },
             },
           }),
-        ) as Promise<Page<Message>>;
-      let page = await read(query.cursor);
-      for (let requests = 1; requests < SEARCH_REQUESTS_MAX && page.data.length === 0 && !page.done && page.iterator; requests += 1) page = await read(page.iterator);
-      return page;
-    },
+        ) as Promise<Page<Message>>, query.cursor),
     enabled: app !== '',
   });
 
@@ -85,16 +88,18 @@ export const allMessagesQuery = (query: Query) =>
   queryOptions({
     queryKey: ['messages', 'all', query],
     queryFn: () =>
-      ok(
-        api.GET('/api/v1/message', {
-          params: {
-            query: {
-              limit: PAGE_ROWS, with_deliveries: true, iterator: query.cursor, tag: query.tag, channel: query.channel,
-              before: query.before, after: query.after, event_types: query.type ? query.type.split(',') : undefined,
+      search((cursor) =>
+        ok(
+          api.GET('/api/v1/message', {
+            params: {
+              query: {
+                limit: PAGE_ROWS, with_deliveries: true, iterator: cursor, tag: query.tag, channel: query.channel,
+                before: query.before, after: query.after, event_types: query.type ? query.type.split(',') : undefined,
+                payload_contains: query.text,
+              },
             },
-          },
-        }),
-      ) as Promise<Page<PlacedMessage>>,
+          }),
+        ) as Promise<Page<PlacedMessage>>, query.cursor),
   });
 
 /** A message with its payload, whose numbers keep their digits. */
@@ -192,6 +197,15 @@ export const attemptsQuery = (app: string, msg: string, ep: string) =>
     queryKey: ['attempts', 'message', app, msg, ep],
     queryFn: () =>
       ok(api.GET('/api/v1/app/{app_id}/attempt/msg/{msg_id}', { params: { path: { app_id: app, msg_id: msg }, query: { endpoint_id: ep, limit: 250, expanded_statuses: true } } })) as Promise<Page<Attempt>>,
+    placeholderData: undefined,
+  });
+
+/** One attempt, with its request. Lists leave requests out. */
+export const attemptQuery = (app: string, msg: string, attempt: string) =>
+  queryOptions({
+    queryKey: ['attempts', 'one', app, msg, attempt],
+    queryFn: () => ok(api.GET('/api/v1/app/{app_id}/msg/{msg_id}/attempt/{attempt_id}', { params: { path: { app_id: app, msg_id: msg, attempt_id: attempt }, query: { expanded_statuses: true } } })) as Promise<Attempt>,
+    staleTime: 10_000,
     placeholderData: undefined,
   });
 

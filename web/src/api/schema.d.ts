@@ -3392,6 +3392,30 @@ export interface components {
              */
             payload?: string | null;
         };
+        /** @description The request of an attempt, computed from the message and the current settings of the endpoint. */
+        AttemptRequestOut: {
+            /**
+             * @description The body, if it is not the payload: the message of a chat platform.
+             * @example text
+             */
+            body?: string | null;
+            /**
+             * @description Whether these are the headers that were sent. False if the endpoint, its application or a policy has changed
+             *     since, and for attempts of older servers: headers, signatures and body may differ from those that were sent.
+             * @example true
+             */
+            exact: boolean;
+            /**
+             * @description The headers without those of the connection. Signatures are absent if the payload was removed.
+             * @example [
+             *       {
+             *         "name": "nightly",
+             *         "value": "text"
+             *       }
+             *     ]
+             */
+            headers: components["schemas"]["RequestHeaderOut"][];
+        };
         /** @description An entry of the audit log. An operation has two: one before it begins, and one when it has ended. */
         AuditEntryOut: {
             /**
@@ -6180,6 +6204,13 @@ export interface components {
              */
             id: string;
             /**
+             * @description The deaths in each of the last 24 hours among the counted deliveries, oldest first. The last is the current hour.
+             * @example [
+             *       1
+             *     ]
+             */
+            lastDay: number[];
+            /**
              * Format: date-time
              * @description The time of the last death.
              * @example 2026-01-31T12:00:00.000000Z
@@ -7280,6 +7311,13 @@ export interface components {
              */
             msgId: string;
             /**
+             * Format: int32
+             * @description The number of the attempt: 1 for the first one that the retry policy counts. Absent if no request was sent, and
+             *     for attempts of older servers.
+             * @example 1
+             */
+            number?: number | null;
+            /**
              * @description The steps of the request. Absent if no request was sent, and for attempts of older servers.
              * @example {
              *       "bodyMs": 1,
@@ -7292,6 +7330,21 @@ export interface components {
              *     }
              */
             phases?: components["schemas"]["PhasesOut"] | null;
+            /**
+             * @description The request, computed from the message and the current settings of the endpoint. Only single attempts have it.
+             *     Absent if no request was sent, if its reply was expunged, and if the endpoint was deleted.
+             * @example {
+             *       "body": "text",
+             *       "exact": true,
+             *       "headers": [
+             *         {
+             *           "name": "nightly",
+             *           "value": "text"
+             *         }
+             *       ]
+             *     }
+             */
+            request?: components["schemas"]["AttemptRequestOut"] | null;
             /**
              * @description The stored part of the reply body, in base64 if it is not text. Without a reply, the error.
              * @example text
@@ -7934,7 +7987,7 @@ export interface components {
             secret?: string | null;
             /**
              * Format: int32
-             * @description Deliveries per second. Stored and shown; deliveries are not slowed down yet.
+             * @description Deliveries per second.
              * @example 1
              */
             throttleRate?: number | null;
@@ -8051,7 +8104,7 @@ export interface components {
             rateLimit?: number | null;
             /**
              * Format: int32
-             * @description Deliveries per second. Deliveries are not slowed down yet.
+             * @description Deliveries per second.
              * @example 1
              */
             throttleRate?: number | null;
@@ -8275,6 +8328,7 @@ export interface components {
              *       "accepted": 1,
              *       "countedMax": 1,
              *       "dead": 1,
+             *       "deadJobs": 1,
              *       "delivered": 1,
              *       "deliveredPerMinute": 1,
              *       "due": 1,
@@ -8860,6 +8914,9 @@ export interface components {
              *         "endpointId": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
              *         "firstDiedAt": "2026-01-31T12:00:00.000000Z",
              *         "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2.timeout",
+             *         "lastDay": [
+             *           1
+             *         ],
              *         "lastDiedAt": "2026-01-31T12:00:00.000000Z",
              *         "note": "text",
              *         "notedAt": "2026-01-31T12:00:00.000000Z",
@@ -9037,6 +9094,7 @@ export interface components {
              *           "timestamp": "2026-01-31T12:00:00.000000Z"
              *         },
              *         "msgId": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+             *         "number": 1,
              *         "phases": {
              *           "bodyMs": 1,
              *           "connectMs": 1,
@@ -9045,6 +9103,16 @@ export interface components {
              *           "reused": true,
              *           "tlsMs": 1,
              *           "waitMs": 1
+             *         },
+             *         "request": {
+             *           "body": "text",
+             *           "exact": true,
+             *           "headers": [
+             *             {
+             *               "name": "nightly",
+             *               "value": "text"
+             *             }
+             *           ]
              *         },
              *         "response": "text",
              *         "responseDurationMs": 1,
@@ -10263,6 +10331,19 @@ export interface components {
              */
             value?: string | null;
         };
+        /** @description A header of a request. */
+        RequestHeaderOut: {
+            /**
+             * @description The name in lower case.
+             * @example nightly
+             */
+            name: string;
+            /**
+             * @description Null unless the name is known to be harmless: the value may be a credential.
+             * @example text
+             */
+            value?: string | null;
+        };
         /** @description The result of a retry. */
         RetriedOut: {
             /**
@@ -10811,6 +10892,12 @@ export interface components {
              * @example 1
              */
             dead: number;
+            /**
+             * Format: int64
+             * @description The jobs among them.
+             * @example 1
+             */
+            deadJobs: number;
             /**
              * Format: int64
              * @description Deliveries that succeeded in the range.
@@ -12666,6 +12753,7 @@ export interface operations {
                      *             "timestamp": "2026-01-31T12:00:00.000000Z"
                      *           },
                      *           "msgId": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *           "number": 1,
                      *           "phases": {
                      *             "bodyMs": 1,
                      *             "connectMs": 1,
@@ -12674,6 +12762,16 @@ export interface operations {
                      *             "reused": true,
                      *             "tlsMs": 1,
                      *             "waitMs": 1
+                     *           },
+                     *           "request": {
+                     *             "body": "text",
+                     *             "exact": true,
+                     *             "headers": [
+                     *               {
+                     *                 "name": "nightly",
+                     *                 "value": "text"
+                     *               }
+                     *             ]
                      *           },
                      *           "response": "text",
                      *           "responseDurationMs": 1,
@@ -12842,6 +12940,7 @@ export interface operations {
                      *             "timestamp": "2026-01-31T12:00:00.000000Z"
                      *           },
                      *           "msgId": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *           "number": 1,
                      *           "phases": {
                      *             "bodyMs": 1,
                      *             "connectMs": 1,
@@ -12850,6 +12949,16 @@ export interface operations {
                      *             "reused": true,
                      *             "tlsMs": 1,
                      *             "waitMs": 1
+                     *           },
+                     *           "request": {
+                     *             "body": "text",
+                     *             "exact": true,
+                     *             "headers": [
+                     *               {
+                     *                 "name": "nightly",
+                     *                 "value": "text"
+                     *               }
+                     *             ]
                      *           },
                      *           "response": "text",
                      *           "responseDurationMs": 1,
@@ -16233,7 +16342,7 @@ export interface operations {
                 event_types?: string[];
                 /**
                  * @description Only messages with this text in their payload, byte for byte and with regard to case. One call searches the next
-                 *     1000 messages. A page can be short or empty although `done` is false; continue with its `iterator`.
+                 *     1000 messages, or 2000 of all applications. A page can be short or empty although `done` is false; continue with its `iterator`.
                  * @example text
                  */
                 payload_contains?: string;
@@ -16913,6 +17022,7 @@ export interface operations {
                      *             "timestamp": "2026-01-31T12:00:00.000000Z"
                      *           },
                      *           "msgId": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *           "number": 1,
                      *           "phases": {
                      *             "bodyMs": 1,
                      *             "connectMs": 1,
@@ -16921,6 +17031,16 @@ export interface operations {
                      *             "reused": true,
                      *             "tlsMs": 1,
                      *             "waitMs": 1
+                     *           },
+                     *           "request": {
+                     *             "body": "text",
+                     *             "exact": true,
+                     *             "headers": [
+                     *               {
+                     *                 "name": "nightly",
+                     *                 "value": "text"
+                     *               }
+                     *             ]
                      *           },
                      *           "response": "text",
                      *           "responseDurationMs": 1,
@@ -17045,6 +17165,7 @@ export interface operations {
                      *         "timestamp": "2026-01-31T12:00:00.000000Z"
                      *       },
                      *       "msgId": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *       "number": 1,
                      *       "phases": {
                      *         "bodyMs": 1,
                      *         "connectMs": 1,
@@ -17053,6 +17174,16 @@ export interface operations {
                      *         "reused": true,
                      *         "tlsMs": 1,
                      *         "waitMs": 1
+                     *       },
+                     *       "request": {
+                     *         "body": "text",
+                     *         "exact": true,
+                     *         "headers": [
+                     *           {
+                     *             "name": "nightly",
+                     *             "value": "text"
+                     *           }
+                     *         ]
                      *       },
                      *       "response": "text",
                      *       "responseDurationMs": 1,
@@ -17528,6 +17659,7 @@ export interface operations {
                      *             "timestamp": "2026-01-31T12:00:00.000000Z"
                      *           },
                      *           "msgId": "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *           "number": 1,
                      *           "phases": {
                      *             "bodyMs": 1,
                      *             "connectMs": 1,
@@ -17536,6 +17668,16 @@ export interface operations {
                      *             "reused": true,
                      *             "tlsMs": 1,
                      *             "waitMs": 1
+                     *           },
+                     *           "request": {
+                     *             "body": "text",
+                     *             "exact": true,
+                     *             "headers": [
+                     *               {
+                     *                 "name": "nightly",
+                     *                 "value": "text"
+                     *               }
+                     *             ]
                      *           },
                      *           "response": "text",
                      *           "responseDurationMs": 1,
@@ -21467,6 +21609,9 @@ export interface operations {
                      *           "endpointId": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
                      *           "firstDiedAt": "2026-01-31T12:00:00.000000Z",
                      *           "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2.timeout",
+                     *           "lastDay": [
+                     *             1
+                     *           ],
                      *           "lastDiedAt": "2026-01-31T12:00:00.000000Z",
                      *           "note": "text",
                      *           "notedAt": "2026-01-31T12:00:00.000000Z",
@@ -21528,6 +21673,9 @@ export interface operations {
                      *       "endpointId": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
                      *       "firstDiedAt": "2026-01-31T12:00:00.000000Z",
                      *       "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2.timeout",
+                     *       "lastDay": [
+                     *         1
+                     *       ],
                      *       "lastDiedAt": "2026-01-31T12:00:00.000000Z",
                      *       "note": "text",
                      *       "notedAt": "2026-01-31T12:00:00.000000Z",
@@ -21599,6 +21747,9 @@ export interface operations {
                      *       "endpointId": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
                      *       "firstDiedAt": "2026-01-31T12:00:00.000000Z",
                      *       "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2.timeout",
+                     *       "lastDay": [
+                     *         1
+                     *       ],
                      *       "lastDiedAt": "2026-01-31T12:00:00.000000Z",
                      *       "note": "text",
                      *       "notedAt": "2026-01-31T12:00:00.000000Z",
@@ -21757,6 +21908,9 @@ export interface operations {
                      *       "endpointId": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
                      *       "firstDiedAt": "2026-01-31T12:00:00.000000Z",
                      *       "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2.timeout",
+                     *       "lastDay": [
+                     *         1
+                     *       ],
                      *       "lastDiedAt": "2026-01-31T12:00:00.000000Z",
                      *       "note": "text",
                      *       "notedAt": "2026-01-31T12:00:00.000000Z",
@@ -21828,6 +21982,9 @@ export interface operations {
                      *       "endpointId": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2",
                      *       "firstDiedAt": "2026-01-31T12:00:00.000000Z",
                      *       "id": "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2.timeout",
+                     *       "lastDay": [
+                     *         1
+                     *       ],
                      *       "lastDiedAt": "2026-01-31T12:00:00.000000Z",
                      *       "note": "text",
                      *       "notedAt": "2026-01-31T12:00:00.000000Z",
@@ -23422,6 +23579,12 @@ export interface operations {
                  */
                 event_types?: string[];
                 /**
+                 * @description Only messages with this text in their payload, byte for byte and with regard to case. One call searches the next
+                 *     1000 messages, or 2000 of all applications. A page can be short or empty although `done` is false; continue with its `iterator`.
+                 * @example text
+                 */
+                payload_contains?: string;
+                /**
                  * @description Include the number of deliveries of each message, by state. Default: false.
                  * @example true
                  */
@@ -24687,6 +24850,7 @@ export interface operations {
                      *         "accepted": 1,
                      *         "countedMax": 1,
                      *         "dead": 1,
+                     *         "deadJobs": 1,
                      *         "delivered": 1,
                      *         "deliveredPerMinute": 1,
                      *         "due": 1,

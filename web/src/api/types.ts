@@ -29,9 +29,6 @@ export type Attempt = Schemas['MessageAttemptOut'] & {
   address?: string;
   protocol?: string;
   nodeId?: string;
-  requestHeaders?: Record<string, string>;
-  requestBody?: string;
-  number?: number;
   actor?: string;
 };
 
@@ -113,6 +110,7 @@ export type Overview = {
     retrying: number;
     leased: number;
     dead: number;
+    deadJobs: number;
     deliveredPerMinute: number;
     successRate: number | null;
     oldestDueSeconds: number | null;
@@ -146,6 +144,7 @@ export type FailureGroup = {
   count: number;
   firstDiedAt: string;
   lastDiedAt: string;
+  lastDay: number[];
   state: 'open' | 'acknowledged' | 'resolved';
   note?: string;
   notedAt?: string;

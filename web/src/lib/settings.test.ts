@@ -22,6 +22,7 @@ it('keeps a value through its form', () => {
   check('rate', 'none');
   check('concurrency', 4);
   check('ordering', 'endpoint');
+  check('ordering', { key: '/customer/id' });
   check('onDead', 'block');
   check('retryBudget', 0);
   check('breaker', { failurePercent: 50, minAttempts: 20, windowSeconds: 60, openSeconds: 30, maxOpenSeconds: 300 });
@@ -33,6 +34,14 @@ it('starts a form from the inherited value', () => {
   const draft = draftOf(rule('rate'), undefined, { count: 5, seconds: 2 });
   expect(draft.mode).toBe('inherit');
   expect(valueOf(rule('rate'), { ...draft, mode: 'own' })).toEqual({ count: 5, seconds: 2 });
+});
+
+it('takes a JSON pointer as the key of an order', () => {
+  const check = (key: string, want: string | null) => expect(draftError(rule('ordering'), { mode: 'own', parts: { key } })).toBe(want);
+  check('', 'Key is required');
+  check('customerId', 'Key must be a JSON pointer, such as /customerId');
+  check('/a~2', 'Key must have ~0 for ~ and ~1 for / in a name');
+  check('/customer/0/a~1b', null);
 });
 
 it('refuses a form without its values', () => {

@@ -6,7 +6,7 @@ import type { Level } from './policy';
 import { delayLabel } from './retry';
 
 /** One value of a setting. A setting with the single part `''` is that value itself. */
-export type Part = { name: string; label: string; unit?: string; text?: boolean };
+export type Part = { name: string; label: string; unit?: string; text?: boolean; placeholder?: string; check?: (text: string) => string | null };
 
 export type Rule = {
   key: string;
@@ -46,7 +46,10 @@ export const rules: readonly Rule[] = [
     ],
   },
   { key: 'disableAfterSeconds', label: 'Disable when failing', hint: 'Disables the endpoint after this time of nothing but failures.', off: 'Never', own: 'After', parts: [{ name: '', label: 'Time of failures', unit: 'seconds' }] },
-  { key: 'ordering', label: 'Order', hint: 'Ordered deliveries wait for each other, one at a time.', off: 'Unordered', choices: [['endpoint', 'All deliveries']] },
+  {
+    key: 'ordering', label: 'Order', hint: 'Ordered deliveries wait for each other, one at a time. With a key, only those with the same value in their payload.', off: 'Unordered',
+    choices: [['endpoint', 'All deliveries']], own: 'By a key of the payload', parts: [{ name: 'key', label: 'Key', text: true, placeholder: '/customerId', check: pointerError }],
+  },
   { key: 'onDead', label: 'After a dead delivery', hint: 'For ordered deliveries: what happens to those behind it.', choices: [['skip', 'The next one starts'], ['block', 'The lane waits for a decision']] },
   { key: 'whileDisabled', only: 'endpoint', label: 'Messages while disabled', hint: 'Messages that are accepted while the endpoint is disabled.', choices: [['skip', 'Not delivered to it'], ['hold', 'Held until it is enabled']] },
   { key: 'keepReplies', label: 'Replies', hint: 'Whether bodies and headers of replies are stored. They are not if any level says no.', choices: [['true', 'Stored, up to 16 KiB'], ['false', 'Not stored']] },
@@ -61,6 +64,12 @@ export const rules: readonly Rule[] = [
     ],
   },
 ];
+
+/** Why a text is not a JSON pointer (RFC 6901); null if it is one. */
+export function pointerError(text: string): string | null {
+  if (!text.startsWith('/')) return 'must be a JSON pointer, such as /customerId';
+  return /~(?![01])/.test(text) ? 'must have ~0 for ~ and ~1 for / in a name' : null;
+}
 
 type Members = Record<string, unknown>;
 
@@ -127,6 +136,9 @@ export function draftError(rule: Rule, draft: Draft): string | null {
     const text = (draft.parts[part.name] ?? '').trim();
     return part.text ? text === '' : !/^\d+$/.test(text);
   });
-  if (!bad) return null;
+  if (!bad) {
+    const wrong = rule.parts?.map((part) => [part.label, part.check?.((draft.parts[part.name] ?? '').trim())] as const).find(([, why]) => why);
+    return wrong ? `${wrong[0]} ${String(wrong[1])}` : null;
+  }
   return bad.text ? `${bad.label} is required` : `${bad.label} must be a whole number`;
 }

@@ -104,7 +104,7 @@ function Detail({ app, row, onClose }: { app: string; row: Delivery; onClose: ()
       {attempts.isError && <Failure error={attempts.error} what="Attempts" />}
       {!attempts.data && !attempts.isError && <Skeleton rows={3} />}
       {list.length > 1 && <Seg label="Attempt" value={String(chosen)} options={list.slice(0, 12).map((_, index) => [String(index), `Attempt ${list.length - index}`] as const)} onChange={(index) => setChosen(Number(index))} />}
-      {attempt ? <AttemptDetail attempt={attempt} number={list.length - chosen} payload={message.data?.payload} /> : attempts.data && message.data && <Payload value={message.data.payload} />}
+      {attempt ? <AttemptDetail app={app} attempt={attempt} number={list.length - chosen} payload={message.data?.payload} /> : attempts.data && message.data && <Payload value={message.data.payload} />}
     </Dialog>
   );
 }

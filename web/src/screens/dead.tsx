@@ -15,7 +15,7 @@ import { count, plural } from '../lib/text';
 import { useMay } from '../session';
 import { Code } from '../ui/atoms';
 import { Button, Seg } from '../ui/controls';
-import { Meter } from '../ui/figures';
+import { Hourly, Meter } from '../ui/figures';
 import { AppPicker, Filter, FilterBar } from '../ui/filters';
 import { Dialog } from '../ui/overlay';
 import { LiveButton, Page, Tabs } from '../ui/page';
@@ -207,7 +207,7 @@ function Groups({ groups, by, open, setOpen, chosen, toggle, may }: GroupsProps)
                 </td>
                 <td className="num strong">{count(group.rows.length)}</td>
                 <td className="hide-narrow">
-                  <Hourly times={group.rows.map((row) => Date.parse(row.lastAttempt?.timestamp ?? row.timestamp))} />
+                  <Hourly counts={hourly(group.rows.map((row) => Date.parse(row.lastAttempt?.timestamp ?? row.timestamp)), Date.now())} />
                 </td>
                 <td className="t2 hide-narrow">
                   <Ago at={group.last} />
@@ -247,16 +247,6 @@ function Groups({ groups, by, open, setOpen, chosen, toggle, may }: GroupsProps)
         })}
       </tbody>
     </table>
-  );
-}
-
-function Hourly({ times }: { times: number[] }) {
-  const counts = hourly(times, Date.now());
-  const most = Math.max(1, ...counts);
-  return (
-    <span className="ticks" role="img" aria-label={`${times.length} in 24 hours`}>
-      {counts.map((number, hour) => (number === 0 ? <i key={hour} className="none" /> : <i key={hour} className="st-dead" style={{ height: `${Math.max(20, (number / most) * 100)}%` }} />))}
-    </span>
   );
 }
 

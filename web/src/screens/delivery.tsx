@@ -155,7 +155,7 @@ function Loaded({ delivery, app, type, target, attempts, attemptsError, payload 
           {attemptsError instanceof ApiFailure && <Failure error={attemptsError} what="Attempts" />}
           <AttemptList delivery={delivery} attempts={rows} chosen={chosen?.id} compared={other?.id} onChoose={(id) => setUrl(other ? { compare: id } : { attempt: id }, { replace: true })} />
         </Card>
-        {other && chosen ? <AttemptDiff a={other} b={chosen} /> : chosen ? <AttemptDetail attempt={chosen} number={numberOf(rows, chosen)} payload={payload?.payload} /> : <NoAttempt delivery={delivery} />}
+        {other && chosen ? <AttemptDiff a={other} b={chosen} /> : chosen ? <AttemptDetail app={app} attempt={chosen} number={numberOf(rows, chosen)} payload={payload?.payload} /> : <NoAttempt delivery={delivery} />}
       </div>
       <Confirm open={dialog === 'cancel'} onClose={() => setDialog(null)} danger title="Cancel this delivery" verb="Cancel delivery" run={() => commands.cancel.mutateAsync(undefined)}>
         The endpoint does not get the message any more. {delivery.state === 'sending' && 'The current attempt ends first, and counts if it succeeds.'} The message and its other deliveries stay.

@@ -5,6 +5,7 @@ import { Link } from '@tanstack/react-router';
 import { Plus, RotateCw } from 'lucide-react';
 import { useMemo, useState } from 'react';
 import { api, ok } from '../api/client';
+import { useDead } from '../api/dead';
 import { PAGE_ROWS, useChange, useHeld, usePoll } from '../api/queries';
 import type { Job, Page as ApiPage } from '../api/types';
 import { jobState } from '../lib/state';
@@ -114,9 +115,10 @@ export default function Jobs() {
     },
   );
   const [bulk, setBulk] = useState<'retry' | 'cancel' | null>(null);
+  const dead = useDead();
   const list = (
     <>
-      <Tabs label="States" tabs={states.map(([key, label]) => ({ to: '/jobs', search: { ...keep, state: key || undefined }, label, active: key === (url.state ?? '') }))} />
+      <Tabs label="States" tabs={states.map(([key, label]) => ({ to: '/jobs', search: { ...keep, state: key || undefined }, label, active: key === (url.state ?? ''), number: key === 'dead' ? dead.jobs : undefined }))} />
       <FilterBar
         end={
           <>

@@ -22,7 +22,7 @@ import { toast } from '../ui/toast';
 import { useUrl } from '../url';
 import { Deliveries, Unmatched, useUnmatched } from './parts/deliveries';
 import { messageCurl } from './parts/message-curl';
-import { ReplayDialog } from './parts/replay';
+import { WorkDialog } from './parts/chosen';
 
 export default function MessageScreen() {
   const { app = '', msg = '' } = useParams({ strict: false });
@@ -85,7 +85,7 @@ export default function MessageScreen() {
           </div>
         </Body>
       )}
-      {dialog === 'replay' && <ReplayDialog messages={[{ app, msg }]} onClose={() => setDialog(null)} />}
+      {dialog === 'replay' && <WorkDialog kind="replay" rows={[{ app, msg }]} onClose={() => setDialog(null)} />}
       <Confirm open={dialog === 'expunge'} onClose={() => setDialog(null)} danger title="Remove the payload" verb="Remove payload" typed={title} run={() => expunge.mutateAsync(undefined)}>
         The payload is deleted for good. Deliveries that still wait cannot be sent any more.
       </Confirm>

@@ -2,7 +2,7 @@
 
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { ArrowUp, RotateCw, Send } from 'lucide-react';
+import { ArrowUp, Send } from 'lucide-react';
 import { useMemo, useState } from 'react';
 import { deliveriesQuery, fanQuery, messagesQuery, useHeld, usePoll } from '../api/queries';
 import type { Delivery, Message } from '../api/types';
@@ -16,16 +16,16 @@ import { AppPicker } from '../ui/filters';
 import { LiveButton, Page } from '../ui/page';
 import { OpenIcon, Panel, Split, stepper } from '../ui/panel';
 import { Empty, Failure, Skeleton } from '../ui/status';
-import { BulkBar, DataTable, Pager, useSelection, type Column } from '../ui/table';
+import { DataTable, Pager, useSelection, type Column } from '../ui/table';
 import { In, ListTime } from '../ui/time';
 import { useApp } from '../ui/use-app';
 import { useUrl } from '../url';
 import { AllMessages } from './parts/all-messages';
+import { ChosenBar, useMayWork, type WorkKind } from './parts/chosen';
 import { filterNames, Filters, StateTabs } from './parts/message-filters';
 import { AppName } from './parts/names';
 import { NoApp, NoMessages, Searched } from './parts/no-messages';
 import { MessagePanel } from './parts/message-panel';
-import { ReplayDialog } from './parts/replay';
 import { SendDialog } from './parts/send-message';
 
 export default function Messages() {
@@ -36,7 +36,7 @@ export default function Messages() {
   return (
     <Page
       title="Messages"
-      heading={state || offers.messagesOfAllApps ? <AppPicker app={url.app ?? ''} all onChange={(app) => setUrl({ app, cursor: undefined, open: undefined, ...(app ? {} : { text: undefined }) })} /> : <OneApp />}
+      heading={state || offers.messagesOfAllApps ? <AppPicker app={url.app ?? ''} all onChange={(app) => setUrl({ app, cursor: undefined, open: undefined })} /> : <OneApp />}
       tools={
         <>
           <LiveButton />
@@ -65,10 +65,9 @@ const messageId = (message: Message) => message.id;
 function ByApp({ onSend }: { onSend: () => void }) {
   const [url, setUrl] = useUrl();
   const app = useApp();
-  const may = useMay('POST /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/resend');
+  const may = useMayWork();
   const poll = usePoll();
   const selection = useSelection();
-  const [replay, setReplay] = useState<string[] | null>(null);
   const filter = { cursor: url.cursor, type: url.type, tag: url.tag, channel: url.channel, after: url.after, before: url.before, text: url.text };
   const query = useQuery({ ...messagesQuery(app ?? '', filter), refetchInterval: url.cursor ? false : poll });
   const hold = url.open !== undefined || selection.list.length > 0;
@@ -123,22 +122,9 @@ function ByApp({ onSend }: { onSend: () => void }) {
         {rows && rows.length > 0 && (
           <DataTable label="Messages" keyboard columns={columns} rows={rows} rowId={messageId} selection={may ? selection : undefined} openId={url.open} onOpen={open} />
         )}
-        <BulkBar count={selection.list.length} noun={selection.list.length === 1 ? 'message' : 'messages'} onClear={selection.clear}>
-          <Button kind="primary" size="sm" icon={RotateCw} onClick={() => setReplay(selection.list)}>
-            Replay
-          </Button>
-        </BulkBar>
+        <ChosenBar noun="message" kinds={['cancel', 'replay']} rows={selection.list.map((msg) => ({ app: app ?? '', msg }))} clear={selection.clear} />
       </div>
       <Pager note="Newest first" page={query.data} cursor={url.cursor} go={(cursor) => setUrl({ cursor, open: undefined })} keys={[['J K', 'move'], ['O', 'open'], ['X', 'select']]} />
-      {replay && (
-        <ReplayDialog
-          messages={replay.map((msg) => ({ app: app ?? '', msg }))}
-          onClose={() => {
-            setReplay(null);
-            selection.clear();
-          }}
-        />
-      )}
     </>
   );
   const panel = url.open && app && (
@@ -146,6 +132,9 @@ function ByApp({ onSend }: { onSend: () => void }) {
   );
   return <Split list={list} panel={panel} />;
 }
+
+/** The work that deliveries of a state allow. */
+const workOf: Record<string, WorkKind[]> = { pending: ['cancel', 'retry'], held: ['cancel'], sending: ['cancel'], dead: ['dismiss', 'retry'] };
 
 const deliveryId = (row: Delivery) => `${row.msgId}/${row.endpointId}`;
 
@@ -173,7 +162,10 @@ function ByState({ state }: { state: string }) {
   const poll = usePoll();
   const filter = { cursor: url.cursor, state, type: url.type, tag: url.tag, channel: url.channel, after: url.after, before: url.before };
   const query = useQuery({ ...deliveriesQuery(url.app ?? '', filter), refetchInterval: url.cursor ? false : poll });
-  const { rows } = useHeld(query.data?.data, deliveryId, url.open !== undefined);
+  const may = useMayWork();
+  const selection = useSelection();
+  const { rows } = useHeld(query.data?.data, deliveryId, url.open !== undefined || selection.list.length > 0);
+  const picked = (rows ?? []).filter((row) => selection.ids[deliveryId(row)]).map((row) => ({ app: row.appId, msg: row.msgId, ep: row.endpointId }));
   const open = (row: Delivery) => setUrl({ open: deliveryId(row) }, { replace: url.open !== undefined });
   const chosen = rows?.find((row) => deliveryId(row) === url.open);
   const list = (
@@ -184,9 +176,10 @@ function ByState({ state }: { state: string }) {
         {query.isError && !rows && <Failure error={query.error} what="The list of deliveries" retry={() => void query.refetch()} />}
         {!rows && !query.isError && <Skeleton rows={14} />}
         {rows?.length === 0 && <Empty title={`No ${state === 'pending' ? 'waiting' : state} deliveries`}>{screens.dead && state === 'dead' ? 'Deliveries that run out of attempts appear here.' : undefined}</Empty>}
-        {rows && rows.length > 0 && <DataTable label="Deliveries" keyboard columns={deliveryColumns} rows={rows} rowId={deliveryId} openId={url.open} onOpen={open} />}
+        {rows && rows.length > 0 && <DataTable label="Deliveries" keyboard columns={deliveryColumns} rows={rows} rowId={deliveryId} selection={may ? selection : undefined} openId={url.open} onOpen={open} />}
+        <ChosenBar noun="delivery" kinds={workOf[state] ?? []} rows={picked} clear={selection.clear} />
       </div>
-      <Pager note="Newest first" page={query.data} cursor={url.cursor} go={(cursor) => setUrl({ cursor, open: undefined })} keys={[['J K', 'move'], ['O', 'open']]} />
+      <Pager note="Newest first" page={query.data} cursor={url.cursor} go={(cursor) => setUrl({ cursor, open: undefined })} keys={[['J K', 'move'], ['O', 'open'], ['X', 'select']]} />
     </>
   );
   const panel = chosen ? (

@@ -87,7 +87,7 @@ export function notices(data: Overview): Notice[] {
   const list: Notice[] = [];
   const age = data.totals.oldestDueSeconds ?? 0;
   if (age > 60) {
-    list.push({ look: 'retrying', title: `${plural(data.totals.due, 'delivery is', 'deliveries are')} overdue.`, text: `The oldest was due ${duration(age * 1000)} ago.`, to: '/messages', search: { status: 'pending' }, link: 'Messages' });
+    list.push({ look: 'retrying', title: `${plural(data.totals.due, 'delivery or job is', 'deliveries and jobs are')} overdue.`, text: `The oldest was due ${duration(age * 1000)} ago.`, to: '/messages', search: { status: 'pending' }, link: 'Messages' });
   }
   for (const queue of data.queues) {
     if (queue.paused && queue.pending > 0) {
@@ -96,8 +96,10 @@ export function notices(data: Overview): Notice[] {
       list.push({ look: 'limited', title: `Queue ${queue.name} is at its limit.`, text: `${count(queue.leased)} jobs run, ${count(queue.pending)} wait.`, to: '/queues/$name', params: { name: queue.name }, link: 'Queue' });
     }
   }
-  if (data.totals.dead > 0) {
-    list.push({ look: 'dead', title: `${plural(data.totals.dead, 'delivery is', 'deliveries are')} dead.`, text: 'No attempts are left: redrive or dismiss.', to: '/dead', link: 'Dead letters' });
+  const { dead, deadJobs } = data.totals;
+  if (deadJobs > 0) list.push({ look: 'dead', title: `${plural(deadJobs, 'job is', 'jobs are')} dead.`, text: 'No attempts are left: redrive or cancel.', to: '/jobs', search: { state: 'dead' }, link: 'Jobs' });
+  if (dead > deadJobs) {
+    list.push({ look: 'dead', title: `${plural(dead - deadJobs, 'delivery is', 'deliveries are')} dead.`, text: 'No attempts are left: redrive or dismiss.', to: '/dead', link: 'Dead letters' });
   }
   return list.slice(0, 5);
 }

@@ -5,8 +5,9 @@ import { Link, Outlet, useNavigate, useRouterState } from '@tanstack/react-route
 import { ChevronsUpDown, LogOut, Menu as MenuIcon, Monitor, Moon, Search, Sun } from 'lucide-react';
 import { lazy, Suspense, useEffect, useRef, useState } from 'react';
 import { useLiveUpdates } from '../api/live';
-import { alertRulesQuery, overviewQuery, queryClient, usePoll } from '../api/queries';
-import { offers, screens } from '../capabilities';
+import { useDead } from '../api/dead';
+import { alertRulesQuery, queryClient, usePoll } from '../api/queries';
+import { offers } from '../capabilities';
 import { useKeys } from '../keys';
 import { count, initials } from '../lib/text';
 import { isDark, setPreference, usePreferences, type Theme } from '../preferences';
@@ -115,7 +116,7 @@ function SideNav({ onSearch }: { onSearch: () => void }) {
   const session = useSession();
   const isShown = ({ admin, reads }: Entry) => session !== null && (!admin || session.role === 'admin') && (!reads || mayCall(session, reads));
   const poll = usePoll(15_000);
-  const dead = useQuery({ ...overviewQuery('1h'), enabled: screens.overview, refetchInterval: poll, staleTime: 10_000 }).data?.totals.dead ?? 0;
+  const dead = useDead();
   const seesAlerts = offers.alertRules && session !== null && mayCall(session, 'GET /api/v1/alert');
   const alerts = useQuery({ ...alertRulesQuery(), enabled: seesAlerts, refetchInterval: poll, staleTime: 10_000 }).data?.data.filter(({ state }) => state === 'triggered').length ?? 0;
   return (
@@ -136,7 +137,8 @@ function SideNav({ onSearch }: { onSearch: () => void }) {
                   <Link to={to} activeOptions={exactly} aria-current={isAt(path, to) ? 'page' : undefined}>
                     <Icon className="i" aria-hidden="true" />
                     {label}
-                    {screen === 'dead' && dead > 0 && <span className="count hot">{count(dead)}</span>}
+                    {screen === 'dead' && dead.deliveries && <span className="count hot">{dead.deliveries}</span>}
+                    {screen === 'jobs' && dead.jobs && <span className="count hot">{dead.jobs}</span>}
                     {screen === 'alerts' && alerts > 0 && <span className="count warm">{count(alerts)}</span>}
                   </Link>
                 </li>

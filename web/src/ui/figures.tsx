@@ -77,6 +77,16 @@ export function Meter({ share, color, label }: { share: number; color?: string; 
   );
 }
 
+/** Deaths in each of the last 24 hours, oldest first. */
+export function Hourly({ counts }: { counts: number[] }) {
+  const most = Math.max(1, ...counts);
+  return (
+    <span className="ticks" role="img" aria-label={`${counts.reduce((sum, number) => sum + number, 0)} in 24 hours`}>
+      {counts.map((number, hour) => (number === 0 ? <i key={hour} className="none" /> : <i key={hour} className="st-dead" style={{ height: `${Math.max(20, (number / most) * 100)}%` }} />))}
+    </span>
+  );
+}
+
 export function Props({ items }: { items: (readonly [ReactNode, ReactNode] | null | false)[] }) {
   return (
     <dl className="props">

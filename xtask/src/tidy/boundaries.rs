@@ -38,8 +38,10 @@ pub(super) fn core_is_pure(tree: &Tree) -> Vec<Finding> {
 }
 
 /// Files outside the sender that may connect, with their reasons.
-const CONNECT_ALLOWED: [(&str, &str); 1] =
-    [("crates/everhook/src/http_client.rs", "the command line connects to the one address that its operator chooses")];
+const CONNECT_ALLOWED: [(&str, &str); 1] = [(
+    "crates/everhook/src/http_client.rs",
+    "commands and the trace export connect only to addresses that the operator chooses",
+)];
 
 /// Only the sender opens outbound connections, so only the sender has to guard them.
 pub(super) fn only_sender_connects(tree: &Tree) -> Vec<Finding> {

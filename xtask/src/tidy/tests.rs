@@ -96,6 +96,7 @@ fn unfinished_work_names_an_issue() {
     let word = concat!("TO", "DO");
     check(text::unfinished_work, &[("a.rs", &format!("// {word}: later"))], &["a.rs:1"]);
     check(text::unfinished_work, &[("a.rs", &format!("// {word}(#12): later")), ("b.rs", "MASTODONS")], &[]);
+    check(text::unfinished_work, &[("a.md", "a\n<<<<<<< HEAD\n=======\n>>>>>>> other\n")], &["a.md:2", "a.md:4"]);
 }
 
 #[test]

@@ -125,7 +125,7 @@ fn resolve(from: &str, target: &str) -> String {
     parts.join("/")
 }
 
-/// A note about unfinished work names its issue.
+/// A note about unfinished work names its issue, and a merge leaves no markers behind.
 pub(super) fn unfinished_work(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, text) in tree.iter().filter(|(path, _)| !path.ends_with(".lock")) {
@@ -133,6 +133,9 @@ pub(super) fn unfinished_work(tree: &Tree) -> Vec<Finding> {
             if UNFINISHED.iter().any(|word| notes_without_issue(line, word)) {
                 let remedy = format!("finish it, or open an issue and write {}(#12)", UNFINISHED[0]);
                 findings.push(Finding::new(path, number, remedy));
+            }
+            if line.starts_with("<<<<<<< ") || line.starts_with(">>>>>>> ") {
+                findings.push(Finding::new(path, number, "resolve the conflict of the merge"));
             }
         }
     }

@@ -40,8 +40,7 @@ pub(crate) struct AlertIn {
     /// The limit for the condition. Required. Tasks are counted up to 10000, and jobs of a queue up to 100000.
     #[schema(value_type = Option<f64>, minimum = 0, maximum = 9_000_000_000_i64, example = 100)]
     threshold: Option<Amount>,
-    /// The time over which a failure rate is measured, or a change is looked for. Required for these, and refused for
-    /// others.
+    /// The time over which a failure rate or a change is measured. Required for these, and refused for others.
     #[schema(minimum = 60, maximum = 21_600)]
     window_seconds: Option<u32>,
     /// The condition must hold this long before the first page. Default: 60.
@@ -53,13 +52,13 @@ pub(crate) struct AlertIn {
     /// The time between two pages while the alert is triggered. Default: 3600.
     #[schema(minimum = 1, maximum = 604_800)]
     cooldown_seconds: Option<u32>,
-    /// Ids or uids of the operational endpoints that get the pages, whatever events they want. Default: every one that
-    /// wants the event.
+    /// Ids or uids of the operational endpoints that get the pages, even if their event types exclude these events.
+    /// Default: all that want the event.
     #[schema(min_items = 1, max_items = 20)]
     destinations: Option<Vec<String>>,
     /// Further destinations while the alert stays triggered.
     escalation: Option<AlertEscalationForm>,
-    /// Whether the rule is not evaluated. Disabling a triggered alert sends no page.
+    /// If true, the rule is not evaluated. Disabling a triggered alert sends no page.
     disabled: Option<bool>,
 }
 
@@ -68,7 +67,7 @@ pub(crate) struct AlertIn {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = AlertEscalation)]
 pub(crate) struct AlertEscalationForm {
-    /// Seconds after the alert was triggered. At that time a page is sent, whatever the cooldown.
+    /// Seconds after the alert was triggered. A page is sent at that time, even during the cooldown.
     #[schema(minimum = 1, maximum = 604_800)]
     after_seconds: Option<u32>,
     /// The number of `alert.ongoing` pages, the last of which also goes to these destinations.

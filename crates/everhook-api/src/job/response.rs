@@ -15,6 +15,8 @@ use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use crate::attempt::{PhasesOut, ReplyHeaderOut, reply_headers};
+
 /// The specification of a job.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -178,6 +180,12 @@ pub(crate) struct JobAttemptOut {
     started_at: Timestamp,
     /// Duration in milliseconds. An abandoned attempt lasts until another holder takes over the job.
     duration_ms: u64,
+    /// The steps of the request of a push.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    phases: Option<PhasesOut>,
+    /// The first headers of the response to a push.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_headers: Option<Vec<ReplyHeaderOut>>,
 }
 
 /// A state with its name in the API.
@@ -295,6 +303,8 @@ impl From<JobAttempt> for JobAttemptOut {
             log: note.log().map(str::to_owned).collect(),
             started_at: attempt.started_at,
             duration_ms: millis(attempt.duration),
+            phases: attempt.exchange.as_ref().and_then(PhasesOut::of),
+            response_headers: attempt.exchange.and_then(reply_headers),
         }
     }
 }

@@ -39,7 +39,7 @@ use everhook_store::capacity::Capacity;
 use everhook_store::dedup::DedupKey;
 use everhook_store::ids::Ids;
 use everhook_store::lease::{Append, Appended, FastPath, Leased, NewAttempt, NewMessage, NewSession, Settlement};
-use everhook_store::resource::NewEndpoint;
+use everhook_store::resource::New;
 use everhook_store::store::{Resources, Store};
 use everhook_testkit::mem::MemStore;
 
@@ -75,7 +75,7 @@ async fn store(messages: usize, end: End) -> anyhow::Result<()> {
     let now = store.now().await?;
     let environment = store.ensure_environment(OrgId(ids.next(now)), "bench".to_owned()).await?.id;
     store.create(Scope::of(environment), application(now), None).await?;
-    store.create(Scope::of(environment), NewEndpoint { endpoint: endpoint(now), max: ENDPOINTS_MAX }, None).await?;
+    store.create(Scope::of(environment), New { record: endpoint(now), max: ENDPOINTS_MAX }, None).await?;
     let session = SessionId(ids.next(now));
     let new = NewSession {
         id: session,

@@ -31,7 +31,8 @@ const NOBODY_LIFE: Duration = Duration::from_secs(60);
 const TOKEN_MARGIN: Duration = Duration::from_secs(60);
 
 impl DirectMemory {
-    /// Begins a dialogue with what is known. `Err` repeats an answer of the platform that is still fresh.
+    /// Begins a dialogue with the remembered person and tokens. `Err` repeats an answer of the platform that is still
+    /// fresh.
     pub fn begin<'a>(
         &self,
         app: &'a ChatApp,
@@ -54,7 +55,7 @@ impl DirectMemory {
         Ok(Dialogue::new(app, address, text, tokens, to))
     }
 
-    /// Keeps what an ended dialogue has learnt.
+    /// Stores the person and the tokens of an ended dialogue.
     pub fn learn(
         &mut self,
         app: &ChatApp,

@@ -17,8 +17,8 @@ use crate::share::Tenants;
 /// A lane may lease ahead as many tasks as ended in it within this span.
 const AHEAD: Duration = Duration::from_millis(100);
 
-/// Groups that a lease is told to leave out. A store compares each ready lane with all of them; lanes of further groups are
-/// refused one by one.
+/// The most groups that a lease is asked to skip. A store compares each ready lane with all of them. The node refuses
+/// lanes of further groups one by one.
 const FULL_GROUPS_MAX: usize = 64;
 
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ struct Fairness {
 struct LaneUse {
     leased: usize,
     running: usize,
-    /// A task that others start behind has a slot and has not begun.
+    /// A task of `StartOrder::AsLeased` has a slot and has not begun. Later tasks of the lane wait for it.
     is_starting: bool,
     pace: LanePace,
     /// Known where environments share the node.
@@ -95,7 +95,7 @@ impl Capacity {
         self.fairness = Some(Fairness::default());
     }
 
-    /// Whether places are taken when tasks are found, and not when a lease brings them.
+    /// Whether places are taken while a lease finds lanes, instead of when it returns tasks.
     pub(super) fn is_fair(&self) -> bool {
         self.fairness.is_some()
     }
@@ -122,8 +122,8 @@ impl Capacity {
         full
     }
 
-    /// Whether a group may take enough places for a lease that brings only its tasks. Large groups do not take them one
-    /// by one.
+    /// Whether a group may take enough places to justify a lease for its tasks alone. For a large group, one free place
+    /// is not enough.
     pub(super) fn group_has_room(&self, group: GroupId) -> bool {
         let has_room = |it: &Fairness| {
             let room = it.fair.room(self.places(), group, Trust::Proven);
@@ -184,7 +184,7 @@ impl Capacity {
         may_reserve
     }
 
-    /// Takes places for tasks that a lease is about to bring, from lanes in the order of their turns.
+    /// Takes places for the tasks of a lease in progress, from lanes in the order of their turns.
     pub(super) fn pick(&mut self, lanes: &[GroupedLane], most: usize) -> Vec<usize> {
         let lanes: Vec<GroupedLane> = lanes.iter().map(|lane| self.counted(*lane)).collect();
         let mut bounds: BTreeMap<LaneId, (GroupId, Trust, usize)> = BTreeMap::new();
@@ -206,8 +206,8 @@ impl Capacity {
         rooms
     }
 
-    /// The group that a lane counts for. Two environments may have lanes with the same id, which count as one while it is
-    /// in use.
+    /// Returns the group that a lane counts for. Lanes of two environments may have the same id. They count as one lane
+    /// while it is in use.
     fn counted(&self, lane: GroupedLane) -> GroupedLane {
         let in_use = self.lanes.get(&lane.lane).filter(|used| used.leased > 0);
         GroupedLane { group: in_use.and_then(|used| used.group).unwrap_or(lane.group), ..lane }
@@ -220,7 +220,7 @@ impl Capacity {
         self.leased += places;
     }
 
-    /// Learns from the end of an attempt. Returns how long the lane has to rest, if it has to.
+    /// Updates the health of a lane after an attempt. Returns how long the lane must rest, if it must.
     pub(super) fn learn(&mut self, lane: LaneId, sign: Sign, now: Duration) -> Option<Duration> {
         let (used, slots) = (self.lane(lane), self.most_of(lane));
         let Fairness { fair, health } = self.fairness.as_mut()?;
@@ -286,7 +286,7 @@ impl Capacity {
         }
     }
 
-    /// Frees the slot of a task that ended, perhaps after its place.
+    /// Frees the slot of an ended task. Its place may have been freed earlier.
     pub(super) fn free_slot(&mut self, lane: LaneId) {
         let used = self.lanes.get_mut(&lane).expect("only a slot that was taken is freed");
         used.running -= 1;
@@ -312,8 +312,8 @@ impl Capacity {
         }
     }
 
-    /// Gives each lane as many places ahead as tasks ended in it within a moment: a lane of long tasks takes none from
-    /// others, however short the tasks of its neighbour are.
+    /// Gives each lane as many places ahead as tasks of the lane ended within `AHEAD`. A lane of long tasks therefore
+    /// gets none, however short the tasks of other lanes are.
     pub(super) fn look_ahead(&mut self, now: Duration) {
         let mut ahead = 0;
         self.lanes.retain(|_, used| {
@@ -327,20 +327,21 @@ impl Capacity {
         self.ahead = ahead.min(self.ahead_max);
     }
 
-    /// The lanes with leased tasks or with slots of their own, and how many tasks of each a lease may bring.
+    /// Returns the lanes with leased tasks, or with their own number of slots, and the number of tasks of each that may
+    /// be leased.
     pub(super) fn free_by_lane(&self) -> Vec<(LaneId, usize)> {
         let leased = self.lanes.iter().filter(|(_, used)| used.leased > 0).map(|(lane, _)| lane);
         let free_by_lane = leased.chain(self.own.keys()).map(|lane| (*lane, self.capacity(*lane)));
         free_by_lane.collect::<BTreeMap<_, _>>().into_iter().collect()
     }
 
-    /// How many tasks of a lane a lease may bring.
+    /// Returns the number of tasks of a lane that may be leased.
     pub(super) fn capacity(&self, lane: LaneId) -> usize {
         let used = self.lane(lane);
         self.left(self.slots_of(lane), self.ahead_of(&used), used.leased)
     }
 
-    /// How many tasks a lease may bring.
+    /// Returns the number of tasks that may be leased.
     pub(super) fn free(&self) -> usize {
         self.left(self.config.slots, self.ahead, self.leased)
     }
@@ -355,12 +356,12 @@ impl Capacity {
         self.free() < (self.ahead.min(self.ahead_step) / 2).clamp(1, self.lease_max())
     }
 
-    /// How many tasks one lease asks for at most. With places ahead, half of them run while the next half is leased.
+    /// Returns the most tasks of one lease. With places ahead, half of them run while the next half is leased.
     pub(super) fn lease_max(&self) -> usize {
         LEASE_TASKS_MAX.max(self.ahead_max / 2)
     }
 
-    /// Whether there are places for so many tasks more, or for as many as there are slots.
+    /// Whether `tasks` more tasks find places. More tasks than slots need only as many places as there are slots.
     pub(super) fn has_places_for(&self, tasks: usize) -> bool {
         self.leased + tasks.min(self.config.slots) <= self.places()
     }
@@ -392,7 +393,7 @@ impl Capacity {
     }
 }
 
-/// How many tasks of a lane end in a moment.
+/// Counts the ended tasks of a lane, per span of `AHEAD`.
 #[derive(Clone, Copy, Debug, Default)]
 struct LanePace {
     since: Duration,

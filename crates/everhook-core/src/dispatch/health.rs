@@ -1,11 +1,10 @@
-//! The experience of this node with its lanes: how many sends a lane may have under way, whether it is trusted, and
-//! when it has to rest.
+//! The experience of this node with its lanes: the number of concurrent sends, the trust, and the rests of each lane.
 //!
 //! The *window* of a lane grows with every success and is halved when the receiver is overloaded, as in TCP. A lane
-//! rests only if several such failures follow each other without a success, so that a receiver that loses one request in
-//! a hundred goes on at almost its full rate.
+//! rests only after several such failures without a success between them. A receiver that loses one request in a
+//! hundred therefore keeps almost its full rate.
 //!
-//! A hint: a node that forgets it loses speed, not correctness. Lanes without an end for some minutes are forgotten.
+//! Losing this state costs speed, not correctness. Lanes without an ended attempt for some minutes are forgotten.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,15 +19,15 @@ pub(super) const WINDOW_FIRST: usize = 64;
 const STRIKES: u32 = 3;
 /// The first rest; each further one is twice as long.
 const REST_FIRST: Duration = Duration::from_secs(1);
-/// A lane is forgotten when this time has passed once or twice without an end.
+/// A lane is forgotten after one to two such spans without an ended attempt.
 const KEPT: Duration = Duration::from_secs(600);
-/// Lanes in memory; twice as many for a moment.
+/// The most lanes in each of the two generations.
 const LANES_MAX: usize = 50_000;
 
 /// The meaning of an ended attempt for the speed of its lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sign {
-    /// The receiver took it.
+    /// The receiver accepted the request.
     Well,
     /// The receiver hangs, or says that it is overloaded.
     Overloaded,
@@ -41,7 +40,7 @@ pub enum Sign {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct LaneHealth {
     window: usize,
-    /// Below it the window grows by one per success, above it by one per window.
+    /// Below this size the window grows by one per success; above it, by one per window of successes.
     steep_until: usize,
     /// Successes since the window grew last.
     successes: usize,
@@ -88,7 +87,7 @@ impl LaneHealth {
             self.stale -= 1;
             return;
         }
-        // A lane with fewer sends under way than its window allows has failed at what it had.
+        // If fewer sends were under way than the window allows, the receiver failed at that lower number.
         let window = self.window.min(running.max(1));
         (self.window, self.steep_until, self.successes) = ((window / 2).max(1), (window / 2).max(1), 0);
         self.stale = running.saturating_sub(1);
@@ -124,8 +123,8 @@ impl Health {
         (known.trust, known.window)
     }
 
-    /// Applies the end of an attempt. `running` counts the sends of the lane that were under way, and `slots` bounds its
-    /// window. Returns how long the lane has to rest, if it has to.
+    /// Applies the end of an attempt. `running` counts the sends of the lane that were under way, and `slots` bounds
+    /// its window. Returns how long the lane has to rest, if it has to.
     pub(super) fn ended(
         &mut self,
         lane: LaneId,

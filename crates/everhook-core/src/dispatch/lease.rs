@@ -1,4 +1,5 @@
-//! When to lease: at once where there is a backlog, on hints, when tasks become due, and now and then.
+//! The time of the next lease: at once with a backlog or after a hint, when a task becomes due, and at the poll
+//! interval.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,37 +10,38 @@ use crate::id::LaneId;
 use crate::lane::LanePosition;
 use crate::limits::LEASE_TASKS_MAX;
 
-/// The pause after a lease that brought nothing, whatever is said to be ready.
+/// The shortest pause after a lease without tasks, even if a lane is ready. Without it, a lane that another node has
+/// locked would cause a busy loop.
 pub(super) const EMPTY_PAUSE: Duration = Duration::from_millis(5);
 /// The pause of a node that has no files, ports or memory left.
 pub(super) const EXHAUSTED_PAUSE: Duration = Duration::from_secs(1);
-/// The pause between a lease and the next one for tasks that become due: they come together, and no retry is due to the
-/// millisecond.
+/// The shortest pause between two leases for tasks that become due. One lease then takes several of them, and a retry
+/// may be some milliseconds late.
 pub(super) const DUE_PAUSE: Duration = Duration::from_millis(10);
-/// The pause after a lease, for each task it brought: many at once cost less than one by one.
+/// The pause after a lease, for each leased task: one large lease costs less than many small ones.
 pub(super) const TASK_PAUSE: Duration = Duration::from_micros(50);
 /// The longest such pause.
 pub(super) const BUSY_PAUSE_MAX: Duration = Duration::from_millis(5);
-/// The longest pause after a lease that brought all due tasks.
+/// The longest pause after a lease that took all due tasks.
 pub(super) const AGAIN_PAUSE: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Debug)]
 pub(super) struct LeaseTimer {
     poll_interval: Duration,
     is_leasing: bool,
-    /// The last lease left due tasks: there are more as soon as there is capacity.
+    /// The last lease left due tasks. They can be leased as soon as there is capacity.
     has_backlog: bool,
-    /// Lanes that were full when the last lease began: there may be more of them as soon as one has capacity.
+    /// Lanes that were full when the last lease began. It skipped them, so they may have due tasks.
     full: BTreeSet<LaneId>,
-    /// Groups that were at their share when the last lease began or was planned, likewise.
+    /// Groups that had used their share when the last lease began or was planned. It skipped their lanes.
     full_groups: BTreeSet<GroupId>,
-    /// The last lease passed over lanes whose trust allows no more places.
+    /// The last lease skipped lanes whose trust allows no more places.
     has_distrusted: bool,
-    /// Where the next lease begins to look; none for the lanes that have been ready longest.
+    /// The position at which the next lease starts; none means the lanes that have been ready longest.
     resume: Option<LanePosition>,
-    /// A hint came since the last lease began.
+    /// A hint arrived after the last lease began.
     is_hinted: bool,
-    /// The earliest work that is known to come.
+    /// The earliest known due time.
     due_at: Duration,
     poll_at: Duration,
     /// No lease before this.
@@ -94,7 +96,7 @@ impl LeaseTimer {
         self.poll_at = self.poll_at.min(self.paused_until);
     }
 
-    /// When to lease next.
+    /// Returns the time of the next lease.
     pub(super) fn at(&self, capacity: &Capacity) -> Duration {
         if self.is_leasing || capacity.is_full() {
             return Duration::MAX;
@@ -102,7 +104,7 @@ impl LeaseTimer {
         self.poll_at.min(self.due_at.max(self.due_from)).max(self.busy_until).max(self.paused_until)
     }
 
-    /// Where the next lease begins to look.
+    /// Returns the position at which the next lease starts.
     pub(super) fn resume(&self) -> Option<LanePosition> {
         self.resume
     }
@@ -126,7 +128,7 @@ impl LeaseTimer {
             self.due_at = Duration::MAX;
         }
         self.is_leasing = true;
-        // A hint that arrives while the lease runs is kept: the lease may have looked before the work was there.
+        // A hint that arrives while the lease runs is kept: the lease may have searched before the task was committed.
         self.is_hinted = false;
         self.full_groups = full_groups.iter().copied().collect();
         self.has_distrusted = false;
@@ -138,17 +140,17 @@ impl LeaseTimer {
         self.poll_at = now + self.poll_interval;
     }
 
-    /// A lease brought `count` tasks, which are counted in `capacity`.
+    /// Applies the end of a lease with `count` tasks, which `capacity` already counts.
     pub(super) fn ended(&mut self, count: usize, next_ready: Option<Duration>, capacity: &Capacity, now: Duration) {
         self.is_leasing = false;
         self.has_backlog = count > 0 && next_ready == Some(Duration::ZERO);
-        // A full lane was not looked at. If it has capacity now, it may have got it after the look.
+        // The lease skipped lanes and groups that were full when it began. Those with capacity now may have due tasks.
         let missed = self.full.iter().any(|lane| capacity.capacity(*lane) > 0)
             || self.full_groups.iter().any(|group| capacity.group_has_room(*group));
         let next_ready = next_ready.unwrap_or(Duration::MAX);
         let wait = match count {
             _ if self.is_hinted || missed => Duration::ZERO,
-            // Ready lanes that gave nothing are locked by another node, or have tasks for another worker.
+            // Another node has locked the ready lanes, or their tasks are for other workers.
             0 => next_ready.max(EMPTY_PAUSE),
             _ if next_ready.is_zero() => Duration::ZERO,
             _ => next_ready.clamp(EMPTY_PAUSE, AGAIN_PAUSE),
@@ -160,7 +162,7 @@ impl LeaseTimer {
         self.busy_until = now + if is_small { pause } else { Duration::ZERO };
     }
 
-    /// A task of `lane` gave its place back; `was_full` says whether the node was full before.
+    /// Applies a freed place of `lane`. `was_full` says whether the node was full before.
     pub(super) fn freed(&mut self, lane: LaneId, group: GroupId, was_full: bool, capacity: &Capacity) {
         let group_is_wanted = || self.full_groups.contains(&group) && capacity.group_has_room(group);
         let is_wanted =

@@ -1,8 +1,8 @@
-//! Turns of lanes: which waiting ticket gets the next slot of the node.
+//! Turns of lanes: chooses the waiting ticket that gets the next slot of the node.
 //!
-//! Knows the lanes that could start a ticket if the node and their environment have a slot. The group with the fewest
-//! places is next; groups with equally many take turns, and so do the lanes of a group. The cost of finding the next one
-//! grows with the number of groups that wait, and no ticket waits long.
+//! The set contains the lanes that could start a ticket if the node and their environment have a slot. The group with
+//! the fewest places is next; groups with equally many take turns, and so do the lanes of a group. The cost of a choice
+//! grows with the number of waiting groups. That number stays small, because no ticket waits long.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -34,17 +34,17 @@ impl Turns {
         }
     }
 
-    /// A task of `lane` starts: the lanes behind it are next.
+    /// Records that a task of `lane` starts. The next turn is that of the lanes after it.
     pub(super) fn pass(&mut self, lane: GroupedLane) {
         self.last = lane;
     }
 
-    /// The next lane for which `may_start` is true. `places` counts the places of a group.
+    /// Returns the next lane for which `may_start` is true. `places` returns the number of places of a group.
     pub(super) fn next(&self, places: impl Fn(GroupId) -> usize, may_start: impl Fn(LaneId) -> bool) -> Option<LaneId> {
         let after = self.ready.range((Bound::Excluded(self.last.group), Bound::Unbounded));
         let groups = after.chain(self.ready.range(..=self.last.group));
         let next = groups.filter_map(|(group, lanes)| Some((*group, self.next_of(lanes, &may_start)?)));
-        // The first one of several minimums: groups with equally many places take turns.
+        // `min_by_key` returns the first of several minimums, so groups with equally many places take turns.
         next.min_by_key(|(group, _)| places(*group)).map(|(_, lane)| lane)
     }
 

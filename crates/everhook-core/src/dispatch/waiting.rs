@@ -1,7 +1,7 @@
 //! The line of leased tasks that wait for a slot: first come, first served within a lane.
 //!
-//! Every ticket waits for the same span, so the oldest ticket of the node is always the first one of its lane. Whether a
-//! ticket may start is not decided here.
+//! Every ticket waits for the same span, so the oldest ticket of the node is always the first one of its lane. Whether
+//! a ticket may start is not decided here.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -9,13 +9,13 @@ use std::time::Duration;
 use crate::dispatch::Ticket;
 use crate::id::LaneId;
 
-/// How long a ticket waits for a slot. Then it is handed back: another node may have capacity for it.
+/// The longest wait of a ticket for a slot. It is then handed back, because another node may have capacity.
 pub(super) const KEPT_WAITING: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Debug)]
 pub(super) struct Waiting<T> {
     lanes: BTreeMap<LaneId, VecDeque<(u64, Ticket<T>)>>,
-    /// The tickets of all lanes by age: when each of them has waited for too long, and its lane.
+    /// The tickets of all lanes by age: the time at which each must be handed back, and its lane.
     by_age: BTreeMap<u64, (Duration, LaneId)>,
     next: u64,
 }
@@ -35,7 +35,7 @@ impl<T> Waiting<T> {
         self.next += 1;
     }
 
-    /// The ticket of a lane that is next.
+    /// Returns the next ticket of a lane.
     pub(super) fn first(&self, lane: LaneId) -> Option<&Ticket<T>> {
         self.lanes.get(&lane)?.front().map(|(_, ticket)| ticket)
     }
@@ -50,7 +50,7 @@ impl<T> Waiting<T> {
         Some(ticket)
     }
 
-    /// When the oldest ticket has waited for too long, and its lane.
+    /// Returns the time at which the oldest ticket must be handed back, and its lane.
     pub(super) fn oldest(&self) -> Option<(Duration, LaneId)> {
         self.by_age.first_key_value().map(|(_, oldest)| *oldest)
     }

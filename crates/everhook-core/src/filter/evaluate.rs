@@ -27,7 +27,6 @@ pub(super) struct Scope<'a> {
     pub(super) content_type: &'a str,
 }
 
-/// Why an evaluation failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum EvaluationError {
     #[error("the member {0:?} does not exist")]

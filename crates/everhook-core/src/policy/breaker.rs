@@ -11,11 +11,11 @@ use crate::id::{EnvironmentId, LaneId};
 use crate::outcome::Class;
 use crate::policy::BreakerSettings;
 
-/// A success of a lane with so many deliveries at once closes its breaker.
+/// A success while this many deliveries may run at the same time closes the breaker.
 const RAMP_MAX: u8 = 32;
-/// The open time has reached its longest possible value after so many failed probes.
+/// Openings that lengthen the open time. Further ones do not.
 const TRIPS_MAX: u8 = 16;
-/// Lanes that a node counts. A full memory is emptied, which only delays an opening.
+/// The most lanes in memory. A full memory is cleared, which only delays an opening.
 const LANES_MAX: usize = 50_000;
 
 /// The state of a lane's breaker.
@@ -119,7 +119,7 @@ impl Breaker {
         i64::from(self.openings) << 16 | i64::from(self.trips) << 8 | i64::from(self.at_once)
     }
 
-    /// Reads a stored state; none if the number is none.
+    /// Decodes a stored number; none if it is invalid.
     pub fn from_db(number: i64) -> Option<Breaker> {
         if number <= 0 {
             let openings = u16::try_from(number.checked_neg()?).ok()?;
@@ -163,8 +163,8 @@ impl BreakerChange {
     }
 }
 
-/// The last state of each breaker that one node has seen change. Attempts that were leased under the same state ask for
-/// the same change, and one of them writes it.
+/// The last state of each breaker that this node has seen change, for metrics. Attempts leased under the same state
+/// request the same change, and it must be counted once.
 #[derive(Debug, Default)]
 pub struct SeenChanges(HashMap<(EnvironmentId, LaneId), Breaker>);
 

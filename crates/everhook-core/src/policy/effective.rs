@@ -30,7 +30,6 @@ pub struct ServerDefaults {
     pub timeout: Duration,
 }
 
-/// A level of settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     Endpoint,
@@ -112,7 +111,6 @@ impl<'a> Levels<'a> {
         self.endpoint.is_none() && self.application.is_none() && self.environment.is_none()
     }
 
-    /// Resolves every setting.
     pub fn effective(self, event_type: Option<&Name>, server: &ServerDefaults) -> Effective {
         let pick = Pick { levels: self, event_type };
         let (backoff, max_attempts) = pick.retry(&server.retry);
@@ -270,7 +268,7 @@ impl<'a> Pick<'a, '_> {
         (backoff, attempts)
     }
 
-    /// An inner level cannot store what an outer level does not want to be stored.
+    /// An inner level cannot store replies that an outer level excludes.
     fn keep_replies(self) -> Sourced<bool> {
         let refused = self.member(|settings| settings.keep_replies.filter(|keep| !keep));
         Found(refused.0.or_else(|| self.member(|settings| settings.keep_replies).0)).or(true)

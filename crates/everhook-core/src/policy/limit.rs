@@ -12,10 +12,10 @@ use crate::policy::rate::STRIDE;
 use crate::policy::{BreakerSettings, OnDead, RateLimit};
 use crate::time::Timestamp;
 
-/// A full lane is looked at again after this time, unless the end of a delivery frees it before. A crashed node frees
-/// nothing, and a task that was taken over ends without its endpoint.
+/// A lane at its limit holds for this time, unless the end of a delivery ends the hold earlier. The timer is needed
+/// because a crashed node ends no hold, and a node that takes over a task settles it without its endpoint.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// A blocked lane is looked at again after this time, unless a command frees it before. Retention frees none.
+/// A blocked lane holds for this time, unless a command ends the hold earlier. Retention ends no hold.
 const LOOK_AGAIN_BLOCKED: Duration = Duration::from_secs(60);
 
 /// The limits of one lane over all replicas.
@@ -24,7 +24,7 @@ pub struct LaneLimits {
     pub rate: Option<RateLimit>,
     /// Deliveries that may run at the same time.
     pub concurrency: Option<u32>,
-    /// Whether its deliveries are sent one after the other, and what follows a dead one.
+    /// If set, deliveries are sent one after the other. The value decides the effect of a dead delivery.
     pub order: Option<OnDead>,
     /// Whether its deliveries are ordered by a key: only the first of each key is due.
     pub is_keyed: bool,
@@ -42,16 +42,16 @@ pub struct LimitEnd {
     pub breaker: Option<BreakerChange>,
 }
 
-/// The place of a task in its lane after an attempt that others follow.
+/// The place of a task in its lane after a failed attempt with a retry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Place {
-    /// It is due after its delay, behind the tasks that are due before.
+    /// The task is due after its delay, behind tasks that are due earlier.
     #[default]
     Moves,
-    /// It keeps its due time if the lane counts its tasks, which includes ordered lanes. Otherwise it moves. A node that
-    /// takes a task over does not know the lane.
+    /// The task keeps its due time if the lane counts its tasks, as ordered lanes do. Otherwise it moves. A node that
+    /// takes over a task uses this, because it does not know the lane.
     KeptIfCounted,
-    /// It keeps its due time, and the lane waits for its delay.
+    /// The task keeps its due time, and the whole lane waits for the delay.
     Kept,
 }
 
@@ -100,8 +100,8 @@ impl LaneLimits {
         self.at_once().map(|_| lane.0)
     }
 
-    /// Returns the time until which tasks of the lane are due. All positions of an ordered lane are due, so that a clock
-    /// that was set back delays none.
+    /// Returns the time until which tasks of the lane are due. All positions of an ordered lane are due, so that a
+    /// clock that was set back delays none.
     pub fn due_until(&self, last_position: Timestamp, now: Timestamp) -> Timestamp {
         if self.order.is_some() { last_position.max(now) } else { now }
     }
@@ -141,7 +141,7 @@ impl LaneLimits {
         Some(booked.filter(|booked| booked.until >= full.until).unwrap_or(full))
     }
 
-    /// While a delivery runs, the lane waits for it in any case.
+    /// A running delivery already keeps the lane from giving more, with a shorter hold.
     fn is_blocked(&self, lane: LockedLane) -> bool {
         self.is_blocked_by_dead() && lane.is_behind_dead && lane.leased == 0
     }

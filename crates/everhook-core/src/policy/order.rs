@@ -1,7 +1,7 @@
 //! The key of a message for an endpoint that orders its deliveries by a value in the payload.
 //!
-//! Pure. A path is a JSON pointer (RFC 6901). Keys are hashes, so that a value of any length takes eight bytes; two values
-//! with the same hash wait for each other, which breaks no order.
+//! Pure. A path is a JSON pointer (RFC 6901). Keys are hashes, so that a value of any length takes eight bytes; two
+//! values with the same hash wait for each other, which breaks no order.
 
 use serde_json::Value;
 
@@ -49,7 +49,6 @@ impl OrderKey {
     }
 }
 
-/// Checks a path.
 pub(super) fn check_pointer(pointer: &str) -> Result<(), Violation> {
     let place = || at("ordering").member("key");
     if !pointer.starts_with('/') {

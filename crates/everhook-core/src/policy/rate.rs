@@ -1,7 +1,7 @@
-//! The pace of a rate limit: how many deliveries of a lane may start now, over all replicas.
+//! Rate limits: the number of deliveries of a lane that may start now, over all replicas.
 //!
-//! Pure. Permits are the slots of a timetable, one per interval. The hold of the lane says which slots are given away, so
-//! that every node that locks the lane goes on where the last one stopped. Called by the leases of the stores.
+//! Pure. Permits are the slots of a timetable, one per interval. The lane's `hold_until` stores the last used slot, so
+//! that each node that locks the lane continues where the previous one stopped. Called by the leases of the stores.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use crate::time::{Timestamp, micros};
 const UNUSED_MAX: Duration = Duration::from_millis(250);
 /// A busy lane is leased from at this interval. A fast rate gives several permits each time.
 pub(crate) const STRIDE: Duration = Duration::from_millis(100);
-/// A delivery that could not start within this time after its lease goes back to its lane. Permits that nodes save up
-/// would otherwise be used together.
+/// A delivery that has not started within this time after its lease returns to its lane. Otherwise a stalled node could
+/// use old permits together with the current ones, and exceed the rate.
 pub const PERMIT_LIFE: Duration = Duration::from_millis(700);
 
 const SECOND: i64 = 1_000_000;

@@ -2,8 +2,8 @@
 //!
 //! The caller gets its answer only after the commit has returned. Deliveries that the append inserted as leased start
 //! right after the commit. If all slots are in use but some become free, the next group waits a moment for them, so
-//! that accepting does not outrun delivering. Batches have a queue of their own: their messages are accepted together or
-//! not at all, and a large batch delays no single message.
+//! that accepting does not outrun delivering. Batches have a queue of their own: their messages are accepted together
+//! or not at all, and a large batch delays no single message.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

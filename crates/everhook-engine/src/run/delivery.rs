@@ -1,8 +1,8 @@
-//! Runs one delivery: builds, signs and sends the request, and reads the reply.
+//! Runs one delivery: sends the request, and reads the reply.
 //!
 //! The core classifies the reply and `settle` records it; this module makes no decision about the task. It sends
-//! nothing under a session that was not renewed recently, and aborts when another node closes the session. The id of the
-//! attempt is made before the request, which carries it in a header.
+//! nothing under a session that was not renewed recently, and aborts when another node closes the session. The id of
+//! the attempt is made before the request, which carries it in a header.
 
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
@@ -14,9 +14,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use everhook_chat::notice::ChatFacts;
-use everhook_chat::post::post;
 use everhook_chat::reply::{Judgement, judge};
-use everhook_core::delivery::ENDPOINT_DELETED;
+use everhook_core::delivery::{DeliveryCommand, ENDPOINT_DELETED};
 use everhook_core::dispatch::health::Sign;
 use everhook_core::dispatch::{Event, LeaseCommand, StartOrder, Ticket};
 use everhook_core::endpoint::Endpoint;
@@ -26,7 +25,6 @@ use everhook_core::message::Message;
 use everhook_core::outcome::{Class, Outcome, Reply, SendFailure, classify, sign};
 use everhook_core::policy::breaker::BreakerChange;
 use everhook_core::policy::effective::AttemptPolicy;
-use everhook_core::policy::legacy::{LegacySignature, SignedParts};
 use everhook_core::policy::limit::LimitEnd;
 use everhook_core::policy::rate::PERMIT_LIFE;
 use everhook_core::retry::RetryPolicy;
@@ -36,17 +34,16 @@ use everhook_sender::Request;
 use everhook_store::capacity::{LeaseCapacity, Slot};
 use everhook_store::lease::{LeaseAsk, Leased};
 use futures_util::FutureExt;
-use http::Method;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use http::header::AUTHORIZATION;
 use tracing::warn;
 
 use crate::dispatcher::{NodeCapacity, Run, Source, WorkGrant};
 use crate::node::Node;
 use crate::run::direct::DirectTalk;
-use crate::run::outbound::{self, EVERHOOK_EVENT_TYPE, Sent, Signed, TRACEPARENT, header, internal};
+use crate::run::outbound::{self, Sent, header};
+use crate::run::request::{Outgoing, RequestOf};
 use crate::session::Session;
 use crate::settle::{AttemptEnd, AttemptHolder, AttemptRecord, FinishedAttempt, SlotHold};
-use crate::trace::Attempting;
 
 #[derive(Clone)]
 pub(crate) struct Deliverer {
@@ -59,13 +56,6 @@ pub(crate) struct Delivery {
     session: Arc<Session>,
     /// The time on this node's clock at which the delivery was asked for.
     asked: Duration,
-}
-
-/// A request to send.
-struct Outgoing {
-    request: Request,
-    /// A remark for the attempt.
-    note: Option<String>,
 }
 
 /// A request that was sent, or was about to be sent.
@@ -90,20 +80,8 @@ impl SentRequest {
         let SentRequest { id, url, note, started_at, duration, exchange } = self;
         let id = Some(id);
         let reply = noted(note, reply);
-        AttemptRecord {
-            id,
-            outcome,
-            class,
-            url,
-            status,
-            reply,
-            started_at,
-            duration,
-            result: None,
-            holder: None,
-            rest: None,
-            exchange: (exchange != Exchange::default()).then(|| Arc::new(exchange)),
-        }
+        let exchange = (exchange != Exchange::default()).then(|| Arc::new(exchange));
+        AttemptRecord { id, url, status, duration, exchange, ..AttemptRecord::new((class, outcome), reply, started_at) }
     }
 }
 
@@ -279,8 +257,13 @@ impl Deliverer {
         let direct = self.direct((endpoint, message), &body, (&leased.task, number), session).await;
         let (sent, note) = match direct {
             DirectTalk::Room(remark) => {
-                match self.outgoing((endpoint, message), body, (id, number), (policy.as_ref(), &span)) {
+                let (ahead, policy, trace) = (self.node.store.ahead(), policy.as_ref(), span.header);
+                let signed_at = started_at.minus(ahead);
+                let of = RequestOf { endpoint, message, attempt: id, number, signed_at, policy, trace };
+                match self.node.outgoing(&of, body) {
                     Ok(Outgoing { request, note }) => {
+                        (exchange.number, exchange.ahead) =
+                            (Some(number), Some(ahead).filter(|ahead| !ahead.is_zero()));
                         (self.send(request, session, &mut exchange).await, joined(remark, note))
                     }
                     Err(failure) => (Sent::Answered(Err(failure)), remark),
@@ -379,78 +362,6 @@ impl Deliverer {
         };
         request.ended(outcome, class, status, reply)
     }
-
-    /// Builds the request: the payload with its signatures, or the message of a chat platform.
-    fn outgoing(
-        &self,
-        (endpoint, message): (&Endpoint, &Message),
-        body: Bytes,
-        attempt: (AttemptId, u32),
-        (policy, span): (Option<&AttemptPolicy>, &Attempting),
-    ) -> Result<Outgoing, SendFailure> {
-        let patience = policy.and_then(|policy| policy.timeout);
-        if let Some(chat) = &endpoint.chat {
-            let facts = ChatFacts { message, payload: &body, public_url: self.node.config.public_url.as_deref() };
-            // Platforms compare the timestamp of a signature with their own clocks.
-            let now = self.node.clock.now().minus(self.node.store.ahead());
-            let post = post(chat, &endpoint.url, &facts, now);
-            let mut headers = own_headers(endpoint)?;
-            outbound::introduce(&self.node, &mut headers);
-            let failed = |failure| format!("the template failed, and the default text was sent ({failure})");
-            let auth = endpoint.auth.clone();
-            let request = Request { method: Method::POST, url: post.url, headers, body: post.body, patience, auth };
-            return Ok(Outgoing { request, note: post.failure.map(failed) });
-        }
-        let legacy = policy.and_then(|policy| policy.legacy_signature.as_ref());
-        let headers = traced(self.headers(endpoint, message, &body, attempt, legacy)?, span)?;
-        let (url, auth) = (endpoint.url.clone(), endpoint.auth.clone());
-        Ok(Outgoing { request: Request { method: Method::POST, url, headers, body, patience, auth }, note: None })
-    }
-
-    /// Builds the request headers. The endpoint's own headers come first, so that Everhook's headers replace them.
-    fn headers(
-        &self,
-        endpoint: &Endpoint,
-        message: &Message,
-        body: &[u8],
-        (attempt, number): (AttemptId, u32),
-        legacy: Option<&LegacySignature>,
-    ) -> Result<HeaderMap, SendFailure> {
-        let mut headers = own_headers(endpoint)?;
-        let signed = Signed { id: message.id.to_string(), keys: &endpoint.keys, body, attempt, number };
-        let signed_at = outbound::sign(&self.node, &mut headers, signed)?;
-        if let Some(legacy) = legacy {
-            let parts = SignedParts { id: &message.id.to_string(), timestamp: signed_at.as_secs(), body };
-            if let Some(value) = legacy.sign(&endpoint.keys.current, parts) {
-                let name = HeaderName::from_bytes(legacy.header.as_bytes());
-                let name = name.map_err(|_| internal("the legacy signature has no valid header name".to_owned()))?;
-                headers.insert(name, header(value)?);
-            }
-        }
-        headers.insert(&EVERHOOK_EVENT_TYPE, header(message.event_type.to_string())?);
-        if let Some(content_type) = &message.rest.content_type {
-            headers.insert(CONTENT_TYPE, header(content_type.clone())?);
-        }
-        Ok(headers)
-    }
-}
-
-/// Tells the receiver the trace that the request belongs to.
-fn traced(mut headers: HeaderMap, span: &Attempting) -> Result<HeaderMap, SendFailure> {
-    if let Some(context) = span.header {
-        headers.insert(&TRACEPARENT, header(context.to_string())?);
-    }
-    Ok(headers)
-}
-
-fn own_headers(endpoint: &Endpoint) -> Result<HeaderMap, SendFailure> {
-    let mut headers = HeaderMap::with_capacity(endpoint.headers.len() + 12);
-    for (name, value) in &endpoint.headers {
-        let bad = || internal(format!("endpoint header {name:?} is not a valid HTTP header: change it"));
-        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
-        headers.insert(name, HeaderValue::from_str(value).map_err(|_| bad())?);
-    }
-    Ok(headers)
 }
 
 fn has_people(endpoint: &Endpoint) -> bool {
@@ -497,42 +408,27 @@ fn cancelled(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
         (None, _) => ENDPOINT_DELETED,
         (_, None) => "the message was pruned",
         (Some(endpoint), _) if endpoint.is_polled() => "the endpoint is polled",
+        _ if leased.task.cancel => DeliveryCommand::Cancel.note(),
         _ => "the payload was removed",
     };
+    let reply = Bytes::from_static(reason.as_bytes());
     AttemptRecord {
-        id: None,
-        outcome: Outcome::Cancelled,
-        class: Class::Cancelled,
-        url: leased.endpoint().map(|endpoint| endpoint.shown_url()).unwrap_or_default(),
-        status: 0,
-        reply: Bytes::from_static(reason.as_bytes()),
-        started_at,
-        duration: Duration::ZERO,
-        result: None,
-        holder: None,
-        rest: None,
-        exchange: None,
+        url: shown_url(leased),
+        ..AttemptRecord::new((Class::Cancelled, Outcome::Cancelled), reply, started_at)
     }
 }
 
 fn panicked(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
-    AttemptRecord {
-        id: None,
-        outcome: Outcome::Failure { retry_after: None },
-        class: Class::Internal,
-        url: leased.endpoint().map(|endpoint| endpoint.shown_url()).unwrap_or_default(),
-        status: 0,
-        reply: Bytes::from_static(b"the server failed while sending the request; see its log"),
-        started_at,
-        duration: Duration::ZERO,
-        result: None,
-        holder: None,
-        rest: None,
-        exchange: None,
-    }
+    let end = (Class::Internal, Outcome::Failure { retry_after: None });
+    let reply = Bytes::from_static(b"the server failed while sending the request; see its log");
+    AttemptRecord { url: shown_url(leased), ..AttemptRecord::new(end, reply, started_at) }
+}
+
+fn shown_url(leased: &Leased) -> String {
+    leased.endpoint().map(|endpoint| endpoint.shown_url()).unwrap_or_default()
 }
 
 fn interrupted(request: SentRequest) -> AttemptRecord {
-    let reply = Bytes::from_static(b"the server stopped before the reply asked");
+    let reply = Bytes::from_static(b"the server stopped before the reply arrived");
     request.ended(Outcome::Interrupted, Class::Interrupted, 0, reply)
 }

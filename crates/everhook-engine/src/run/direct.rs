@@ -35,7 +35,7 @@ pub(crate) struct DirectMessages {
 
 /// The result of the direct messages of one attempt.
 pub(crate) enum DirectTalk {
-    /// The room gets the message. The remark tells who was not reached.
+    /// The room gets the message. The remark names the people who were not reached.
     Room(Option<String>),
     /// The attempt ends without a post to the room.
     Ended(Judgement),

@@ -6,7 +6,6 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use everhook_core::dispatch::{Command, Event, Ticket};
@@ -205,21 +204,7 @@ impl Runner {
 
 /// The record of an attempt with a duration of zero.
 pub(crate) fn record(report: Report, note: Bytes, started_at: Timestamp) -> AttemptRecord {
-    let (class, outcome) = report.classify();
-    AttemptRecord {
-        id: None,
-        outcome,
-        class,
-        url: String::new(),
-        status: 0,
-        reply: note,
-        started_at,
-        duration: Duration::ZERO,
-        result: None,
-        holder: None,
-        rest: None,
-        exchange: None,
-    }
+    AttemptRecord::new(report.classify(), note, started_at)
 }
 
 fn cancelled(why: &str, started_at: Timestamp) -> AttemptEnd {

@@ -17,13 +17,13 @@ use crate::session::Session;
 // Parsed once; a name given as text would be parsed for every request.
 static WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
 static WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
-static WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
+pub(crate) static WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 static SVIX_ID: HeaderName = HeaderName::from_static("svix-id");
 static SVIX_TIMESTAMP: HeaderName = HeaderName::from_static("svix-timestamp");
-static SVIX_SIGNATURE: HeaderName = HeaderName::from_static("svix-signature");
+pub(crate) static SVIX_SIGNATURE: HeaderName = HeaderName::from_static("svix-signature");
 static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 static WEBHOOK_ATTEMPT_ID: HeaderName = HeaderName::from_static("webhook-attempt-id");
-static EVERHOOK_ATTEMPT: HeaderName = HeaderName::from_static("everhook-attempt");
+pub(crate) static EVERHOOK_ATTEMPT: HeaderName = HeaderName::from_static("everhook-attempt");
 pub(crate) static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 pub(crate) static EVERHOOK_EVENT_TYPE: HeaderName = HeaderName::from_static("everhook-event-type");
 
@@ -46,17 +46,16 @@ pub(crate) struct Signed<'a> {
     pub(crate) attempt: AttemptId,
     /// 1 for the first attempt that the retry policy counts.
     pub(crate) number: u32,
+    /// The signed time, on the clock of receivers.
+    pub(crate) at: Timestamp,
 }
 
-/// Adds the headers of every request; they replace headers of the same name. Returns the signed time.
-pub(crate) fn sign(node: &Node, headers: &mut HeaderMap, signed: Signed<'_>) -> Result<Timestamp, SendFailure> {
-    let Signed { id, keys, body, attempt, number } = signed;
-    // Receivers compare the timestamp with their own clocks, so the amount by which the store's clock runs ahead is
-    // subtracted.
-    let now = node.clock.now().minus(node.store.ahead());
-    let signature = header(keys.sign(&id, now, body))?;
+/// Adds the headers of every request; they replace headers of the same name.
+pub(crate) fn sign(node: &Node, headers: &mut HeaderMap, signed: Signed<'_>) -> Result<(), SendFailure> {
+    let Signed { id, keys, body, attempt, number, at } = signed;
+    let signature = header(keys.sign(&id, at, body))?;
     let id = header(id)?;
-    let timestamp = HeaderValue::from(now.as_secs());
+    let timestamp = HeaderValue::from(at.as_secs());
     headers.insert(&WEBHOOK_ID, id.clone());
     headers.insert(&WEBHOOK_TIMESTAMP, timestamp.clone());
     headers.insert(&WEBHOOK_SIGNATURE, signature.clone());
@@ -67,7 +66,7 @@ pub(crate) fn sign(node: &Node, headers: &mut HeaderMap, signed: Signed<'_>) -> 
     headers.insert(&WEBHOOK_ATTEMPT_ID, header(attempt.to_string())?);
     headers.insert(&EVERHOOK_ATTEMPT, HeaderValue::from(number));
     introduce(node, headers);
-    Ok(now)
+    Ok(())
 }
 
 /// Adds the headers of every request with JSON, signed or not.
@@ -109,11 +108,18 @@ pub struct TriedWebhook {
 }
 
 impl Node {
+    /// The time to sign. Receivers compare it with their own clocks, so the amount by which the store's clock runs ahead
+    /// is subtracted.
+    pub(crate) fn receivers_time(&self) -> Timestamp {
+        self.clock.now().minus(self.store.ahead())
+    }
+
     /// Sends the signed request of a delivery once, for a test by an operator. Nothing is stored.
     pub async fn try_webhook(&self, trial: &WebhookTrial<'_>) -> TriedWebhook {
         let mut headers = HeaderMap::new();
         let (body, attempt) = (trial.body.as_bytes(), AttemptId(self.new_id()));
-        let signed = Signed { id: trial.id.to_string(), keys: trial.keys, body, attempt, number: 1 };
+        let signed =
+            Signed { id: trial.id.to_string(), keys: trial.keys, body, attempt, number: 1, at: self.receivers_time() };
         if let Err(failure) = self.sign_trial(&mut headers, signed, &trial.event_type) {
             return TriedWebhook { headers, answer: Err(failure) };
         }

@@ -1,5 +1,6 @@
 //! Sends jobs as requests to the target of their queue, signed like deliveries.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -33,6 +34,7 @@ pub(crate) async fn push(
     let (started_at, begun) = (node.clock.now(), node.clock.elapsed());
     let body = job.payload.clone().unwrap_or_default();
     let id = AttemptId(node.new_id());
+    let mut exchange = Exchange::default();
     let sent = match headers(node, job, target, &body, (id, task.tries + 1)) {
         Ok(headers) => {
             // A push occupies a slot until the reply, so the push timeout limits it even if the job itself may take
@@ -46,13 +48,13 @@ pub(crate) async fn push(
                 patience: Some(timeout),
                 auth: None,
             };
-            let mut exchange = Exchange::default();
             let sent = tokio::time::timeout(timeout, outbound::send(node, request, session, &mut exchange)).await;
             sent.unwrap_or_else(|_| Sent::Answered(Err(too_slow(timeout))))
         }
         Err(failure) => Sent::Answered(Err(failure)),
     };
     let duration = node.clock.elapsed().saturating_sub(begun);
+    let exchange = (exchange != Exchange::default()).then(|| Arc::new(exchange));
     match sent {
         Sent::SessionClosed => None,
         Sent::Paused => Some(AttemptEnd::HandedBack),
@@ -65,6 +67,7 @@ pub(crate) async fn push(
             Some(AttemptEnd::Attempted(AttemptRecord {
                 id: Some(id),
                 duration,
+                exchange,
                 ..record(Report::Interrupted, note, started_at)
             }))
         }
@@ -75,7 +78,7 @@ pub(crate) async fn push(
                 Err(failure) => (0, Bytes::from(failure.detail)),
             };
             let record = answered(class, outcome, status, &reply, started_at, duration);
-            Some(AttemptEnd::Attempted(AttemptRecord { id: Some(id), ..record }))
+            Some(AttemptEnd::Attempted(AttemptRecord { id: Some(id), exchange, ..record }))
         }
     }
 }
@@ -88,7 +91,8 @@ fn headers(
     (attempt, number): (AttemptId, u32),
 ) -> Result<HeaderMap, SendFailure> {
     let mut headers = HeaderMap::with_capacity(16);
-    let signed = Signed { id: job.id.to_string(), keys: &target.keys, body, attempt, number };
+    let (id, at) = (job.id.to_string(), node.receivers_time());
+    let signed = Signed { id, keys: &target.keys, body, attempt, number, at };
     outbound::sign(node, &mut headers, signed)?;
     headers.insert("everhook-queue", header(job.queue.to_string())?);
     headers.insert("everhook-kind", header(job.kind.to_string())?);
@@ -115,20 +119,7 @@ fn answered(
         (_, status, "") => Note::new(&format!("the target answered {status}"), []).to_bytes(),
         (_, status, said) => Note::new(&format!("the target answered {status}: {said}"), []).to_bytes(),
     };
-    AttemptRecord {
-        id: None,
-        outcome,
-        class,
-        url: String::new(),
-        status,
-        reply,
-        started_at,
-        duration,
-        result: None,
-        holder: None,
-        rest: None,
-        exchange: None,
-    }
+    AttemptRecord { status, duration, ..AttemptRecord::new((class, outcome), reply, started_at) }
 }
 
 fn too_slow(timeout: Duration) -> SendFailure {

@@ -22,7 +22,6 @@ use crate::store::PostgresStore;
 use crate::tx::Tx;
 
 columns! {
-    /// The states of batches.
     Standings of Standing {
         environment: EnvironmentId,
         id: BatchId,

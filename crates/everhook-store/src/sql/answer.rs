@@ -13,7 +13,6 @@ pub trait ReturnedRows {
 
 /// The answer of a statement. The default is the answer of a statement that was left out or found nothing.
 pub trait Answer: Default {
-    /// Adds the next row.
     fn add<C: Cells>(&mut self, cells: &mut C) -> Result<(), C::Fault>;
 
     /// Sets the number of changed rows, after the last row.

@@ -37,7 +37,6 @@ pub trait Cells {
     type Fault;
 
     fn is_null(&self) -> bool;
-    /// Skips this many cells.
     fn skip(&mut self, cells: usize);
     /// Sets the table name for errors.
     fn set_table(&mut self, table: &'static str);
@@ -64,7 +63,6 @@ pub struct Part {
 /// A type that is decoded from cells: a single cell, a row, a tuple of these, or an option, which is none if its first
 /// cell is null.
 pub trait Read: Sized {
-    /// The number of cells.
     const WIDTH: usize;
 
     /// Decodes the value; `column` names a single cell in errors.

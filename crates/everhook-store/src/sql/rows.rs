@@ -302,6 +302,7 @@ impl Read for DeliveryRecord {
 row! {
     JobAttempt in "attempt" {
         id, task, epoch, session, class, end = end_state, status, note = reply, started_at, duration = duration_us,
+        exchange as JsonOrDefault,
     }
 }
 
@@ -327,7 +328,7 @@ impl CandidateRow {
     }
 }
 
-row! { OpenCounts in "task" { pending, due, retrying, leased, dead, oldest_due } }
+row! { OpenCounts in "task" { pending, due, retrying, leased, dead, dead_jobs, oldest_due } }
 
 row! { LaneCounts in "task" { due, dead, oldest_due } }
 

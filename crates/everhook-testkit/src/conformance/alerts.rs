@@ -13,7 +13,7 @@ use everhook_store::catalog::{Created, Order, Replaced, Slice};
 use everhook_store::lease::NewMessage;
 use everhook_store::operational::message;
 use everhook_store::query;
-use everhook_store::resource::{ChangedAlert, Deleted, NewAlert, ResourceKey};
+use everhook_store::resource::{Changed, Deleted, New, ResourceKey};
 use everhook_store::store::{Reads, Resources};
 
 use crate::conformance::fixture::{Fixture, name};
@@ -57,7 +57,7 @@ fn new_alert(fx: &Fixture, text: &str) -> Alert {
 }
 
 async fn create(fx: &Fixture, text: &str) -> Alert {
-    let new = NewAlert { alert: new_alert(fx, text), max: MAX };
+    let new = New { record: new_alert(fx, text), max: MAX };
     match fx.other.create(Scope::of(fx.here), new, None).await.unwrap() {
         Created::New(alert) => alert,
         other => panic!("{other:?}"),
@@ -74,7 +74,7 @@ pub(super) async fn an_alert_is_found_listed_changed_and_deleted(fx: &Fixture) {
     assert_eq!(find(fx, "dead").await.as_ref(), Some(&alert));
     let there = query::FindAlert { scope: Scope::of(fx.there), name: name("dead") };
     assert_eq!(fx.store.read(there).await.unwrap(), None, "another environment");
-    let twice = NewAlert { alert: new_alert(fx, "dead"), max: MAX };
+    let twice = New { record: new_alert(fx, "dead"), max: MAX };
     let twice = fx.store.create(Scope::of(fx.here), twice, None).await.unwrap();
     assert_eq!(twice, Created::Taken(alert.clone()));
 
@@ -106,7 +106,7 @@ pub(super) async fn an_alert_is_found_listed_changed_and_deleted(fx: &Fixture) {
 
 pub(super) async fn alerts_of_all_environments_are_listed(fx: &Fixture) {
     let here = create(fx, "dead").await;
-    let new = NewAlert { alert: new_alert(fx, "dead"), max: MAX };
+    let new = New { record: new_alert(fx, "dead"), max: MAX };
     fx.other.create(Scope::of(fx.there), new, None).await.unwrap();
     let mut all = fx.store.read(query::AllAlerts {}).await.unwrap();
     all.sort_by_key(|(environment, _)| *environment != fx.here);
@@ -117,7 +117,7 @@ pub(super) async fn alerts_of_all_environments_are_listed(fx: &Fixture) {
 }
 
 /// Returns the next step of an alert, with the message to an endpoint.
-fn step(fx: &Fixture, alert: &Alert, endpoint: EndpointId, at: i64) -> ChangedAlert {
+fn step(fx: &Fixture, alert: &Alert, endpoint: EndpointId, at: i64) -> Changed<Alert> {
     let now = Timestamp::from_millis(at * 1000);
     let (state, due) = decide(&alert.rule, &alert.state, Some(Amount::count(4)), now);
     let due: DuePage = due.unwrap();
@@ -128,7 +128,7 @@ fn step(fx: &Fixture, alert: &Alert, endpoint: EndpointId, at: i64) -> ChangedAl
     let messages = vec![PageMessage { endpoint_id: endpoint, msg_id }];
     let value = Some(Amount::count(4));
     alert.remember(AlertPage { kind: due.kind, at: now, value, escalated: due.escalated, messages });
-    ChangedAlert { alert, messages: vec![NewMessage { audience: Audience::Only(endpoint), ..page }] }
+    Changed { record: alert, key: None, messages: vec![NewMessage { audience: Audience::Only(endpoint), ..page }] }
 }
 
 pub(super) async fn an_alert_pages_once_and_with_its_state(fx: &Fixture) {
@@ -146,7 +146,7 @@ pub(super) async fn an_alert_pages_once_and_with_its_state(fx: &Fixture) {
 
     let found = find(fx, "dead").await.unwrap();
     assert!(matches!(found.state.phase, AlertPhase::Triggered { .. }), "{:?}", found.state);
-    assert_eq!((&found.state, &found.pages), (&first.alert.state, &first.alert.pages));
+    assert_eq!((&found.state, &found.pages), (&first.record.state, &first.record.pages));
     let told = news(fx, session).await.0;
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!((&told[0]["type"], &told[0]["data"]["value"]), (&"alert.triggered".into(), &4.into()));
@@ -162,7 +162,7 @@ pub(super) async fn an_alert_pages_once_and_with_its_state(fx: &Fixture) {
 pub(super) async fn an_environment_has_no_more_alerts_than_it_may(fx: &Fixture) {
     let names: [Name; 3] = [name("a"), name("b"), name("c")];
     for (count, text) in names.iter().enumerate() {
-        let new = NewAlert { alert: new_alert(fx, text.as_str()), max: 2 };
+        let new = New { record: new_alert(fx, text.as_str()), max: 2 };
         let created = fx.store.create(Scope::of(fx.here), new, None).await.unwrap();
         assert_eq!(matches!(created, Created::Full), count == 2, "{created:?}");
     }

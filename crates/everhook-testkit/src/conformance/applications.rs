@@ -10,7 +10,7 @@ use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Created, Having, Locator, Order, Replaced, Slice};
 use everhook_store::lease::{Append, Appended, NewMessage};
 use everhook_store::query;
-use everhook_store::resource::{ChangedEndpoint, NewEndpoint, ResourceKey};
+use everhook_store::resource::{New, ResourceKey};
 use everhook_store::store::{Reads, Resources};
 use everhook_store::uids::Found;
 
@@ -139,16 +139,13 @@ pub(super) async fn a_change_of_an_endpoint_is_a_change_of_its_application(fx: &
     let version = async |environment| resolve(fx, environment, "u").await.and_then(|found| found.version);
     let (mut seen, there) = (vec![version(fx.here).await], version(fx.there).await);
     let endpoint = new_endpoint(EndpointId(fx.id()), application.id);
-    let Created::New(endpoint) = fx
-        .store
-        .create(Scope::of(fx.here), NewEndpoint { endpoint: endpoint.clone(), max: ENDPOINTS_MAX }, None)
-        .await
-        .unwrap()
+    let Created::New(endpoint) =
+        fx.store.create(Scope::of(fx.here), New { record: endpoint.clone(), max: ENDPOINTS_MAX }, None).await.unwrap()
     else {
         panic!("it is new")
     };
     seen.push(version(fx.here).await);
-    fx.store.replace(Scope::of(fx.here), ChangedEndpoint { endpoint: endpoint.clone(), key: None }).await.unwrap();
+    fx.store.replace(Scope::of(fx.here), endpoint.clone()).await.unwrap();
     seen.push(version(fx.here).await);
     fx.store.delete(Scope::of(fx.here), ResourceKey::Endpoint(application.id, endpoint.id)).await.unwrap().is_done();
     seen.push(version(fx.here).await);
@@ -161,10 +158,7 @@ pub(super) async fn a_change_of_an_endpoint_is_a_change_of_its_application(fx: &
 pub(super) async fn a_deleted_application_is_gone_and_its_uid_is_free(fx: &Fixture) {
     let old = create(fx, Some(name("u"))).await;
     let endpoint = new_endpoint(EndpointId(fx.id()), old.id);
-    fx.store
-        .create(Scope::of(fx.here), NewEndpoint { endpoint: endpoint.clone(), max: ENDPOINTS_MAX }, None)
-        .await
-        .unwrap();
+    fx.store.create(Scope::of(fx.here), New { record: endpoint.clone(), max: ENDPOINTS_MAX }, None).await.unwrap();
     assert!(fx.store.delete(Scope::of(fx.here), ResourceKey::Application(old.id)).await.unwrap().is_done());
     assert!(!fx.store.delete(Scope::of(fx.here), ResourceKey::Application(old.id)).await.unwrap().is_done());
     assert_eq!(find(fx, fx.here, old.id).await, None);
@@ -179,10 +173,7 @@ pub(super) async fn a_deleted_application_is_gone_and_its_uid_is_free(fx: &Fixtu
     assert_eq!(fx.store.replace(Scope::of(fx.here), old.clone()).await.unwrap(), Replaced::Stale);
     let other = new_endpoint(EndpointId(fx.id()), old.id);
     assert_eq!(
-        fx.store
-            .create(Scope::of(fx.here), NewEndpoint { endpoint: other.clone(), max: ENDPOINTS_MAX }, None)
-            .await
-            .unwrap(),
+        fx.store.create(Scope::of(fx.here), New { record: other.clone(), max: ENDPOINTS_MAX }, None).await.unwrap(),
         Created::NoParent
     );
     assert_ne!(create_in(fx, fx.here, "u").await.id, old.id);
@@ -231,10 +222,7 @@ pub(super) async fn applications_are_listed_by_what_endpoints_they_have(fx: &Fix
         (deleted, EndpointState::Enabled),
     ] {
         let endpoint = Endpoint { state, ..new_endpoint(EndpointId(fx.id()), application) };
-        fx.store
-            .create(Scope::of(fx.here), NewEndpoint { endpoint: endpoint.clone(), max: ENDPOINTS_MAX }, None)
-            .await
-            .unwrap();
+        fx.store.create(Scope::of(fx.here), New { record: endpoint.clone(), max: ENDPOINTS_MAX }, None).await.unwrap();
         if application == deleted {
             assert!(
                 fx.store

@@ -1,5 +1,6 @@
 //! Endpoints and messages are found without their application, and open tasks are counted by environment.
 
+use bytes::Bytes;
 use everhook_core::endpoint::{EndpointKey, EndpointState};
 use everhook_core::id::{ApplicationId, EndpointId, MessageId};
 use everhook_core::lifecycle::NextRow;
@@ -83,16 +84,17 @@ pub(super) async fn messages_of_all_applications_are_listed_in_pages(fx: &Fixtur
     {
         let mut new = NewMessage::new(fx.here, new_message(MessageId(fx.id()), application));
         new.message.tags = if index % 3 == 0 { vec![name("t")] } else { Vec::new() };
+        new.message.payload = Some(Bytes::from(format!(r#"{{"n":"%{index}"}}"#)));
         sent.push((application, new.message.id));
         assert!(matches!(fx.append_one(None, new).await, Appended::Accepted { .. }));
     }
-    let list = async |tag: Option<Name>, order, limit| {
+    let list = async |tag: Option<Name>, text: Option<&str>, order, limit| {
         let (mut found, mut after) = (Vec::new(), None);
         loop {
             let slice = Slice { after, order, limit };
             let (before, event_types, scan) = (None, Vec::new(), SCAN_ROWS_MAX);
             let tag = tag.clone();
-            let (channel, text) = (None, None);
+            let (channel, text) = (None, text.map(str::to_owned));
             let filter = MessageFilter { slice, before, after: None, channel, tag, event_types, text, scan };
             let piece = fx.store.read(query::AllMessages { scope: Scope::of(fx.here), filter }).await.unwrap();
             assert!(piece.rows.iter().all(|row| row.application.id == row.message.application));
@@ -105,11 +107,14 @@ pub(super) async fn messages_of_all_applications_are_listed_in_pages(fx: &Fixtur
         }
     };
     for limit in [1, 2, 3, 50] {
-        assert_eq!(list(None, Order::Ascending, limit).await, sent, "{limit}");
-        assert_eq!(list(None, Order::Descending, limit).await, sent.iter().rev().copied().collect::<Vec<_>>());
+        assert_eq!(list(None, None, Order::Ascending, limit).await, sent, "{limit}");
+        assert_eq!(list(None, None, Order::Descending, limit).await, sent.iter().rev().copied().collect::<Vec<_>>());
     }
-    assert_eq!(list(Some(name("t")), Order::Ascending, 2).await, [sent[0], sent[3], sent[6]]);
-    assert_eq!(list(Some(name("u")), Order::Ascending, 2).await, []);
+    assert_eq!(list(Some(name("t")), None, Order::Ascending, 2).await, [sent[0], sent[3], sent[6]]);
+    assert_eq!(list(Some(name("u")), None, Order::Ascending, 2).await, []);
+    assert_eq!(list(None, Some("%4"), Order::Descending, 1).await, [sent[4]], "a text in the payload");
+    assert_eq!(list(None, Some("%7"), Order::Descending, 1).await, []);
+    assert_eq!(list(Some(name("t")), Some("n"), Order::Ascending, 50).await, [sent[0], sent[3], sent[6]]);
 }
 
 async fn count(fx: &Fixture) -> OpenCounts {
@@ -131,8 +136,8 @@ pub(super) async fn open_tasks_are_counted_by_state(fx: &Fixture) {
     fx.send().await;
     fx.work().await;
     let counts = count(fx).await;
-    let OpenCounts { pending, due, retrying, leased, dead, oldest_due } = counts;
-    assert_eq!((pending, due, leased, dead), (4, 3, 1, 1), "jobs are tasks, too");
+    let OpenCounts { pending, due, retrying, leased, dead, dead_jobs, oldest_due } = counts;
+    assert_eq!((pending, due, leased, dead, dead_jobs), (4, 3, 1, 1, 0), "jobs are tasks, too");
     assert!(retrying == 1 && oldest_due.is_some(), "{counts:?}");
     fx.switch(endpoint, EndpointState::Disabled).await;
     let held = count(fx).await;

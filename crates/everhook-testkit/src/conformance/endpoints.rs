@@ -18,7 +18,7 @@ use everhook_core::time::Timestamp;
 use everhook_store::catalog::{ArchivedTypes, Created, Locator, Order, Replaced, Slice};
 use everhook_store::lease::Appended;
 use everhook_store::query;
-use everhook_store::resource::{ChangedEndpoint, NewEndpoint, ResourceKey};
+use everhook_store::resource::{Changed, New, ResourceKey};
 use everhook_store::store::{Reads, Resources};
 
 use crate::conformance::fixture::{
@@ -70,7 +70,7 @@ fn rich_auth() -> EndpointAuth {
 async fn create(fx: &Fixture, environment: EnvironmentId, endpoint: &Endpoint) -> Endpoint {
     match fx
         .store
-        .create(Scope::of(environment), NewEndpoint { endpoint: endpoint.clone(), max: ENDPOINTS_MAX }, None)
+        .create(Scope::of(environment), New { record: endpoint.clone(), max: ENDPOINTS_MAX }, None)
         .await
         .unwrap()
     {
@@ -144,10 +144,7 @@ pub(super) async fn an_endpoint_belongs_to_its_application(fx: &Fixture) {
     let twin = Endpoint { application: other, ..rich(fx, Some(name("u"))) };
     create(fx, fx.here, &twin).await;
     let moved = Endpoint { application: other, ..endpoint };
-    assert_eq!(
-        fx.store.replace(Scope::of(fx.here), ChangedEndpoint { endpoint: moved.clone(), key: None }).await.unwrap(),
-        Replaced::Stale
-    );
+    assert_eq!(fx.store.replace(Scope::of(fx.here), moved.clone()).await.unwrap(), Replaced::Stale);
 }
 
 pub(super) async fn an_endpoint_needs_an_application(fx: &Fixture) {
@@ -155,7 +152,7 @@ pub(super) async fn an_endpoint_needs_an_application(fx: &Fixture) {
     let key = request_key("k", "body");
     assert_eq!(
         fx.store
-            .create(Scope::of(fx.here), NewEndpoint { endpoint: orphan.clone(), max: ENDPOINTS_MAX }, Some(key.clone()))
+            .create(Scope::of(fx.here), New { record: orphan.clone(), max: ENDPOINTS_MAX }, Some(key.clone()))
             .await
             .unwrap(),
         Created::NoParent
@@ -163,7 +160,7 @@ pub(super) async fn an_endpoint_needs_an_application(fx: &Fixture) {
     let fine = Endpoint { application: fx.application, ..orphan };
     let created = fx
         .store
-        .create(Scope::of(fx.here), NewEndpoint { endpoint: fine.clone(), max: ENDPOINTS_MAX }, Some(key.clone()))
+        .create(Scope::of(fx.here), New { record: fine.clone(), max: ENDPOINTS_MAX }, Some(key.clone()))
         .await
         .unwrap();
     assert!(matches!(created, Created::New(_)), "the refusal used up no key: {created:?}");
@@ -173,16 +170,13 @@ pub(super) async fn a_uid_belongs_to_one_endpoint_of_an_application(fx: &Fixture
     let first = create(fx, fx.here, &rich(fx, Some(name("u")))).await;
     let created = fx
         .store
-        .create(Scope::of(fx.here), NewEndpoint { endpoint: rich(fx, Some(name("u"))), max: ENDPOINTS_MAX }, None)
+        .create(Scope::of(fx.here), New { record: rich(fx, Some(name("u"))), max: ENDPOINTS_MAX }, None)
         .await
         .unwrap();
     assert_eq!(created, Created::Taken(first.clone()));
     let second = create(fx, fx.here, &rich(fx, Some(name("v")))).await;
     let wish = Endpoint { uid: Some(name("u")), ..second };
-    assert_eq!(
-        fx.store.replace(Scope::of(fx.here), ChangedEndpoint { endpoint: wish.clone(), key: None }).await.unwrap(),
-        Replaced::Taken
-    );
+    assert_eq!(fx.store.replace(Scope::of(fx.here), wish.clone()).await.unwrap(), Replaced::Taken);
     assert!(
         fx.store.delete(Scope::of(fx.here), ResourceKey::Endpoint(fx.application, first.id)).await.unwrap().is_done()
     );
@@ -190,10 +184,7 @@ pub(super) async fn a_uid_belongs_to_one_endpoint_of_an_application(fx: &Fixture
         !fx.store.delete(Scope::of(fx.here), ResourceKey::Endpoint(fx.application, first.id)).await.unwrap().is_done()
     );
     assert_eq!(find(fx, fx.here, first.id).await, None);
-    assert_eq!(
-        fx.store.replace(Scope::of(fx.here), ChangedEndpoint { endpoint: first.clone(), key: None }).await.unwrap(),
-        Replaced::Stale
-    );
+    assert_eq!(fx.store.replace(Scope::of(fx.here), first.clone()).await.unwrap(), Replaced::Stale);
     create(fx, fx.here, &rich(fx, Some(name("u")))).await;
 }
 
@@ -202,7 +193,7 @@ pub(super) async fn an_application_has_no_more_endpoints_than_it_may(fx: &Fixtur
         fx.store
             .create(
                 Scope::of(fx.here),
-                NewEndpoint { endpoint: endpoint.clone(), max },
+                New { record: endpoint.clone(), max },
                 Some(request_key(&endpoint.id.to_string(), "body")),
             )
             .await
@@ -229,12 +220,7 @@ pub(super) async fn endpoints_created_at_once_are_no_more_than_there_may_be(fx: 
     let create = |n: usize| {
         let store = Arc::clone(if n.is_multiple_of(2) { &fx.store } else { &fx.other });
         let (environment, endpoint) = (fx.here, new_endpoint(EndpointId(fx.id()), fx.application));
-        async move {
-            store
-                .create(Scope::of(environment), NewEndpoint { endpoint: endpoint.clone(), max: 3 }, None)
-                .await
-                .unwrap()
-        }
+        async move { store.create(Scope::of(environment), New { record: endpoint.clone(), max: 3 }, None).await.unwrap() }
     };
     let answers = at_once((0..12).map(create).collect()).await;
     let count = |is: fn(&Created<Endpoint>) -> bool| answers.iter().filter(|answer| is(answer)).count();
@@ -248,7 +234,7 @@ pub(super) async fn the_same_creation_again_gets_the_same_endpoint(fx: &Fixture)
         fx.store
             .create(
                 Scope::of(environment),
-                NewEndpoint { endpoint: endpoint.clone(), max: ENDPOINTS_MAX },
+                New { record: endpoint.clone(), max: ENDPOINTS_MAX },
                 Some(request_key("k", body)),
             )
             .await
@@ -266,18 +252,13 @@ pub(super) async fn a_concurrent_change_of_an_endpoint_is_noticed(fx: &Fixture) 
     let old = create(fx, fx.here, &wish).await;
     let plain = new_endpoint(old.id, fx.application);
     let changed = Endpoint { revision: old.revision, created_at: old.created_at, ..plain };
-    let Replaced::Done(new) =
-        fx.store.replace(Scope::of(fx.here), ChangedEndpoint { endpoint: changed.clone(), key: None }).await.unwrap()
-    else {
+    let Replaced::Done(new) = fx.store.replace(Scope::of(fx.here), changed.clone()).await.unwrap() else {
         panic!("nobody else changed it")
     };
     assert!(new.revision > old.revision && new.updated_at >= old.updated_at, "{new:?}");
     assert_eq!(new, Endpoint { revision: new.revision, updated_at: new.updated_at, ..changed.clone() });
     assert_eq!(find(fx, fx.here, old.id).await, Some(new));
-    assert_eq!(
-        fx.other.replace(Scope::of(fx.here), ChangedEndpoint { endpoint: changed.clone(), key: None }).await.unwrap(),
-        Replaced::Stale
-    );
+    assert_eq!(fx.other.replace(Scope::of(fx.here), changed.clone()).await.unwrap(), Replaced::Stale);
     assert_eq!(find(fx, fx.there, old.id).await.expect("it is there").uid, old.uid);
 }
 
@@ -289,7 +270,7 @@ pub(super) async fn a_repeated_change_is_made_once(fx: &Fixture) {
         fx.store
             .replace(
                 Scope::of(fx.here),
-                ChangedEndpoint { endpoint: wish.clone(), key: Some(request_key("rotate", body)) },
+                Changed { record: wish.clone(), key: Some(request_key("rotate", body)), messages: Vec::new() },
             )
             .await
             .unwrap()

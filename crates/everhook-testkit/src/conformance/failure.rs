@@ -1,6 +1,6 @@
 //! Dead deliveries are grouped by endpoint and class, and an operator marks the groups.
 
-use everhook_core::failure_group::{FailureGroup, GroupKey, GroupState};
+use everhook_core::failure_group::{FailureGroup, GroupKey, GroupState, hour_of};
 use everhook_core::id::EndpointId;
 use everhook_core::lifecycle::{EndState, NextRow};
 use everhook_core::outcome::Class;
@@ -48,6 +48,8 @@ pub(super) async fn dead_deliveries_are_grouped_by_endpoint_and_class(fx: &Fixtu
     let want = [(first, "4xx", 1), (first, "5xx", 2), (first, "dns", 1), (first, "timeout", 1), (second, "dns", 1)];
     assert_eq!(short(&groups), want);
     assert!(groups.iter().all(|group| group.first_died_at <= group.last_died_at && group.mark.is_none()));
+    assert!(groups.iter().all(|group| group.hours.values().sum::<u64>() == group.dead));
+    assert!(groups.iter().all(|group| group.hours.contains_key(&hour_of(group.first_died_at))));
     let of = query::FindFailures { scope: Scope::of(fx.here), endpoint: second };
     assert_eq!(short(&fx.other.read(of).await.unwrap().groups), [(second, "dns", 1)]);
     let after = query::ListFailures { scope: Scope::of(fx.here), after: Some(first) };

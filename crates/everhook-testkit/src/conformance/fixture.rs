@@ -382,7 +382,6 @@ pub fn name(text: &str) -> Name {
     text.parse().unwrap()
 }
 
-/// Returns an idempotency key.
 pub fn request_key(key: &str, body: &str) -> DedupKey {
     DedupKey::request("POST", "/path", key, body.as_bytes())
 }

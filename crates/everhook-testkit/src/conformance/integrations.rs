@@ -6,12 +6,12 @@ use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Created, Locator, Order, Replaced, Slice};
 use everhook_store::query;
-use everhook_store::resource::{NewIntegration, ResourceKey};
+use everhook_store::resource::{New, ResourceKey};
 use everhook_store::store::{Reads, Resources};
 
 use crate::conformance::fixture::{Fixture, PLENTY, name, request_key};
 
-fn new(fx: &Fixture, application: ApplicationId, max: usize) -> NewIntegration {
+fn new(fx: &Fixture, application: ApplicationId, max: usize) -> New<Integration> {
     let integration = Integration {
         id: IntegrationId(fx.id()),
         application,
@@ -22,7 +22,7 @@ fn new(fx: &Fixture, application: ApplicationId, max: usize) -> NewIntegration {
         updated_at: Timestamp::default(),
         revision: 0,
     };
-    NewIntegration { integration, max }
+    New { record: integration, max }
 }
 
 async fn create(fx: &Fixture) -> Integration {

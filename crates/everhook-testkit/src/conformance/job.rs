@@ -1,5 +1,6 @@
 //! A job is accepted once, leased in order within the limits of its queue, and shown with its current state.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use everhook_core::id::JobId;
@@ -24,7 +25,7 @@ use everhook_store::resource::{Deleted, ResourceKey};
 use everhook_store::steer::Steer;
 use everhook_store::store::{Reads, Resources};
 
-use crate::conformance::fixture::{Fixture, HOUR, PLENTY, name, request_key};
+use crate::conformance::fixture::{Fixture, HOUR, PLENTY, exchange, name, request_key};
 use crate::conformance::job_stage::{Ends, ids, kinds};
 
 pub(super) async fn a_job_is_leased_as_it_was_enqueued(fx: &Fixture) {
@@ -53,7 +54,8 @@ pub(super) async fn a_job_that_ended_is_shown_with_its_attempt_and_result(fx: &F
     let session = fx.session().await;
     let leased = fx.lease_job(session).await;
     let result = Some(KeptResult::Whole(bytes::Bytes::from_static(b"[1]")));
-    let end = Settlement { result: result.clone(), ..fx.job_end(&leased.task, session, Ends::Well) };
+    let mut end = Settlement { result: result.clone(), ..fx.job_end(&leased.task, session, Ends::Well) };
+    end.attempt.as_mut().expect("an attempt").exchange = Some(Arc::new(exchange()));
     assert_eq!(fx.settle(&end).await, Settled::Done);
     assert_eq!(fx.settle(&end).await, Settled::Done, "said again, it counts as before");
     let found = fx.found(id).await;
@@ -61,6 +63,7 @@ pub(super) async fn a_job_that_ended_is_shown_with_its_attempt_and_result(fx: &F
     let attempts = fx.other.read(query::JobAttempts { scope: Scope::of(fx.here), id, limit: PLENTY }).await.unwrap();
     let [attempt] = &attempts[..] else { panic!("{attempts:?}") };
     assert_eq!(found.last.as_ref(), Some(attempt));
+    assert_eq!(attempt.exchange, Some(exchange()), "the steps of a push");
     assert_eq!((attempt.session, attempt.epoch, attempt.class), (session, 1, Class::Success));
     assert_eq!((attempt.end, &attempt.note[..]), (EndState::Succeeded, &b"{\"error\":\"No Paper\"}"[..]));
     assert_eq!(

@@ -17,7 +17,6 @@ use everhook_store::capacity::{Capacity, LeaseCapacity};
 use everhook_store::catalog::{Locator, Replaced};
 use everhook_store::lease::{Append, Appended, LeaseAsk, Leased, NewMessage, Settlement};
 use everhook_store::query;
-use everhook_store::resource::ChangedEndpoint;
 use everhook_store::store::{Reads, Resources};
 
 use crate::conformance::fixture::{FixedCapacity, Fixture, HOUR, PLENTY, fast, name};
@@ -258,7 +257,7 @@ pub(super) async fn change(fx: &Fixture, id: EndpointId, change: impl FnOnce(&mu
     let find = query::FindEndpoint { scope: AppScope::of(fx.here, fx.application), locator: Locator::Id(id) };
     let mut endpoint = fx.store.read(find).await.unwrap().expect("it was created");
     change(&mut endpoint);
-    let replaced = fx.store.replace(Scope::of(fx.here), ChangedEndpoint { endpoint, key: None }).await.unwrap();
+    let replaced = fx.store.replace(Scope::of(fx.here), endpoint).await.unwrap();
     assert!(matches!(replaced, Replaced::Done(_)), "{replaced:?}");
 }
 

@@ -91,7 +91,6 @@ use crate::conformance::stage::Stage;
 pub trait Backend: 'static {
     type Store: Stage + 'static;
 
-    /// Creates an empty store.
     fn fresh() -> impl Future<Output = Fresh<Self::Store>> + Send;
 }
 

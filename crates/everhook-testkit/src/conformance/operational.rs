@@ -16,7 +16,7 @@ use everhook_store::catalog::{Having, Locator, Order, Slice};
 use everhook_store::lease::{Leased, Settled, Settlement};
 use everhook_store::made::Made;
 use everhook_store::query;
-use everhook_store::resource::{ChangedEndpoint, Deleted, NewEndpoint, ResourceKey};
+use everhook_store::resource::{Deleted, New, ResourceKey};
 use everhook_store::store::Reads;
 use serde_json::{Value, json};
 
@@ -66,7 +66,7 @@ pub(super) async fn a_change_of_an_endpoint_is_reported_with_it(fx: &Fixture) {
     let session = fx.session().await;
     listen(fx, &[]).await;
     let mut endpoint = Endpoint { uid: Some(name("main")), ..new_endpoint(EndpointId(fx.id()), fx.application) };
-    let new = NewEndpoint { endpoint: endpoint.clone(), max: ENDPOINTS_MAX };
+    let new = New { record: endpoint.clone(), max: ENDPOINTS_MAX };
     let created = fx.other.create_resource(Scope::of(fx.here), new.clone().into(), None).await.unwrap();
     assert_eq!(created.made, Made { messages: 1, jobs: 0 });
     let again = fx.other.create_resource(Scope::of(fx.here), new.into(), None).await.unwrap();
@@ -81,8 +81,7 @@ pub(super) async fn a_change_of_an_endpoint_is_reported_with_it(fx: &Fixture) {
         let scope = AppScope::of(fx.here, fx.application);
         let find = query::FindEndpoint { scope, locator: Locator::Id(endpoint.id) };
         endpoint = Endpoint { state, ..fx.store.read(find).await.unwrap().unwrap() };
-        let changed = ChangedEndpoint { endpoint: endpoint.clone(), key: None };
-        let replaced = fx.other.replace_resource(Scope::of(fx.here), changed.into()).await.unwrap();
+        let replaced = fx.other.replace_resource(Scope::of(fx.here), endpoint.clone().into()).await.unwrap();
         assert_eq!(replaced.made.messages, messages);
     }
     let told = news(fx, session).await.0;
@@ -100,9 +99,8 @@ pub(super) async fn a_failing_endpoint_is_reported_once(fx: &Fixture) {
     let id = fx.endpoint().await;
     listen(fx, &["endpoint.failing", "endpoint.disabled"]).await;
     let find = query::FindEndpoint { scope: AppScope::of(fx.here, fx.application), locator: Locator::Id(id) };
-    let replace = async |endpoint| {
-        let changed = ChangedEndpoint { endpoint, key: None };
-        fx.other.replace_resource(Scope::of(fx.here), changed.into()).await.unwrap().made.messages
+    let replace = async |endpoint: Endpoint| {
+        fx.other.replace_resource(Scope::of(fx.here), endpoint.into()).await.unwrap().made.messages
     };
     let since = Timestamp::from_millis(86_400_000);
     let mark = Failing { since, warned_at: None, disabled_at: None };
@@ -218,7 +216,7 @@ pub(super) async fn without_a_listener_nothing_is_written(fx: &Fixture) {
     fx.other.switch_endpoint(fx.here, OPERATIONAL_APPLICATION, deaf, EndpointState::Disabled).await;
     let endpoint = new_endpoint(EndpointId(fx.id()), fx.application);
     let key = ResourceKey::Endpoint(fx.application, endpoint.id);
-    let new = NewEndpoint { endpoint, max: ENDPOINTS_MAX };
+    let new = New { record: endpoint, max: ENDPOINTS_MAX };
     let created = fx.other.create_resource(Scope::of(fx.here), new.into(), None).await.unwrap();
     assert_eq!(created.made, Made::default(), "the endpoint wants other events");
     let deleted = fx.other.delete_resource(Scope::of(fx.here), key).await.unwrap();

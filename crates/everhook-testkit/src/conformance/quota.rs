@@ -10,7 +10,7 @@ use everhook_store::catalog::Replaced;
 use everhook_store::lease::NewMessage;
 use everhook_store::query;
 use everhook_store::quota::MessageCount;
-use everhook_store::resource::NewEndpoint;
+use everhook_store::resource::New;
 use everhook_store::store::{Reads, Resources};
 
 use crate::conformance::fixture::{Fixture, PLENTY, new_application, new_endpoint, new_message};
@@ -78,7 +78,7 @@ pub(super) async fn endpoints_are_counted_up_to_a_limit(fx: &Fixture) {
     fx.other.stage_application(fx.here, &other).await;
     fx.other.stage_endpoint(fx.here, &new_endpoint(EndpointId(fx.id()), other.id)).await;
     let endpoint = new_endpoint(EndpointId(fx.id()), OPERATIONAL_APPLICATION);
-    fx.other.create(Scope::of(fx.here), NewEndpoint { endpoint, max: PLENTY }, None).await.unwrap();
+    fx.other.create(Scope::of(fx.here), New { record: endpoint, max: PLENTY }, None).await.unwrap();
     assert_eq!((count(None, PLENTY).await, count(own, PLENTY).await), (4, 3), "without the operational one");
     assert_eq!((count(None, 2).await, count(own, 0).await), (2, 0));
     fx.delete(deleted).await;

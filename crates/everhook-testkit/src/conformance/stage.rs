@@ -9,7 +9,7 @@ use everhook_core::scope::{AppScope, Scope};
 use everhook_store::catalog::{Created, Locator, Order, Replaced, Slice};
 use everhook_store::history::{Attempt, AttemptFilter, AttemptsOf, Destination, Expunge, Redrive, Resend, Resent};
 use everhook_store::query;
-use everhook_store::resource::{ChangedEndpoint, NewEndpoint, ResourceKey};
+use everhook_store::resource::{New, ResourceKey};
 use everhook_store::steer::Steer;
 use everhook_store::store::{Reads, Resources, Store};
 
@@ -57,7 +57,7 @@ impl<S: Store> Stage for S {
 
     async fn stage_endpoint(&self, environment: EnvironmentId, endpoint: &Endpoint) {
         let created = self
-            .create(Scope::of(environment), NewEndpoint { endpoint: endpoint.clone(), max: ENDPOINTS_MAX }, None)
+            .create(Scope::of(environment), New { record: endpoint.clone(), max: ENDPOINTS_MAX }, None)
             .await
             .unwrap();
         assert!(matches!(created, Created::New(_)), "{created:?}");
@@ -76,10 +76,7 @@ impl<S: Store> Stage for S {
             .unwrap();
         // As in the API, an endpoint that does not exist cannot be enabled or disabled.
         let Some(endpoint) = found else { return };
-        let replaced = self
-            .replace(Scope::of(environment), ChangedEndpoint { endpoint: Endpoint { state, ..endpoint }, key: None })
-            .await
-            .unwrap();
+        let replaced = self.replace(Scope::of(environment), Endpoint { state, ..endpoint }).await.unwrap();
         assert!(matches!(replaced, Replaced::Done(_)), "{replaced:?}");
     }
 

@@ -2,6 +2,7 @@
 
 use everhook_core::id::{EndpointId, EnvironmentId};
 use everhook_core::limits::{BACKLOG_COUNTED_MAX, OVERVIEW_TASKS_MAX};
+use everhook_core::task::TaskKind;
 use everhook_core::time::Timestamp;
 use everhook_store::backlog::{Backlog, LaneCounts, OpenCounts};
 
@@ -34,6 +35,7 @@ pub(super) fn count_open(tables: &Tables, environment: EnvironmentId, now: Times
             continue;
         }
         *count += 1;
+        counts.dead_jobs += u64::from(row.place == TaskPlace::Dead && row.task.kind == TaskKind::Job);
         if row.place != TaskPlace::Pending {
             continue;
         }

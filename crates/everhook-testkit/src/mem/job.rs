@@ -108,9 +108,10 @@ fn task_of(tables: &Tables, environment: EnvironmentId, id: JobId) -> Option<&Ta
 fn attempts(tables: &Tables, environment: EnvironmentId, id: JobId) -> Vec<JobAttempt> {
     let of_job = |((key, _), _): &(&(TaskKey, u32), &AttemptRow)| key.environment == environment && key.subject == id.0;
     let shown = |((key, epoch), row): (&(TaskKey, u32), &AttemptRow)| {
-        let NewAttempt { id, class, end, status, reply, started_at, duration, .. } = row.attempt.clone();
+        let NewAttempt { id, class, end, status, reply, started_at, duration, exchange, .. } = row.attempt.clone();
         let (task, epoch, session) = (key.id, *epoch, row.session);
-        JobAttempt { id, task, epoch, session, class, end, status, note: reply, started_at, duration }
+        let (note, exchange) = (reply, exchange.as_deref().cloned());
+        JobAttempt { id, task, epoch, session, class, end, status, note, started_at, duration, exchange }
     };
     let mut attempts: Vec<_> = tables.attempts.iter().filter(of_job).map(shown).collect();
     attempts.reverse();

@@ -63,14 +63,12 @@ pub struct Tables {
     pub runs: BTreeMap<(EnvironmentId, ScheduleId, Id), Run>,
     /// The queues and kinds that sessions of workers take.
     pub workers: BTreeMap<SessionId, Takes>,
-    /// Messages for polled endpoints.
     pub polled: BTreeMap<(EnvironmentId, EndpointId, MessageId), PolledRow>,
     /// The last position of each polled endpoint.
     pub pollers: BTreeMap<(EnvironmentId, EndpointId), i64>,
     pub consumers: BTreeMap<(EnvironmentId, EndpointId, Name), ConsumerRow>,
     /// Requests with an idempotency key, by its hash.
     pub requests: BTreeMap<(EnvironmentId, [u8; HASH_BYTES]), RequestRow>,
-    /// Deduplication keys.
     pub keys: BTreeMap<(EnvironmentId, DedupScope, [u8; HASH_BYTES]), KeyRow>,
     /// The marks of failure groups.
     pub failure_marks: BTreeMap<(EnvironmentId, GroupKey), FailureMark>,

@@ -16,7 +16,7 @@ use everhook_store::catalog::{Created, NewTokenKey, Order, Replaced, Slice};
 use everhook_store::dedup::DedupKey;
 use everhook_store::query;
 use everhook_store::request::{RequestAnswer, RequestClaim};
-use everhook_store::resource::NewEndpoint;
+use everhook_store::resource::New;
 use everhook_store::store::{Reads, Resources, Store};
 use everhook_testkit::conformance::fixture::new_endpoint;
 
@@ -100,7 +100,7 @@ pub(crate) fn has_canary(bytes: &[u8]) -> bool {
 }
 
 async fn create<S: Store>(store: &S, scope: Scope, endpoint: Endpoint) -> Endpoint {
-    let created = store.create(scope, NewEndpoint { endpoint, max: ENDPOINTS_MAX }, None).await.unwrap();
+    let created = store.create(scope, New { record: endpoint, max: ENDPOINTS_MAX }, None).await.unwrap();
     let Created::New(endpoint) = created else { panic!("{created:?}") };
     endpoint
 }

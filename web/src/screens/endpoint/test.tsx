@@ -76,7 +76,7 @@ function Result({ app, msg, ep }: { app: string; msg: string; ep: string }) {
   return (
     <div className="stack">
       {delivery && <Badge {...deliveryState(delivery)} size="lg" />}
-      {latest ? <AttemptDetail attempt={latest} number={attempts?.data.length ?? 1} payload={payload} /> : <Card title="Waiting for the reply"><Empty title="Sent">The attempt is running.</Empty></Card>}
+      {latest ? <AttemptDetail app={app} attempt={latest} number={attempts?.data.length ?? 1} payload={payload} /> : <Card title="Waiting for the reply"><Empty title="Sent">The attempt is running.</Empty></Card>}
     </div>
   );
 }

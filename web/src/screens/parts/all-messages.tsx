@@ -2,24 +2,21 @@
 
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { ArrowUp, RotateCw } from 'lucide-react';
-import { useState } from 'react';
+import { ArrowUp } from 'lucide-react';
 import { allMessagesQuery, appsQuery, useHeld, usePoll } from '../../api/queries';
 import type { PlacedMessage } from '../../api/types';
 import { tallyChips } from '../../lib/state';
 import { plural } from '../../lib/text';
-import { useMay } from '../../session';
 import { Fan, Id, Tags } from '../../ui/atoms';
-import { Button } from '../../ui/controls';
 import { Split, stepper } from '../../ui/panel';
 import { Failure, Skeleton } from '../../ui/status';
-import { BulkBar, DataTable, Pager, useSelection, type Column } from '../../ui/table';
+import { DataTable, Pager, useSelection, type Column } from '../../ui/table';
 import { ListTime } from '../../ui/time';
 import { useUrl } from '../../url';
+import { ChosenBar, useMayWork, type Chosen } from './chosen';
 import { filterNames, Filters, StateTabs } from './message-filters';
 import { MessagePanel } from './message-panel';
 import { NoApp, NoMessages, Searched } from './no-messages';
-import { ReplayDialog, type Chosen } from './replay';
 
 const rowId = (row: PlacedMessage) => `${row.appId}/${row.id}`;
 
@@ -50,12 +47,11 @@ const columns: Column<PlacedMessage>[] = [
 export function AllMessages({ onSend }: { onSend?: () => void }) {
   const [url, setUrl] = useUrl();
   const poll = usePoll();
-  const filter = { cursor: url.cursor, type: url.type, tag: url.tag, channel: url.channel, after: url.after, before: url.before };
+  const filter = { cursor: url.cursor, type: url.type, tag: url.tag, channel: url.channel, after: url.after, before: url.before, text: url.text };
   const query = useQuery({ ...allMessagesQuery(filter), refetchInterval: url.cursor ? false : poll });
   const apps = useQuery(appsQuery({ limit: 1 }));
-  const may = useMay('POST /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/resend');
+  const may = useMayWork();
   const selection = useSelection();
-  const [replay, setReplay] = useState<Chosen[] | null>(null);
   const { rows, waiting, release } = useHeld(query.data?.data, rowId, url.open !== undefined || selection.list.length > 0);
   const open = (row: PlacedMessage) => setUrl({ open: rowId(row) }, { replace: url.open !== undefined });
   const { app, msg } = chosenOf(url.open ?? '');
@@ -65,7 +61,7 @@ export function AllMessages({ onSend }: { onSend?: () => void }) {
   const list = (
     <>
       <StateTabs state="" />
-      <Filters />
+      <Filters payloads />
       {waiting > 0 && (
         <button type="button" className="newbar" onClick={release}>
           <ArrowUp className="i xs" aria-hidden="true" />
@@ -77,22 +73,9 @@ export function AllMessages({ onSend }: { onSend?: () => void }) {
         {!rows && !query.isError && <Skeleton rows={14} />}
         {rows?.length === 0 && (hasNoApp ? <NoApp /> : next ? <Searched all go={() => setUrl({ cursor: next })} /> : <NoMessages app="acme" filtered={filterNames.some((name) => url[name])} onSend={onSend} />)}
         {rows && rows.length > 0 && <DataTable label="Messages" keyboard columns={columns} rows={rows} rowId={rowId} selection={may ? selection : undefined} openId={url.open} onOpen={open} />}
-        <BulkBar count={selection.list.length} noun={selection.list.length === 1 ? 'message' : 'messages'} onClear={selection.clear}>
-          <Button kind="primary" size="sm" icon={RotateCw} onClick={() => setReplay(selection.list.map(chosenOf))}>
-            Replay
-          </Button>
-        </BulkBar>
+        <ChosenBar noun="message" kinds={['cancel', 'replay']} rows={selection.list.map(chosenOf)} clear={selection.clear} />
       </div>
       <Pager note="Newest first" page={query.data} cursor={url.cursor} go={(cursor) => setUrl({ cursor, open: undefined })} keys={[['J K', 'move'], ['O', 'open'], ['X', 'select']]} />
-      {replay && (
-        <ReplayDialog
-          messages={replay}
-          onClose={() => {
-            setReplay(null);
-            selection.clear();
-          }}
-        />
-      )}
     </>
   );
   const panel = app && msg && (

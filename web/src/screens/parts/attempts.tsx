@@ -1,9 +1,11 @@
 // Attempts: the timeline, one attempt in detail, and two attempts side by side. Replies are text, never markup.
 
-import { useMemo } from 'react';
+import { useQuery } from '@tanstack/react-query';
+import { useMemo, useState } from 'react';
+import { attemptQuery } from '../../api/queries';
 import type { Attempt, Delivery } from '../../api/types';
 import { toText } from '../../lib/json';
-import { phasesOf, spanText } from '../../lib/phases';
+import { phasesOf, spanText, type Phase } from '../../lib/phases';
 import { attemptLabel, failureText, statusPhrase } from '../../lib/state';
 import { byteLength, bytes, isBinary } from '../../lib/text';
 import { duration } from '../../lib/time';
@@ -79,8 +81,7 @@ export function AttemptList({ delivery, attempts, chosen, compared, onChoose }: 
   );
 }
 
-export function AttemptDetail({ attempt, number, payload }: { attempt: Attempt; number: number | null; payload?: unknown }) {
-  const sent = useMemo(() => attempt.requestBody ?? (payload === undefined ? undefined : toText(payload, 0)), [attempt.requestBody, payload]);
+export function AttemptDetail({ app, attempt, number, payload }: { app: string; attempt: Attempt; number: number | null; payload?: unknown }) {
   return (
     <Card
       title={titleOf(number)}
@@ -112,24 +113,37 @@ export function AttemptDetail({ attempt, number, payload }: { attempt: Attempt; 
       <div className="reqres cols">
         <div>
           <h3>{attempt.responseStatusCode > 0 ? 'Response' : 'Error'}</h3>
-          <Headers headers={attempt.responseHeaders ?? []} />
+          <Headers headers={attempt.responseHeaders ?? []} hidden="not stored" />
           <Reply attempt={attempt} />
         </div>
-        <div>
-          <h3>Request</h3>
-          <Headers headers={[{ name: 'webhook-id', value: attempt.msgId }, { name: 'webhook-attempt-id', value: attempt.id }]} />
-          <p className="mono s12 t2 wrap-any">POST {attempt.url}</p>
-          {sent !== undefined ? (
-            <>
-              <RawText text={sent} label="Request body" />
-              <p className="s12 t3">{bytes(byteLength(sent))}, the payload as it was accepted</p>
-            </>
-          ) : (
-            <p className="s12 t3">The payload was removed.</p>
-          )}
-        </div>
+        <Request app={app} attempt={attempt} payload={payload} />
       </div>
     </Card>
+  );
+}
+
+/** The request: its headers follow from the message, the attempt and the endpoint, so that the server computes them. */
+function Request({ app, attempt, payload }: { app: string; attempt: Attempt; payload?: unknown }) {
+  const request = useQuery(attemptQuery(app, attempt.msgId, attempt.id)).data?.request;
+  const sent = useMemo(() => request?.body ?? (payload === undefined ? undefined : toText(payload, 0)), [request?.body, payload]);
+  const headers = request?.headers ?? [{ name: 'webhook-id', value: attempt.msgId }, { name: 'webhook-attempt-id', value: attempt.id }];
+  return (
+    <div>
+      <h3>Request</h3>
+      <p className="mono s12 t2 wrap-any">POST {attempt.url}</p>
+      <Headers headers={headers} hidden="hidden" />
+      {request && !request.exact && <p className="s12 t3">The endpoint or a policy has changed since, or an older server made the attempt: headers and signatures are those of the current settings.</p>}
+      {sent !== undefined ? (
+        <>
+          <RawText text={sent} label="Request body" />
+          <p className="s12 t3">
+            {bytes(byteLength(sent))}, {request?.body ? 'the payload as a message of the chat platform' : 'the payload as it was accepted'}
+          </p>
+        </>
+      ) : (
+        <p className="s12 t3">The payload was removed.</p>
+      )}
+    </div>
   );
 }
 
@@ -149,17 +163,21 @@ function Reply({ attempt }: { attempt: Attempt }) {
 
 type Header = { name: string; value?: string | null };
 
-/** A header without a value was not stored, because it may be a credential. */
-function Headers({ headers }: { headers: Header[] }) {
+/** A longer list of headers is folded. */
+const HEADERS_SHOWN = 8;
+
+/** The value of a header that may carry a credential is absent. */
+export function Headers({ headers, hidden }: { headers: Header[]; hidden: string }) {
+  const [all, setAll] = useState(false);
   if (headers.length === 0) return null;
-  return (
+  const list = (
     <dl className="hdrs">
-      {headers.map(({ name, value }, index) => (
+      {(all || headers.length <= HEADERS_SHOWN ? headers : headers.slice(0, HEADERS_SHOWN - 1)).map(({ name, value }, index) => (
         <div key={index} className="prop">
           <dt title={name}>{name}</dt>
           {value == null ? (
-            <dd className="t3" title="Not stored: this header may carry a credential">
-              not stored
+            <dd className="t3" title={`The value is ${hidden}: it may be a credential`}>
+              {hidden}
             </dd>
           ) : (
             <dd title={value}>{value}</dd>
@@ -168,10 +186,23 @@ function Headers({ headers }: { headers: Header[] }) {
       ))}
     </dl>
   );
+  if (all || headers.length <= HEADERS_SHOWN) return list;
+  return (
+    <>
+      {list}
+      <button type="button" className="link s12 hdrs-more" onClick={() => setAll(true)}>
+        Show all {headers.length} headers
+      </button>
+    </>
+  );
 }
 
 function Phases({ attempt }: { attempt: Attempt }) {
-  const phases = partsOf(attempt);
+  return <Steps phases={partsOf(attempt)} reused={attempt.phases?.reused} />;
+}
+
+/** The steps of a request on a time axis. */
+export function Steps({ phases, reused }: { phases: Phase[]; reused?: boolean }) {
   const sum = phases.reduce((all, phase) => all + phase.ms, 0);
   const total = Math.max(0.001, sum);
   let from = 0;
@@ -204,7 +235,7 @@ function Phases({ attempt }: { attempt: Attempt }) {
           </>
         )}
       </div>
-      {attempt.phases?.reused && <p className="s12 t3">Reused connection: no DNS look-up, connection or TLS handshake</p>}
+      {reused && <p className="s12 t3">Reused connection: no DNS look-up, connection or TLS handshake</p>}
     </>
   );
 }

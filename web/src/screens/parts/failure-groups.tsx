@@ -13,6 +13,7 @@ import { count, plural } from '../../lib/text';
 import { useMay } from '../../session';
 import { Code, Glyph, Url } from '../../ui/atoms';
 import { Button, TextField } from '../../ui/controls';
+import { Hourly } from '../../ui/figures';
 import { Dialog } from '../../ui/overlay';
 import { Callout, Empty, Failure, Skeleton } from '../../ui/status';
 import { Pager } from '../../ui/table';
@@ -50,6 +51,9 @@ export function FailureGroups({ state }: { state: string }) {
                 <th scope="col" className="num dl-n">
                   Deliveries
                 </th>
+                <th scope="col" className="dl-h hide-narrow">
+                  Last 24 h
+                </th>
                 <th scope="col" className="dl-t">
                   Last died
                 </th>
@@ -78,6 +82,9 @@ export function FailureGroups({ state }: { state: string }) {
                       <Code bad>{classLabel(group.class)}</Code>
                     </td>
                     <td className="num strong">{count(group.count)}</td>
+                    <td className="hide-narrow">
+                      <Hourly counts={group.lastDay} />
+                    </td>
                     <td className="t2 hide-narrow">
                       <Ago at={group.lastDiedAt} />
                     </td>
@@ -130,7 +137,7 @@ function Members({ group }: { group: FailureGroup }) {
     <>
       {query.isError && (
         <tr className="sub">
-          <td colSpan={5}>
+          <td colSpan={6}>
             <Failure error={query.error} what="The deliveries" />
           </td>
         </tr>
@@ -147,13 +154,13 @@ function Members({ group }: { group: FailureGroup }) {
           </td>
           <td className="hide-narrow">{row.lastAttempt && <Code>{attemptLabel(row.lastAttempt, row.lastAttempt.status)}</Code>}</td>
           <td className="num t2 s12">{row.tries ? plural(row.tries, 'try', 'tries') : ''}</td>
-          <td className="t2 s12 hide-narrow" colSpan={2}>
+          <td className="t2 s12 hide-narrow" colSpan={3}>
             died <ListTime at={row.lastAttempt?.timestamp ?? row.timestamp} />
           </td>
         </tr>
       ))}
       <tr className="sub">
-        <td colSpan={5}>
+        <td colSpan={6}>
           <Link className="link dl-sub" to="/dead" search={{ group: 'none', app: group.appId, endpoint: group.endpointId }}>
             Select single deliveries
           </Link>

@@ -9,6 +9,7 @@ import { useChange, usePoll } from '../../api/queries';
 import type { Job } from '../../api/types';
 import { useKeys } from '../../keys';
 import { parseLossless } from '../../lib/json';
+import { phasesOf } from '../../lib/phases';
 import { delayLabel } from '../../lib/retry';
 import { classLabel, jobState } from '../../lib/state';
 import { bytes, clip, plural, shortId } from '../../lib/text';
@@ -24,6 +25,7 @@ import { Snippet } from '../../ui/snippet';
 import { Callout, Failure, Skeleton } from '../../ui/status';
 import { FullTime, In, ListTime } from '../../ui/time';
 import { toast, toastError } from '../../ui/toast';
+import { Headers, Steps } from './attempts';
 
 export type LoadedJob = { job: Job; payload: unknown; result: unknown };
 
@@ -157,13 +159,19 @@ export function JobAttempts({ job }: { job: Job }) {
           </span>
           <span className="act">
             <ListTime at={attempt.startedAt} />
-            {attempt.log.length > 0 && (
+            {(attempt.log.length > 0 || attempt.phases) && (
               <Button size="sm" kind="ghost" aria-expanded={open === attempt.id} onClick={() => setOpen(open === attempt.id ? null : attempt.id)}>
-                Log
+                {attempt.phases ? 'Request' : 'Log'}
               </Button>
             )}
           </span>
         </div>
+        {open === attempt.id && attempt.phases && (
+          <div className="stack g8 push-steps">
+            <Steps phases={phasesOf(attempt.phases, attempt.durationMs, attempt.responseStatusCode ? 'reply' : 'no reply')} reused={attempt.phases.reused} />
+            <Headers headers={attempt.responseHeaders ?? []} hidden="not stored" />
+          </div>
+        )}
         {open === attempt.id && attempt.log.length > 0 && <Snippet text={attempt.log.join('\n')} label="Log" />}
       </div>
     );

@@ -1,6 +1,7 @@
 // The states and filters of the lists of messages.
 
 import { useQuery } from '@tanstack/react-query';
+import { useDead } from '../../api/dead';
 import { eventTypesQuery } from '../../api/queries';
 import { fullTime } from '../../lib/time';
 import { usePreferences } from '../../preferences';
@@ -35,7 +36,7 @@ export function Filters({ payloads }: { payloads?: boolean }) {
       <Filter name="Type" value={url.type} onChange={set('type')} options={options.length > 0 ? options : undefined} />
       <Filter name="Tag" value={url.tag} onChange={set('tag')} />
       <Filter name="Channel" value={url.channel} onChange={set('channel')} />
-      <Filter name="Text in payload" value={url.text} onChange={set('text')} hint="The exact text, with regard to case" blocked={payloads ? undefined : url.status ? 'Payloads are searched in the list of all states.' : 'Payloads are searched in one application. Choose it at the top.'} />
+      <Filter name="Text in payload" value={url.text} onChange={set('text')} hint="The exact text, with regard to case" blocked={payloads ? undefined : 'Payloads are searched in the list of all states.'} />
       <Filter name="After" value={url.after} onChange={time('after')} type="datetime-local" show={show} hint={zone === 'utc' ? 'UTC' : 'Local time'} />
       <Filter name="Before" value={url.before} onChange={time('before')} type="datetime-local" show={show} hint={zone === 'utc' ? 'UTC' : 'Local time'} />
       {filterNames.some((name) => url[name]) && (
@@ -49,12 +50,13 @@ export function Filters({ payloads }: { payloads?: boolean }) {
 
 export function StateTabs({ state }: { state: string }) {
   const [url] = useUrl();
-  // Only the list of all messages of one application searches in payloads.
+  const dead = useDead();
+  // Only the lists of all states search in payloads.
   const keep: Search = Object.fromEntries(filterNames.filter((name) => name !== 'text').map((name) => [name, url[name]]));
   return (
     <Tabs
       label="States"
-      tabs={tabs.map(([key, label]) => ({ label, to: '/messages', search: { ...keep, app: url.app, status: key || undefined }, active: key === state }))}
+      tabs={tabs.map(([key, label]) => ({ label, to: '/messages', search: { ...keep, app: url.app, status: key || undefined }, active: key === state, number: key === 'dead' && !url.app ? dead.deliveries : undefined }))}
     />
   );
 }

@@ -13,10 +13,10 @@ import { Payload } from '../../ui/json-view';
 import { OpenIcon, Panel } from '../../ui/panel';
 import { Failure, Skeleton } from '../../ui/status';
 import { FullTime } from '../../ui/time';
+import { WorkDialog } from './chosen';
 import { Deliveries, Unmatched, useUnmatched } from './deliveries';
 import { AppName } from './names';
 import { messageCurl } from './message-curl';
-import { ReplayDialog } from './replay';
 
 type Props = { app: string; msg: string; eventType?: string; onClose: () => void; onStep: (step: 1 | -1) => void };
 
@@ -85,7 +85,7 @@ export function MessagePanel({ app, msg, eventType, onClose, onStep }: Props) {
           </section>
         </>
       )}
-      {replay && <ReplayDialog messages={[{ app, msg }]} onClose={() => setReplay(false)} />}
+      {replay && <WorkDialog kind="replay" rows={[{ app, msg }]} onClose={() => setReplay(false)} />}
     </Panel>
   );
 }

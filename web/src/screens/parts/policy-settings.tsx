@@ -54,6 +54,7 @@ function Row({ level, rule, setting, draft, set, error, errors, readOnly }: RowP
               label={part.label}
               unit={part.unit}
               mono={part.text}
+              placeholder={part.placeholder}
               inputMode={part.text ? undefined : 'numeric'}
               value={draft.parts[part.name] ?? ''}
               onChange={(text) => set({ ...draft, parts: { ...draft.parts, [part.name]: text } })}

@@ -27,7 +27,6 @@ use everhook_store::error::StoreError;
 use everhook_store::hints::Hints;
 use everhook_store::history::{Redrive, Resend};
 use everhook_store::query;
-use everhook_store::resource::ChangedEndpoint;
 use everhook_store::schedule::{ScheduleRecord, Starts};
 use everhook_store::steer::Steer;
 use everhook_store::worker::Takes;
@@ -93,7 +92,7 @@ async fn changes_of_deliveries_wake_those_who_deliver() {
     for (state, wakes) in [(EndpointState::Disabled, false), (EndpointState::Enabled, true)] {
         let found = node.read(query::FindEndpoint { scope, locator: Locator::Id(EndpointId(Id::MIN)) }).await;
         let endpoint = Endpoint { state, ..found.unwrap().unwrap() };
-        node.replace(SCOPE, ChangedEndpoint { endpoint, key: None }).await.unwrap();
+        node.replace(SCOPE, endpoint).await.unwrap();
         assert_eq!(line.woken().await, wakes, "{state:?}");
     }
     node.drain(Duration::ZERO).await;

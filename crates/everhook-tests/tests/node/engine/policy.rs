@@ -17,7 +17,6 @@ use everhook_engine::transport::Transport;
 use everhook_sender::Request;
 use everhook_store::catalog::Locator;
 use everhook_store::query;
-use everhook_store::resource::ChangedEndpoint;
 use everhook_testkit::mem::TaskPlace;
 
 use crate::engine::faulty::Faulty;
@@ -143,7 +142,7 @@ async fn a_success_on_any_node_removes_the_mark_of_a_failing_endpoint() {
     let found = engine.read(find.clone()).await.unwrap().unwrap();
     // Another node has marked it.
     let failing = Some(Failing { since: Timestamp::default(), warned_at: None, disabled_at: None });
-    let changed = ChangedEndpoint { endpoint: Endpoint { failing, ..found }, key: None };
+    let changed = Endpoint { failing, ..found };
     engine.replace(Scope::of(ENVIRONMENT), changed).await.unwrap();
     engine.accept(message("{}")).await.unwrap();
     while engine.read(find.clone()).await.unwrap().unwrap().failing.is_some() {

@@ -8,7 +8,7 @@ use everhook_core::limits::ENDPOINTS_MAX;
 use everhook_core::scope::Scope;
 use everhook_store::dedup::DedupKey;
 use everhook_store::lease::{Append, Appended, NewMessage};
-use everhook_store::resource::{NewEndpoint, ResourceKey};
+use everhook_store::resource::{New, ResourceKey};
 use everhook_store::store::Resources;
 use everhook_testkit::conformance::fixture::{FixedCapacity, fast, new_endpoint, request_key};
 use tokio_postgres::Client;
@@ -87,7 +87,7 @@ async fn endpoints_that_another_node_changed_are_noticed() {
     let (stage, elsewhere) = (warm(&database).await, database.store().await);
     let endpoint = new_endpoint(EndpointId(stage.id()), stage.application);
     elsewhere
-        .create(Scope::of(stage.environment), NewEndpoint { endpoint: endpoint.clone(), max: ENDPOINTS_MAX }, None)
+        .create(Scope::of(stage.environment), New { record: endpoint.clone(), max: ENDPOINTS_MAX }, None)
         .await
         .unwrap();
     assert_eq!(stage.append_fast(vec![stage.message(key("k"))]).await.unwrap().len(), 2);

@@ -12,7 +12,7 @@ use everhook_core::limits::ENDPOINTS_MAX;
 use everhook_core::scope::Scope;
 use everhook_core::task::Task;
 use everhook_store::history::Redrive;
-use everhook_store::resource::NewEndpoint;
+use everhook_store::resource::New;
 use everhook_store::steer::Steer;
 use everhook_store::store::{Resources, Store};
 use everhook_testkit::conformance::fixture::{HOUR, new_endpoint};
@@ -137,7 +137,7 @@ async fn an_append_that_had_to_wait_sees_what_a_drain_has_left() {
         .store
         .create(
             Scope::of(stage.environment),
-            NewEndpoint { endpoint: new_endpoint(endpoint, stage.application), max: ENDPOINTS_MAX },
+            New { record: new_endpoint(endpoint, stage.application), max: ENDPOINTS_MAX },
             None,
         )
         .await

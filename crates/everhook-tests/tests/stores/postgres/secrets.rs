@@ -12,7 +12,7 @@ use everhook_store::catalog::Locator;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
 use everhook_store::query;
-use everhook_store::resource::NewEndpoint;
+use everhook_store::resource::New;
 use everhook_store::seal::Seal;
 use everhook_store::store::{Reads, Resources};
 use everhook_testkit::conformance::fixture::new_endpoint;
@@ -110,7 +110,7 @@ async fn a_secret_that_was_copied_to_another_row_does_not_open() {
     let planted = planted(&stage).await;
     let victim = new_endpoint(EndpointId(stage.id()), stage.application);
     let id = victim.id;
-    let new = NewEndpoint { endpoint: victim, max: ENDPOINTS_MAX };
+    let new = New { record: victim, max: ENDPOINTS_MAX };
     stage.store.create(Scope::of(stage.environment), new, None).await.unwrap();
     let moved = "update everhook.resource set spec = (select spec from everhook.resource where id = $1) where id = $2";
     let [from, to] = [planted.endpoint.id, id].map(|id| id.as_bytes().to_vec());
@@ -133,7 +133,7 @@ async fn a_rotation_beside_writing_replicas_replaces_every_key() {
     let writes = async {
         for _ in 0..100 {
             let endpoint = new_endpoint(EndpointId(stage.id()), stage.application);
-            let new = NewEndpoint { endpoint, max: ENDPOINTS_MAX * 1000 };
+            let new = New { record: endpoint, max: ENDPOINTS_MAX * 1000 };
             replica.create(Scope::of(stage.environment), new, None).await.unwrap();
         }
     };

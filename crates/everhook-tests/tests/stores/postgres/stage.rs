@@ -15,7 +15,7 @@ use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
 use everhook_store::lease::{Append, Appended, LeaseAsk, NewAttempt, NewMessage, NewSession, Settlement};
-use everhook_store::resource::NewEndpoint;
+use everhook_store::resource::New;
 use everhook_store::store::{Resources, Store};
 use everhook_testkit::conformance::fixture::{FixedCapacity, HOUR, fast, new_application, new_endpoint, new_message};
 
@@ -39,7 +39,7 @@ impl Stage {
         store
             .create(
                 Scope::of(environment),
-                NewEndpoint { endpoint: new_endpoint(endpoint, application), max: ENDPOINTS_MAX },
+                New { record: new_endpoint(endpoint, application), max: ENDPOINTS_MAX },
                 None,
             )
             .await

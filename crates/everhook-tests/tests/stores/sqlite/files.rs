@@ -15,7 +15,7 @@ use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
 use everhook_store::lease::{Append, NewSession, Reclaim, ReclaimAsk, Renewed, Settled};
 use everhook_store::query;
-use everhook_store::resource::NewEndpoint;
+use everhook_store::resource::New;
 use everhook_store::retention::{Prunable, Prune};
 use everhook_store::store::{Reads, Resources, Store};
 use everhook_store::worker::{REMOTE, Takes};
@@ -57,7 +57,7 @@ async fn a_command_beside_the_server_sees_and_is_seen() {
     stage.send(1).await;
     let endpoint = new_endpoint(EndpointId(stage.id()), stage.application);
     let created = beside
-        .create(Scope::of(stage.environment), NewEndpoint { endpoint: endpoint.clone(), max: ENDPOINTS_MAX }, None)
+        .create(Scope::of(stage.environment), New { record: endpoint.clone(), max: ENDPOINTS_MAX }, None)
         .await
         .unwrap();
     assert!(matches!(created, Created::New(_)));

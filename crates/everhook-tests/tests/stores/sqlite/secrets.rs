@@ -13,7 +13,7 @@ use everhook_store::catalog::{Locator, Order, Slice};
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
 use everhook_store::query;
-use everhook_store::resource::NewEndpoint;
+use everhook_store::resource::New;
 use everhook_store::seal::{add_key, generate_key};
 use everhook_store::store::{Reads, Resources};
 use everhook_testkit::conformance::fixture::new_endpoint;
@@ -138,7 +138,7 @@ async fn a_rotation_beside_a_running_server_replaces_every_key() {
     let writes = async {
         for _ in 0..300 {
             let endpoint = new_endpoint(EndpointId(stage.id()), stage.application);
-            let new = NewEndpoint { endpoint, max: ENDPOINTS_MAX * 1000 };
+            let new = New { record: endpoint, max: ENDPOINTS_MAX * 1000 };
             stage.store.create(Scope::of(stage.environment), new, None).await.unwrap();
         }
     };

@@ -23,7 +23,7 @@ use everhook_store::job::NewJob;
 use everhook_store::lease::{
     Append, Appended, FastPath, FeedAsk, LeaseAsk, Leased, NewAttempt, NewMessage, NewSession, Settled, Settlement,
 };
-use everhook_store::resource::NewEndpoint;
+use everhook_store::resource::New;
 use everhook_store::store::{Resources, Store};
 use everhook_testkit::conformance::fixture::{HOUR, new_application, new_endpoint, new_message};
 
@@ -78,7 +78,7 @@ impl Stage {
             .store
             .create(
                 Scope::of(self.environment),
-                NewEndpoint { endpoint: new_endpoint(id, self.application), max: ENDPOINTS_MAX },
+                New { record: new_endpoint(id, self.application), max: ENDPOINTS_MAX },
                 None,
             )
             .await;

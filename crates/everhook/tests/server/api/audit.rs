@@ -47,6 +47,27 @@ async fn operations_are_logged_before_and_after_with_actor_principal_and_reason(
 }
 
 #[tokio::test]
+async fn the_entry_of_a_deletion_has_the_hash_of_what_was_deleted() {
+    let world = World::new().await;
+    world.application("acme").await;
+    world.patch("/queue/mail", r#"{"limit": 3}"#).await;
+    world.post("/event-type", r#"{"name": "paid", "description": "Paid"}"#).await;
+    world.post("/alert", r#"{"name": "many", "signal": "dead", "threshold": 100}"#).await;
+    let schedule = r#"{"name": "nightly", "everySeconds": 60, "job": {"kind": "a", "queue": "b", "payload": {}}}"#;
+    world.post("/schedule", schedule).await;
+    let hook = r#"{"url": "https://example.com/hook", "uid": "hook"}"#;
+    world.post("/operational-webhook/endpoint", hook).await;
+    let integration = world.post("/app/acme/integration", r#"{"name": "shop"}"#).await.json();
+    let integration = format!("/app/acme/integration/{}", integration["id"].as_str().unwrap());
+    let rest = ["/queue/mail", "/event-type/paid?expunge=true", "/alert/many", "/schedule/nightly"];
+    for object in rest.into_iter().chain(["/operational-webhook/endpoint/hook", &integration, "/app/acme"]) {
+        assert_eq!(world.delete(object).await.status, 204, "{object}");
+        let ended = &world.get("/audit?limit=1").await.json()["data"][0];
+        assert!(ended["beforeHash"].is_string() && ended["afterHash"].is_null(), "{object}: {ended}");
+    }
+}
+
+#[tokio::test]
 async fn each_kind_of_operation_leaves_its_entries() {
     let world = World::new().await;
     let application = world.application("acme").await;

@@ -58,7 +58,7 @@ async fn the_tester_tells_why() {
     let sent = world.post("/app/acme/msg", r#"{"eventType": "invoice.paid", "payload": {"amount": 7}}"#).await;
     let by_id = test(&json!({ "msgId": sent.text("/id") }).to_string()).await;
     assert_eq!((by_id.status.as_u16(), &by_id.json()["matches"]), (200, &json!(false)), "{by_id}");
-    insta::assert_snapshot!(test("{}").await, @r#"422 {"detail":[{"loc":["body","eventType"],"msg":"or msgId is required","type":"value_error"}]}"#);
+    insta::assert_snapshot!(test("{}").await, @r#"422 {"detail":[{"loc":["body","eventType"],"msg":"is required, or msgId","type":"value_error"}]}"#);
     insta::assert_snapshot!(test(r#"{"msgId": "x", "payload": {}}"#).await, @r#"422 {"detail":[{"loc":["body","payload"],"msg":"cannot be combined with msgId","type":"value_error"}]}"#);
     insta::assert_snapshot!(test(r#"{"msgId": "x"}"#).await, @r#"404 {"code":"not_found","detail":"message \"x\" not found"}"#);
     insta::assert_snapshot!(test(r#"{"eventType": "a", "filter": "1 +"}"#).await, @r#"422 {"detail":[{"loc":["body","filter"],"msg":"ends too early, at character 4","type":"value_error"}]}"#);

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use everhook_testkit::receiver::{Answer, Receiver};
+use everhook_testkit::wait::until_true;
 use serde_json::json;
 
 use crate::binary::client::text;
@@ -18,6 +19,8 @@ on_both_stores! {
     only_the_endpoints_that_want_it_get_a_message,
     while_a_secret_is_rotated_both_keys_sign,
     an_attempt_keeps_the_reply,
+    an_attempt_shows_the_request_that_was_sent,
+    an_attempt_to_push_a_job_keeps_its_steps,
     replies_are_not_kept_where_the_environment_does_not_want_it,
     a_repeated_request_is_the_same_message,
     environments_never_touch_each_other,
@@ -176,6 +179,74 @@ fn an_attempt_keeps_the_reply(backend: Arc<Backend>) {
     assert_eq!(text(&of(&long.id)["response"]).len(), KEPT);
     let listed = application.client.list(&application.path(&format!("/attempt/endpoint/{}", short.id)));
     assert_eq!(listed.iter().map(|attempt| &attempt["id"]).collect::<Vec<_>>(), [&attempt["id"]]);
+}
+
+fn an_attempt_shows_the_request_that_was_sent(backend: Arc<Backend>) {
+    let (server, receiver) = (Server::start(&backend, &[("RETRY_SCHEDULE", "0")]), Receiver::start());
+    receiver.answer("/", Answer::status(500));
+    let application = server.client().application("Acme");
+    let endpoint = application.endpoint_with(json!({
+        "url": receiver.url("/"),
+        "headers": { "X-Region": "eu", "X-Api-Key": "canary-1" },
+        "policy": { "legacySignature": { "header": "x-old-signature" } },
+    }));
+    let auth = json!({ "username": "acme", "password": "canary-2" });
+    application.client.put(&application.path(&format!("/endpoint/{}/basic-auth", endpoint.id)), &auth).expect(204);
+    let message = application.send(&json!({ "amount": 42 }));
+    let sent = receiver.wait_for("/", 2);
+    let attempts = application.wait_for_attempts(&message, 2);
+    let show = |id: &str| {
+        application.client.get(&application.path(&format!("/msg/{message}/attempt/{id}"))).expect(200)["request"]
+            .clone()
+    };
+    for seen in &sent {
+        let id = seen.header("webhook-attempt-id");
+        let request = show(id);
+        let shown = request["headers"].as_array().expect("headers");
+        let shown = shown.iter().map(|header| (text(&header["name"]), header["value"].clone()));
+        let shown = shown.collect::<std::collections::BTreeMap<_, _>>();
+        for (name, value) in
+            seen.headers.iter().filter(|(name, _)| !["host", "content-length", "accept-encoding"].contains(&&**name))
+        {
+            let is_secret = ["x-api-key", "authorization"].contains(&&**name);
+            let want = if is_secret { json!(null) } else { json!(value) };
+            assert_eq!(shown.get(name), Some(&want), "{name} in {request}");
+        }
+        assert!(!request.to_string().contains("canary"), "{request}");
+        let listed = attempts.iter().find(|attempt| attempt["id"] == id).expect("the attempt is listed");
+        assert_eq!(listed["number"].to_string(), seen.header("everhook-attempt"));
+        // The credentials were set after the endpoint was made.
+        assert_eq!(request["exact"], false);
+    }
+
+    let other = application.endpoint(&receiver.url("/other"));
+    let message = application.send(&json!({}));
+    receiver.wait_for("/other", 1);
+    application.wait_for(&message, &other, "success");
+    let id = text(&application.client.list(&application.path(&format!("/attempt/endpoint/{}", other.id)))[0]["id"]);
+    let path = application.path(&format!("/msg/{message}/attempt/{id}"));
+    let show = || application.client.get(&path).expect(200);
+    assert_eq!(show()["request"]["exact"], true);
+    let rotate = application.path(&format!("/endpoint/{}/secret/rotate", other.id));
+    application.client.post(&rotate, &json!({})).expect(200);
+    assert_eq!(show()["request"]["exact"], false, "the signature is that of another secret");
+    application.client.delete(&application.path(&format!("/msg/{message}/content"))).expect(204);
+    let names = show()["request"]["headers"].to_string();
+    assert!(names.contains("webhook-timestamp") && !names.contains("-signature"), "{names}");
+}
+
+fn an_attempt_to_push_a_job_keeps_its_steps(backend: Arc<Backend>) {
+    let (server, receiver) = (Server::start(&backend, &[]), Receiver::start());
+    receiver.answer("/push", Answer::status(503).header("set-cookie", "session=secret").body("busy"));
+    let client = server.client();
+    client.patch("/queue/mail", &json!({ "targetUrl": receiver.url("/push") })).expect(200);
+    let job = json!({ "queue": "mail", "kind": "welcome", "payload": {}, "maxAttempts": 1 });
+    let path = format!("/job/{}", text(&client.post("/job", &job).expect(202)["id"]));
+    until_true("the job is dead", || client.get(&path).expect(200)["state"] == "dead");
+    let attempt = client.get(&path).expect(200)["attempts"][0].clone();
+    assert!(attempt["phases"]["connectMs"].is_number() && attempt["phases"]["firstByteMs"].is_number(), "{attempt}");
+    let headers = attempt["responseHeaders"].as_array().expect("headers");
+    assert!(headers.contains(&json!({ "name": "set-cookie", "value": null })), "{attempt}");
 }
 
 fn replies_are_not_kept_where_the_environment_does_not_want_it(backend: Arc<Backend>) {
