@@ -43,6 +43,7 @@ const NEEDS: &[(&str, &str, Capability)] = &[
     ("PUT", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/headers", ManageEndpoint),
     ("PATCH", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/headers", ManageEndpoint),
     ("GET", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/msg", ViewBase),
+    ("POST", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/bulk-redrive", CreateAttempts),
     ("POST", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/bulk-replay", CreateAttempts),
     ("POST", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/recover", CreateAttempts),
     ("POST", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/redrive", CreateAttempts),

@@ -1,7 +1,7 @@
-//! Replays: messages that an endpoint gets once more, chosen by a window of time. And their reverse: deliveries that are
-//! cancelled.
+//! Replays: messages that an endpoint gets once more, chosen by a window of time. And commands for many deliveries:
+//! waiting ones are cancelled, dead ones redriven.
 //!
-//! Each starts a background task and answers at once. `core::background::replay` chooses the messages.
+//! Each starts a background task and answers at once. `core::background` chooses the messages and deliveries.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,8 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use everhook_core::background::replay::{AttemptedFilter, AttemptedStatus, Pick, Replay};
-use everhook_core::background::{Bulk, BulkAction, BulkCancel, Effect};
+use everhook_core::background::selection::BulkSelection;
+use everhook_core::background::{Bulk, BulkAction, Effect};
 use everhook_core::limits::ENDPOINT_EVENT_TYPES_MAX;
 use everhook_core::name::Name;
 use everhook_core::time::Timestamp;
@@ -93,10 +94,10 @@ pub(crate) struct BulkReplayIn {
     rate_per_second: Option<u32>,
 }
 
-/// The window and filters of a cancellation. Messages must match all filters.
+/// The window and filters of a command for many deliveries. Messages must match all filters.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct BulkCancelIn {
+pub(crate) struct BulkSelectionIn {
     /// Messages accepted since this time.
     #[schema(value_type = String, format = DateTime)]
     since: Timestamp,
@@ -111,9 +112,12 @@ pub(crate) struct BulkCancelIn {
     tag: Option<String>,
     /// Only count the deliveries, in the background task `bulk.dry-run`. Its result has `messagesMatched`.
     dry_run: Option<bool>,
+    /// Deliveries to change per second, so that other work is not held up. Default: as many as other work allows.
+    #[schema(minimum = 1, maximum = 10000)]
+    rate_per_second: Option<u32>,
 }
 
-/// The options of a replay.
+/// The options of bulk work.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Options {
     pub(crate) effect: Effect,
@@ -125,13 +129,9 @@ impl Options {
         if rate.is_some_and(|rate| !(1..=REPLAY_RATE_MAX).contains(&rate)) {
             return Err(at("ratePerSecond").breaks(format!("must be from 1 to {REPLAY_RATE_MAX}")));
         }
-        Ok(Options { effect: effect(dry_run), rate })
+        let effect = if dry_run == Some(true) { Effect::Count } else { Effect::Apply };
+        Ok(Options { effect, rate })
     }
-}
-
-/// The effect of bulk work that may be a dry run.
-pub(crate) fn effect(dry_run: Option<bool>) -> Effect {
-    if dry_run == Some(true) { Effect::Count } else { Effect::Apply }
 }
 
 pub(crate) fn routes() -> Routes {
@@ -140,6 +140,7 @@ pub(crate) fn routes() -> Routes {
         .add(replay_missing, __path_replay_missing)
         .add(bulk_replay, __path_bulk_replay)
         .add(bulk_cancel, __path_bulk_cancel)
+        .add(bulk_redrive, __path_bulk_redrive)
 }
 
 /// Send messages again whose deliveries to the endpoint failed for good in a window, and never succeeded.
@@ -204,17 +205,42 @@ async fn bulk_replay(
 #[utoipa::path(
     post, path = "/api/v1/app/{app_id}/endpoint/{endpoint_id}/bulk-cancel",
     operation_id = "v1.endpoint.bulk-cancel", tag = "Endpoint", params(ApplicationPath, EndpointPath),
-    request_body = BulkCancelIn, responses((status = 202, body = StartedTaskOut))
+    request_body = BulkSelectionIn, responses((status = 202, body = StartedTaskOut))
 )]
 async fn bulk_cancel(
     State(api): State<Arc<Api>>,
     at_endpoint: AtEndpoint,
     input: Input,
 ) -> Result<(StatusCode, Json<StartedTaskOut>), ApiError> {
-    let BulkCancelIn { since, until, event_types, channel, tag, dry_run } = input.json()?;
+    steer(&api, &at_endpoint, BulkAction::Cancel, &input).await
+}
+
+/// Make the dead deliveries to the endpoint pending again, of messages that were accepted in a window. Each is due now,
+/// with a fresh set of attempts. A delivery without payload, or beside a resend that is open, stays dead.
+#[utoipa::path(
+    post, path = "/api/v1/app/{app_id}/endpoint/{endpoint_id}/bulk-redrive",
+    operation_id = "v1.endpoint.bulk-redrive", tag = "Endpoint", params(ApplicationPath, EndpointPath),
+    request_body = BulkSelectionIn, responses((status = 202, body = StartedTaskOut))
+)]
+async fn bulk_redrive(
+    State(api): State<Arc<Api>>,
+    at_endpoint: AtEndpoint,
+    input: Input,
+) -> Result<(StatusCode, Json<StartedTaskOut>), ApiError> {
+    steer(&api, &at_endpoint, BulkAction::Redrive, &input).await
+}
+
+/// Starts a command for selected deliveries to an endpoint.
+async fn steer(
+    api: &Api,
+    at_endpoint: &AtEndpoint,
+    action: fn(BulkSelection) -> BulkAction,
+    input: &Input,
+) -> Result<(StatusCode, Json<StartedTaskOut>), ApiError> {
+    let BulkSelectionIn { since, until, event_types, channel, tag, dry_run, rate_per_second } = input.json()?;
     let (since, until) = window(since, until, api.now())?;
-    let name = |field, text: Option<String>| at(field).check(text.map(Name::try_from).transpose());
-    let cancel = BulkCancel {
+    let Options { effect, rate } = Options::new(dry_run, rate_per_second)?;
+    let selection = BulkSelection {
         application: at_endpoint.application,
         endpoint: at_endpoint.endpoint.id,
         since,
@@ -223,8 +249,8 @@ async fn bulk_cancel(
         channel: name("channel", channel)?,
         tag: name("tag", tag)?,
     };
-    let bulk = Bulk { action: BulkAction::Cancel(cancel), effect: effect(dry_run), rate: None };
-    let started = start(&api, at_endpoint.environment, bulk.into(), input.key.as_ref()).await?;
+    let bulk = Bulk { action: action(selection), effect, rate };
+    let started = start(api, at_endpoint.environment, bulk.into(), input.key.as_ref()).await?;
     Ok((StatusCode::ACCEPTED, Json(started)))
 }
 
@@ -256,9 +282,12 @@ pub(crate) fn window(
     Ok((since, until.map_or(now, |until| until.min(now))))
 }
 
+fn name(field: &'static str, text: Option<String>) -> Result<Option<Name>, Violation> {
+    at(field).check(text.map(Name::try_from).transpose())
+}
+
 impl BulkReplayIn {
     fn filter(self) -> Result<AttemptedFilter, Violation> {
-        let name = |field, text: Option<String>| at(field).check(text.map(Name::try_from).transpose());
         let status = match self.status {
             None => None,
             Some(0) => Some(AttemptedStatus::Succeeded),

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::background_task::{StartedTaskOut, start};
-use crate::endpoint_replay::effect;
+use crate::endpoint_replay::Options;
 use crate::error::ApiError;
 use crate::input::Input;
 use crate::limits::{EXPUNGE_AT_ONCE, EXPUNGE_MAX};
@@ -42,6 +42,9 @@ pub(crate) struct BulkExpungeIn {
 pub(crate) struct ExpungeAllIn {
     /// Only count the messages, in the background task `bulk.dry-run`. Its result has `messagesMatched`.
     dry_run: Option<bool>,
+    /// Payloads to remove per second, so that other work is not held up. Default: as many as other work allows.
+    #[schema(minimum = 1, maximum = 10000)]
+    rate_per_second: Option<u32>,
 }
 
 /// The result for each message.
@@ -98,9 +101,10 @@ async fn expunge_all(
     InApplication { environment, application }: InApplication,
     input: Input,
 ) -> Result<(StatusCode, Json<StartedTaskOut>), ApiError> {
-    let ExpungeAllIn { dry_run } = input.json_or_default()?;
+    let ExpungeAllIn { dry_run, rate_per_second } = input.json_or_default()?;
+    let Options { effect, rate } = Options::new(dry_run, rate_per_second)?;
     let action = BulkAction::Purge(Purge { application: application.id, until: api.now() });
-    let bulk = Bulk { action, effect: effect(dry_run), rate: None };
+    let bulk = Bulk { action, effect, rate };
     Ok((StatusCode::ACCEPTED, Json(start(&api, environment, bulk.into(), input.key.as_ref()).await?)))
 }
 

@@ -10,13 +10,14 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::background::replay::Replay;
-use crate::id::{ApplicationId, EndpointId, Id};
+use crate::background::selection::BulkSelection;
+use crate::id::{ApplicationId, Id};
 use crate::job::JobState;
 use crate::job::report::Progress;
-use crate::name::Name;
 use crate::time::Timestamp;
 
 pub mod replay;
+pub mod selection;
 
 /// The queue of background tasks, in the environment of the server's own jobs. Their concurrency key is the number of
 /// the customer's environment, so that environments take turns.
@@ -42,7 +43,7 @@ pub enum BackgroundTask {
 pub struct Bulk {
     pub action: BulkAction,
     pub effect: Effect,
-    /// Messages that a replay sends per second; none for as many as other work allows.
+    /// Messages or deliveries that are changed per second; none for as many as other work allows.
     pub rate: Option<u32>,
 }
 
@@ -51,7 +52,10 @@ pub struct Bulk {
 pub enum BulkAction {
     Replay(Replay),
     Purge(Purge),
-    Cancel(BulkCancel),
+    /// Cancels deliveries that wait or are being sent.
+    Cancel(BulkSelection),
+    /// Makes dead deliveries pending again, each in its place.
+    Redrive(BulkSelection),
 }
 
 /// Whether bulk work changes anything.
@@ -61,21 +65,6 @@ pub enum Effect {
     Apply,
     /// A dry run: only counts the messages that the work would change.
     Count,
-}
-
-/// A selection of deliveries to one endpoint that wait or are being sent, to cancel.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct BulkCancel {
-    pub application: ApplicationId,
-    pub endpoint: EndpointId,
-    /// The window of acceptance, with `until` outside.
-    pub since: Timestamp,
-    pub until: Timestamp,
-    /// Empty means all.
-    pub event_types: Vec<Name>,
-    pub channel: Option<Name>,
-    pub tag: Option<Name>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,11 +91,12 @@ pub enum BackgroundKind {
     ApplicationUsage,
     EventTypeUsage,
     BulkCancel,
+    BulkRedrive,
     DryRun,
 }
 
 impl BackgroundKind {
-    pub const ALL: [BackgroundKind; 8] = [
+    pub const ALL: [BackgroundKind; 9] = [
         BackgroundKind::Recover,
         BackgroundKind::ReplayMissing,
         BackgroundKind::BulkReplay,
@@ -114,6 +104,7 @@ impl BackgroundKind {
         BackgroundKind::ApplicationUsage,
         BackgroundKind::EventTypeUsage,
         BackgroundKind::BulkCancel,
+        BackgroundKind::BulkRedrive,
         BackgroundKind::DryRun,
     ];
 
@@ -127,6 +118,7 @@ impl BackgroundKind {
             BackgroundKind::ApplicationUsage => "application.stats",
             BackgroundKind::EventTypeUsage => "event-type.aggregate",
             BackgroundKind::BulkCancel => "endpoint.bulk-cancel",
+            BackgroundKind::BulkRedrive => "endpoint.bulk-redrive",
             BackgroundKind::DryRun => "bulk.dry-run",
         }
     }
@@ -139,6 +131,7 @@ impl BackgroundKind {
             }
             BackgroundKind::Purge => Some("messagesPurged"),
             BackgroundKind::BulkCancel => Some("deliveriesCancelled"),
+            BackgroundKind::BulkRedrive => Some("deliveriesRedriven"),
             BackgroundKind::DryRun => Some("messagesMatched"),
             BackgroundKind::ApplicationUsage | BackgroundKind::EventTypeUsage => None,
         }
@@ -264,6 +257,7 @@ impl Bulk {
             (Effect::Apply, BulkAction::Replay(replay)) => replay.pick.kind(),
             (Effect::Apply, BulkAction::Purge(_)) => BackgroundKind::Purge,
             (Effect::Apply, BulkAction::Cancel(_)) => BackgroundKind::BulkCancel,
+            (Effect::Apply, BulkAction::Redrive(_)) => BackgroundKind::BulkRedrive,
         }
     }
 }
@@ -273,7 +267,7 @@ impl BulkAction {
         match self {
             BulkAction::Replay(replay) => replay.application,
             BulkAction::Purge(purge) => purge.application,
-            BulkAction::Cancel(cancel) => cancel.application,
+            BulkAction::Cancel(selection) | BulkAction::Redrive(selection) => selection.application,
         }
     }
 }
@@ -281,7 +275,7 @@ impl BulkAction {
 /// How far the slices of a background task have come. It is stored as the progress of the job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
-    /// Messages sent or purged.
+    /// Messages or deliveries that were changed.
     pub count: u64,
     /// The key of the last row of the last slice.
     pub after: Option<Id>,

@@ -369,6 +369,18 @@ pub enum DeliveryAction {
     Refuse,
 }
 
+impl DeliveryAction {
+    /// Whether the action changes the delivery.
+    pub const fn is_change(self) -> bool {
+        match self {
+            DeliveryAction::End | DeliveryAction::RequestCancel | DeliveryAction::RunNow | DeliveryAction::Redrive => {
+                true
+            }
+            DeliveryAction::Nothing | DeliveryAction::Refuse => false,
+        }
+    }
+}
+
 impl DeliveryCommand {
     /// Decides the action for a task in this state.
     pub fn on(self, task: &Task, state: TaskState) -> DeliveryAction {

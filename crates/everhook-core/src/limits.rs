@@ -122,6 +122,8 @@ pub const ID_SKEW_MAX: Duration = Duration::from_secs(3600);
 /// Largest delay between the start of an attempt and the creation of its id. The node may have crashed and the others
 /// been down.
 pub const ATTEMPT_SKEW_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Time after which a search of deliveries ends its page. The iterator continues after it.
+pub const SEARCH_PAGE_TIME: Duration = Duration::from_secs(1);
 /// Longest time of one search in the store.
 pub const SEARCH_TIME_MAX: Duration = Duration::from_secs(4);
 /// Longest time a search waits for other searches.

@@ -1,8 +1,8 @@
 //! Runs background tasks: bulk work of an environment, as jobs of the server itself.
 //!
-//! A replay or purge advances in small transactions, each of which stores its position (`store::background`). After a
-//! crash, the next holder of the job continues there. Statistics only read, so they start again. A handler gives its
-//! slot back after a while, so that the background tasks of all environments take turns.
+//! Bulk work advances in small transactions, each of which stores its position (`store::background`). After a crash, the
+//! next holder of the job continues there. Statistics only read, so they start again. A handler gives its slot back
+//! after a while, so that the background tasks of all environments take turns.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,26 +12,23 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use everhook_core::application::Application;
 use everhook_core::background::{
-    ApplicationUsage, BACKGROUND_QUEUE, BackgroundKind, BackgroundTask, Bulk, BulkAction, BulkCancel, Effect, Position,
+    ApplicationUsage, BACKGROUND_QUEUE, BackgroundKind, BackgroundTask, Bulk, BulkAction, Effect, Position,
 };
-use everhook_core::delivery::{DeliveryAction, DeliveryCommand, DeliveryKey, DeliveryState};
+use everhook_core::delivery::DeliveryCommand;
 use everhook_core::id::{ApplicationId, BackgroundTaskId, EnvironmentId, JobId, MessageId, SERVER_ENVIRONMENT};
 use everhook_core::job::report::Report;
 use everhook_core::job::{Job, RunAt};
-use everhook_core::limits::{OWN_RESULT_BYTES_MAX, PAGE_MAX, SCAN_ROWS_MAX};
+use everhook_core::limits::{OWN_RESULT_BYTES_MAX, PAGE_MAX};
 use everhook_core::operational::{BackgroundNews, News, OPERATIONAL_APPLICATION};
 use everhook_core::scope::{AppScope, Scope};
 use everhook_store::background::{Advance, BulkWork, owner_key};
 use everhook_store::catalog::{Having, Locator, Order, Slice};
 use everhook_store::dedup::DedupKey;
-use everhook_store::delivery::DeliveryFilter;
 use everhook_store::error::StoreError;
 use everhook_store::job::NewJob;
 use everhook_store::lease::{Append, NewMessage};
-use everhook_store::steer::Steer;
 use everhook_store::store::{Reads, Store};
 use everhook_store::{operational, query};
-use futures_util::{StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tracing::info;
@@ -46,17 +43,15 @@ pub(crate) const SLOTS: usize = 4;
 const SLICE: usize = 100;
 /// Rows that one transaction of work with a low rate reads. Fewer would make a search for few messages slow.
 const SLICE_MIN: u32 = 10;
-/// Deliveries that one step of a cancellation reads.
-const CANCEL_SLICE: usize = 250;
-/// Deliveries that are cancelled at the same time. The embedded store commits them together.
-const CANCEL_AT_ONCE: usize = 16;
+/// Rows that one transaction of a command for deliveries reads. Most rows cost less than a new delivery.
+const STEER_SLICE: usize = 250;
 /// Messages whose attempts one read counts.
 const COUNT_SLICE: usize = 1000;
 /// The pause after a transaction, as a multiple of its duration. It leaves time for other writes.
 const PAUSE_SHARE: u32 = 4;
 /// The shortest pause after a transaction.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
-/// The time after which a replay or purge gives its slot to the next background task.
+/// The time after which bulk work gives its slot to the next background task.
 const TURN: Duration = Duration::from_secs(30);
 /// The time limit of one attempt. Statistics of a large environment take a while.
 const TIMEOUT: Duration = Duration::from_secs(6 * 3600);
@@ -128,17 +123,16 @@ impl BackgroundWorker {
         let found = self.store.read(query::FindJob { scope: Scope::of(SERVER_ENVIRONMENT), id: job }).await?;
         let from = Position::of(found.and_then(|record| record.progress).as_ref());
         let Bulk { action, effect, rate } = bulk;
-        let pace = Pace { kind, effect, rate };
-        match action {
-            BulkAction::Replay(replay) => {
-                self.advance(context, environment, BulkWork::Replay(replay), from, pace).await
-            }
-            BulkAction::Purge(purge) => self.advance(context, environment, BulkWork::Purge(purge), from, pace).await,
-            BulkAction::Cancel(cancel) => self.cancel(context, environment, &cancel, from, pace).await,
-        }
+        let (work, slice) = match action {
+            BulkAction::Replay(replay) => (BulkWork::Replay(replay), SLICE),
+            BulkAction::Purge(purge) => (BulkWork::Purge(purge), SLICE),
+            BulkAction::Cancel(selection) => (BulkWork::Steer(selection, DeliveryCommand::Cancel), STEER_SLICE),
+            BulkAction::Redrive(selection) => (BulkWork::Steer(selection, DeliveryCommand::RetryNow), STEER_SLICE),
+        };
+        self.advance(context, environment, work, from, Pace { kind, effect, rate, slice }).await
     }
 
-    /// Works through a replay or purge, one small transaction at a time.
+    /// Works through bulk work, one small transaction at a time.
     async fn advance(
         &self,
         context: &Context,
@@ -160,7 +154,7 @@ impl BackgroundWorker {
                 Err(lost) => return Ok(Finish::other(Report::Interrupted, lost.to_string())),
             };
             from = advanced.position;
-            if advanced.changed > 0 && pace.effect == Effect::Apply && matches!(work, BulkWork::Replay(_)) {
+            if advanced.changed > 0 && pace.effect == Effect::Apply && !matches!(work, BulkWork::Purge(_)) {
                 context.wake_deliveries();
             }
             if advanced.is_last {
@@ -175,47 +169,6 @@ impl BackgroundWorker {
                 () = tokio::time::sleep(wait) => {}
                 () = context.cancelled() => {}
             }
-        }
-    }
-
-    /// Cancels deliveries that wait or are being sent. A repeated step finds those that are left, so the position may be
-    /// a little old after a crash: then only the count is too low.
-    async fn cancel(
-        &self,
-        context: &Context,
-        environment: EnvironmentId,
-        wanted: &BulkCancel,
-        mut from: Position,
-        pace: Pace,
-    ) -> Result<Finish, StoreError> {
-        let (scope, job, began) = (Scope::of(environment), context.job().id, self.clock.elapsed());
-        loop {
-            if context.is_cancelled() {
-                return Ok(cancelled());
-            }
-            let step_began = self.clock.elapsed();
-            let found = self.store.read(query::Deliveries { scope, filter: open(wanted, from) }).await?;
-            let keys: Vec<DeliveryKey> = found.rows.iter().map(|record| record.key()).collect();
-            let changed = match pace.effect {
-                Effect::Apply => cancel_all(context, scope, keys).await?,
-                Effect::Count => keys.len(),
-            };
-            // A full page ends with its last row. A search that reached its bound returns the position at which to
-            // continue.
-            let last = found.rows.last().filter(|_| found.rows.len() == CANCEL_SLICE).map(|record| record.key());
-            let next = found.next.or(last);
-            from = from.advanced(changed, next.map(|key| key.message.0));
-            if next.is_none() {
-                return Ok(pace.finished(job, from));
-            }
-            let progress = from.to_progress(wanted.since, wanted.until);
-            context.progress(progress.percent(), progress.text());
-            let now = self.clock.elapsed();
-            let wait = pace.pause(now.saturating_sub(step_began), 0);
-            if now.saturating_sub(began) > TURN {
-                return Ok(Finish::other(Report::Snoozed { wait }, ""));
-            }
-            tokio::time::sleep(wait).await;
         }
     }
 
@@ -324,15 +277,17 @@ struct Pace {
     kind: BackgroundKind,
     effect: Effect,
     rate: Option<u32>,
+    /// The most rows of one transaction.
+    slice: usize,
 }
 
 impl Pace {
     /// Rows of one transaction: about a second of a rate, so that messages are sent evenly.
     fn limit(self) -> usize {
-        self.rate.map_or(SLICE, |rate| (rate.max(SLICE_MIN) as usize).min(SLICE))
+        self.rate.map_or(self.slice, |rate| (rate.max(SLICE_MIN) as usize).min(self.slice))
     }
 
-    /// The pause after a transaction that took `took` and sent `changed` messages.
+    /// The pause after a transaction that took `took` and changed `changed` messages.
     fn pause(self, took: Duration, changed: usize) -> Duration {
         let of_rate = match self.rate {
             Some(rate) => Duration::from_secs_f64(changed as f64 / f64::from(rate.max(1))).saturating_sub(took),
@@ -345,37 +300,6 @@ impl Pace {
         let (kind, count) = (self.kind, position.count);
         info!(job.id = %job, count, "{kind} is finished: {count} messages");
         completed(&json!({ kind.counts().unwrap_or("count"): count }))
-    }
-}
-
-/// Cancels deliveries, several at a time, and returns the number of those that end.
-async fn cancel_all(context: &Context, scope: Scope, keys: Vec<DeliveryKey>) -> Result<usize, StoreError> {
-    let cancel = |key: DeliveryKey| {
-        let (message, endpoint) = (key.message, Some(key.endpoint));
-        context.steer(scope, Steer::Deliveries { message, endpoint, command: DeliveryCommand::Cancel })
-    };
-    let mut cancelled = futures_util::stream::iter(keys.into_iter().map(cancel)).buffer_unordered(CANCEL_AT_ONCE);
-    let mut count = 0;
-    while let Some(steered) = cancelled.try_next().await? {
-        let ends = |action: &&DeliveryAction| matches!(action, DeliveryAction::End | DeliveryAction::RequestCancel);
-        count += steered.deliveries.iter().filter(ends).count();
-    }
-    Ok(count)
-}
-
-/// The deliveries that a cancellation finds next.
-fn open(wanted: &BulkCancel, from: Position) -> DeliveryFilter {
-    let after = from.after.map(|id| DeliveryKey { message: MessageId(id), endpoint: wanted.endpoint });
-    let slice = Slice { after, order: Order::Ascending, limit: CANCEL_SLICE };
-    DeliveryFilter {
-        endpoint: Some(wanted.endpoint),
-        states: vec![DeliveryState::Pending, DeliveryState::Held, DeliveryState::Sending],
-        event_types: wanted.event_types.clone(),
-        channel: wanted.channel.clone(),
-        tag: wanted.tag.clone(),
-        after: Some(wanted.since),
-        before: Some(wanted.until),
-        ..DeliveryFilter::of(Some(wanted.application), slice, SCAN_ROWS_MAX)
     }
 }
 

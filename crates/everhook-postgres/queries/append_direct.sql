@@ -3,6 +3,8 @@
 -- is free, no row is written. Returns the result of the check, and the time. A key that another request holds must undo
 -- the whole statement, whose other inserts do not depend on `taken`: `everhook.expect` does this. Keys are taken in key
 -- order, as in `append_dedup`.
+-- `booked` takes the permits of rate limits (`core::policy::rate::Booking`). It locks the lanes in key order and after
+-- the keys, like `append_once`. The lock may wait for a lease that uses the permits. The statement is then undone, too.
 -- No twin: SQLite reads and writes in one process, so a cached plan would save nothing.
 with clock as materialized (
     select everhook.now_us() as now
@@ -40,6 +42,30 @@ taken as (
     where held.expires_at <= (select now from clock)
     returning 1
 ),
+paced as materialized (
+    select lane.environment, lane.id, lane.state, lane.waiting, agreed.now, booking.before_us, booking.span_us,
+        greatest(lane.hold_until, agreed.now - booking.unused_us) as held_until
+    from agreed
+        cross join unnest(:booking)
+        join everhook.lane on lane.environment = any (array[booking.environment])
+            and lane.id = booking.id
+    where agreed.yes
+        and (select count(*) from taken) >= 0
+    order by booking.environment, booking.id
+    for no key update of lane
+),
+booked as (
+    update everhook.lane
+    set hold_until = paced.held_until + paced.span_us,
+        hold_kind = 1
+    from paced
+    where lane.environment = any (array[paced.environment])
+        and lane.id = paced.id
+        and paced.state = 0
+        and not paced.waiting
+        and paced.held_until + paced.before_us <= paced.now
+    returning 1
+),
 messages as (
     insert into everhook.message
         (environment, application, id, event_type, event_id, channels, tags, payload, created_at)
@@ -57,5 +83,11 @@ tasks as (
     where agreed.yes
 )
 select agreed.yes, agreed.now,
-    everhook.expect(not agreed.yes or cardinality(:wanted.environment) = (select count(*) from taken)) as undone
+    everhook.expect(
+        not agreed.yes
+        or (
+            cardinality(:wanted.environment) = (select count(*) from taken)
+            and cardinality(:booking.environment) = (select count(*) from booked)
+        )
+    ) as undone
 from agreed;

@@ -13,7 +13,7 @@ use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, LaneId};
 use everhook_core::message::Message;
 use everhook_core::time::Timestamp;
 use everhook_store::append::{PlannedTask, TakesPosition, accepted, judge, kept_by_suppressed, plan, plan_polled};
-use everhook_store::cache::EndpointSet;
+use everhook_store::cache::{EndpointSet, takes_permits};
 use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
 use everhook_store::{row, statement};
 
@@ -21,6 +21,7 @@ use crate::columns::{DueLane, DueLanes, Expiries, ExpiryRow, Keys, MessageRow, M
 use crate::dedup::{self, Owners};
 use crate::endpoints::{self, AppKey, EndpointSets};
 use crate::error::Fault;
+use crate::lease::{BookLane, LaneKey};
 use crate::once;
 use crate::order::append_ordered;
 use crate::poll::{AppendPolled, PolledRow, PolledRows};
@@ -31,6 +32,7 @@ statement! {
     pub(crate) FindGroupVersion = "find_group_version" { wanted: Keys }
         -> Vec<(EnvironmentId, ApplicationId, i64, Timestamp)>;
     FindLane = "find_lane" { wanted: Keys } -> Vec<LaneRow>;
+    LockLaneBooked = "lock_lane_booked" { wanted: Keys } -> Vec<LaneRow>;
     pub(crate) AppendMessage<'a> = "append_message" { fresh: Messages<'a>, created_at: Timestamp };
     pub(crate) AppendPayloadExpiry = "append_payload_expiry" { fresh: Expiries };
     pub(crate) AppendTask = "append_task" { fresh: Tasks };
@@ -71,10 +73,10 @@ pub(crate) fn lower_known_lanes_due(wanted: DueLanes) -> (LockLane, LowerLaneDue
 
 #[derive(Default)]
 struct Lanes {
-    /// Their tasks may be inserted already leased.
-    free: HashSet<(EnvironmentId, LaneId)>,
+    /// Their tasks may be inserted already leased. Rate limits raise the holds.
+    free: HashMap<LaneKey, Timestamp>,
     /// The lane row is already marked as waiting.
-    waiting: HashSet<(EnvironmentId, LaneId)>,
+    waiting: HashSet<LaneKey>,
 }
 
 /// An accepted message, with the rows to write for it.
@@ -109,17 +111,24 @@ impl PostgresStore {
     }
 
     async fn append_as(&self, tx: &Tx<'_>, append: &Append) -> Result<Vec<Appended>, Fault> {
-        let (sets, now, Lanes { free, waiting }) = self.read_for_plan(tx, append).await?;
+        let (sets, now, mut lanes) = self.read_for_plan(tx, append).await?;
         let wanted = append.messages.iter().map(|new| (new.environment, new.keys.as_slice(), new.message.id.0));
         // Every append locks in the same order: dedup keys, once-slots, lanes, each in key order. Two appends that
         // share rows therefore wait for each other and never deadlock.
         let mut owners = Owners::take(tx, dedup::claims(wanted)).await?;
 
-        let mut planner = Planner { store: self, fast: append.fast.as_ref(), sets: &sets, free, now };
         let mut slots = once::SlotClaims::lock(tx, &append.messages, now).await?;
+        if let Some(wanted) = lanes_to_book(&append.messages, &sets, &lanes) {
+            lanes = Lanes::new(&tx.run(LockLaneBooked { wanted }).await?, now);
+        }
+        let Lanes { free, waiting } = lanes;
+        let (fast, booked) = (append.fast.as_ref(), BTreeMap::new());
+        let mut planner = Planner { store: self, fast, sets: &sets, free, booked, now };
         let decide = |new| planner.decide(new, &mut owners, &mut slots);
         let members: Vec<AppendDecision> = append.messages.iter().map(decide).collect();
         let written: Vec<&Written> = members.iter().filter_map(AppendDecision::written).collect();
+        let booked = planner.booked;
+        self.speculations.record_waiting(written.iter().flat_map(|written| &written.tasks));
         // The rollback also releases the keys. A part of a larger transaction must not roll back: `correct` releases
         // the keys.
         if tx.is_whole() && written.is_empty() && !slots.has_suppressed() {
@@ -127,7 +136,7 @@ impl PostgresStore {
         } else {
             owners.correct(tx).await?;
             slots.write(tx, now).await?;
-            write(tx, append.fast.as_ref(), &written, &waiting, now).await?;
+            write(tx, append.fast.as_ref(), (&written, booked), &waiting, now).await?;
         }
         Ok(members.into_iter().map(AppendDecision::answer).collect())
     }
@@ -137,7 +146,8 @@ impl PostgresStore {
     async fn read_for_plan(&self, tx: &Tx<'_>, append: &Append) -> Result<(EndpointSets, Timestamp, Lanes), Fault> {
         let applications: BTreeSet<AppKey> = append.messages.iter().map(app_key).collect();
         let guess = |key: &AppKey| self.cache.peek(key.0, key.1);
-        let guessed = if append.fast.is_some() { wanted_lanes(&append.messages, guess) } else { BTreeSet::new() };
+        let guessed =
+            if append.fast.is_some() { wanted_lanes(&append.messages, guess, |_| true) } else { BTreeSet::new() };
         let applications = Keys::of(applications.into_iter().map(|(environment, id)| (environment, id.0)));
         let find_lane = lane_keys(&guessed).nonempty().map(|wanted| FindLane { wanted });
         let (found, mut lane_rows) = tx.begin((FindGroupVersion { wanted: applications }, find_lane)).await?;
@@ -148,7 +158,7 @@ impl PostgresStore {
         let versions: HashMap<AppKey, i64> = found.into_iter().map(version).collect();
         let sets = endpoints::load(tx, &self.cache, &versions).await?;
         if append.fast.is_some() {
-            let wanted = wanted_lanes(&append.messages, |key| sets.get(key).cloned());
+            let wanted = wanted_lanes(&append.messages, |key| sets.get(key).cloned(), |_| true);
             let missed: BTreeSet<_> = wanted.difference(&guessed).copied().collect();
             if !missed.is_empty() {
                 lane_rows.extend(tx.run(FindLane { wanted: lane_keys(&missed) }).await?);
@@ -167,7 +177,7 @@ impl Lanes {
             if row.waiting {
                 lanes.waiting.insert(key);
             } else if row.state == 0 && row.hold_until <= now {
-                lanes.free.insert(key);
+                lanes.free.insert(key, row.hold_until);
             }
         }
         lanes
@@ -195,7 +205,9 @@ struct Planner<'a> {
     store: &'a PostgresStore,
     fast: Option<&'a FastPath>,
     sets: &'a EndpointSets,
-    free: HashSet<(EnvironmentId, LaneId)>,
+    free: HashMap<LaneKey, Timestamp>,
+    /// Lanes whose permits were taken, with their holds.
+    booked: BTreeMap<LaneKey, Timestamp>,
     now: Timestamp,
 }
 
@@ -220,15 +232,20 @@ impl Planner<'_> {
         owners.claim(new.environment, new.keys.iter(), new.message.id.0);
         let environment = new.environment;
         let message = Message { created_at: self.now, ..new.message.clone() };
-        let (fast, free) = (self.fast, &mut self.free);
+        let (fast, free, booked, now) = (self.fast, &mut self.free, &mut self.booked, self.now);
         let group = GroupId { environment, id: message.application.0 };
         let take_slot = |endpoint: &Endpoint| {
             let lane = endpoint.id.lane();
-            let (fast, grouped) = (fast?, GroupedLane { group, lane });
-            let slot = free.contains(&(environment, lane)).then(|| fast.reserve(grouped, endpoint)).flatten();
+            let (fast, key, grouped) = (fast?, (environment, lane), GroupedLane { group, lane });
+            let hold_until = free.get_mut(&key)?;
+            let held_until = *hold_until;
+            let slot = fast.reserve(grouped, endpoint, hold_until, now);
+            if *hold_until != held_until {
+                booked.insert(key, *hold_until);
+            }
             if slot.is_none() {
                 // A later message must not overtake this one, which now waits.
-                free.remove(&(environment, lane));
+                free.remove(&key);
             }
             slot
         };
@@ -242,11 +259,22 @@ fn app_key(new: &NewMessage) -> AppKey {
     (new.environment, new.message.application)
 }
 
-/// Returns the lanes of every endpoint that wants one of these messages.
+/// Returns the lanes to lock before the append takes permits; none if no free lane has a rate limit.
+fn lanes_to_book(messages: &[NewMessage], sets: &EndpointSets, lanes: &Lanes) -> Option<Keys> {
+    if lanes.free.is_empty() || !sets.values().any(|set| set.has_rate) {
+        return None;
+    }
+    let limited = wanted_lanes(messages, |key| sets.get(key).cloned(), takes_permits);
+    let is_any_free = limited.iter().any(|lane| lanes.free.contains_key(lane));
+    is_any_free.then(|| lane_keys(&wanted_lanes(messages, |key| sets.get(key).cloned(), |_| true)))
+}
+
+/// Returns the lanes of every such endpoint that wants one of these messages.
 fn wanted_lanes(
     messages: &[NewMessage],
     endpoints: impl Fn(&AppKey) -> Option<Arc<EndpointSet>>,
-) -> BTreeSet<(EnvironmentId, LaneId)> {
+    is_meant: impl Fn(&Endpoint) -> bool,
+) -> BTreeSet<LaneKey> {
     let mut lanes = BTreeSet::new();
     let mut seen = HashSet::new();
     for new in messages {
@@ -257,13 +285,13 @@ fn wanted_lanes(
         }
         let Some(set) = endpoints(&app_key(new)) else { continue };
         let may_want = |e: &&Arc<Endpoint>| new.audience.may_include(e, &message.event_type, &message.channels);
-        let wanting = set.endpoints.iter().filter(may_want);
+        let wanting = set.endpoints.iter().filter(may_want).filter(|endpoint| is_meant(endpoint));
         lanes.extend(wanting.map(|endpoint| (new.environment, endpoint.id.lane())));
     }
     lanes
 }
 
-pub(crate) fn lane_keys(lanes: &BTreeSet<(EnvironmentId, LaneId)>) -> Keys {
+pub(crate) fn lane_keys(lanes: &BTreeSet<LaneKey>) -> Keys {
     Keys::of(lanes.iter().map(|(environment, lane)| (*environment, lane.0)))
 }
 
@@ -274,10 +302,10 @@ pub(crate) fn lane_keys(lanes: &BTreeSet<(EnvironmentId, LaneId)>) -> Keys {
 /// drained, the earlier tasks are gone, and later ones need not queue behind these.
 fn due_lanes<'p>(
     pending: impl Iterator<Item = &'p PlannedTask>,
-    waiting: &HashSet<(EnvironmentId, LaneId)>,
+    waiting: &HashSet<LaneKey>,
     now: Timestamp,
 ) -> DueLanes {
-    let mut lanes: BTreeMap<(EnvironmentId, LaneId), Timestamp> = BTreeMap::new();
+    let mut lanes: BTreeMap<LaneKey, Timestamp> = BTreeMap::new();
     for PlannedTask { task, .. } in pending {
         let due = lanes.entry((task.key.environment, task.lane)).or_insert(task.due_at);
         *due = task.due_at.min(*due);
@@ -293,8 +321,8 @@ fn due_lanes<'p>(
 async fn write(
     tx: &Tx<'_>,
     fast: Option<&FastPath>,
-    written: &[&Written],
-    waiting: &HashSet<(EnvironmentId, LaneId)>,
+    (written, booked): (&[&Written], BTreeMap<LaneKey, Timestamp>),
+    waiting: &HashSet<LaneKey>,
     now: Timestamp,
 ) -> Result<(), Fault> {
     let fresh = written.iter().map(|written| MessageRow::new(written.environment, &written.message)).collect();
@@ -315,6 +343,7 @@ async fn write(
     let append_message = AppendMessage { fresh, created_at: now };
     let append_task = tasks.nonempty().map(|fresh| AppendTask { fresh });
     let append_task = (append_task, append_ordered(&ordered, TakesPosition::Always));
+    let append_task = (append_task, BookLane::permits(booked));
     tx.finish((append_message, append_expiry, append_polled, append_task, lock_lane, lower_lane_due)).await.map(drop)
 }
 

@@ -1,7 +1,11 @@
 //! Slices of bulk work, and the background tasks of an environment.
 
+use std::collections::BTreeSet;
+
 use everhook_core::background::replay::Replay;
+use everhook_core::background::selection::BulkSelection;
 use everhook_core::background::{Effect, Purge};
+use everhook_core::delivery::DeliveryCommand;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, JobId, MessageId, SERVER_ENVIRONMENT, TaskId};
 use everhook_core::job::{JobState, LeaseLost};
@@ -13,7 +17,9 @@ use everhook_core::scope::AppScope;
 use everhook_core::task::{TaskKey, Trigger};
 use everhook_core::time::Timestamp;
 use everhook_store::append::{TakesPosition, new_delivery};
-use everhook_store::background::{Advance, Advanced, AttemptCount, BackgroundFilter, BulkWork, SliceRows, owner_key};
+use everhook_store::background::{
+    Advance, Advanced, AttemptCount, BackgroundFilter, BulkWork, SliceRead, SliceRows, owner_key,
+};
 use everhook_store::catalog::Order;
 use everhook_store::job::{JobRecord, job_bytes};
 use everhook_store::piece::{IdRange, Piece};
@@ -23,6 +29,7 @@ use everhook_store::statement;
 
 use crate::append::lower_lanes_due;
 use crate::columns::DueLane;
+use crate::deliveries;
 use crate::error::Fault;
 use crate::history::skipped;
 use crate::job::query::FindJob;
@@ -80,6 +87,9 @@ impl PostgresStore {
         let advanced = match &advance.work {
             BulkWork::Replay(wanted) => self.replay(&tx, environment, advance, wanted, now).await?,
             BulkWork::Purge(wanted) => Some(purge(&tx, environment, advance, wanted).await?),
+            BulkWork::Steer(wanted, command) => {
+                self.steer_slice(&tx, environment, advance, (wanted, *command), now).await?
+            }
         };
         let Some(advanced) = advanced else {
             tx.roll_back().await?;
@@ -108,22 +118,11 @@ impl PostgresStore {
         wanted: &Replay,
         now: Timestamp,
     ) -> Result<Option<Advanced>, Fault> {
-        let (application, lane, limit) = (wanted.application, wanted.endpoint, advance.limit);
-        let Some(endpoint) = find_endpoint(tx, environment, wanted).await? else { return Ok(None) };
-        let (read, last, mut ids) = match advance.replay_rows(wanted) {
-            SliceRows::Messages(range) => {
-                let ids = list_messages(tx, environment, application, &range, limit).await?;
-                (ids.len(), ids.last().map(|id| id.0), ids)
-            }
-            SliceRows::DeadTasks { after } => {
-                let dead = tx.run(ListTaskDead { environment, lane, after, limit }).await?;
-                let last = dead.last().map(|(_, task)| task.0);
-                (dead.len(), last, dead.into_iter().map(|(message, _)| message).collect())
-            }
-        };
-        // A message may have several dead deliveries, of which a resend made all but one.
-        ids.sort_unstable();
-        ids.dedup();
+        let (application, lane) = (wanted.application, wanted.endpoint);
+        let Some(endpoint) = find_endpoint(tx, environment, (application, lane)).await? else { return Ok(None) };
+        let rows = advance.replay_rows(wanted);
+        let read = read_rows(tx, environment, (application, lane), &rows, advance.limit).await?;
+        let ids = &read.messages;
         let payload_bytes = wanted.payload_bytes(&endpoint);
         // Payloads are read a few at a time, because each may be large.
         let at_once = if payload_bytes > 0 { PAYLOADS_AT_ONCE } else { ids.len().max(1) };
@@ -148,7 +147,37 @@ impl PostgresStore {
             // The append has locked the lane.
             tx.run(promote(deleted.into_iter().filter_map(|key| Some((environment, lane.lane(), key?))))).await?;
         }
-        Ok(Some(advance.done(read, last, messages.len())))
+        Ok(Some(advance.done(&read, messages.len())))
+    }
+
+    /// Carries out a command for each chosen delivery of the slice. Returns none if the endpoint does not exist.
+    async fn steer_slice(
+        &self,
+        tx: &Tx<'_>,
+        environment: EnvironmentId,
+        advance: &Advance,
+        (wanted, command): (&BulkSelection, DeliveryCommand),
+        now: Timestamp,
+    ) -> Result<Option<Advanced>, Fault> {
+        let (application, endpoint) = (wanted.application, wanted.endpoint);
+        if find_endpoint(tx, environment, (application, endpoint)).await?.is_none() {
+            return Ok(None);
+        }
+        let rows = advance.steer_rows(wanted, command);
+        let read = read_rows(tx, environment, (application, endpoint), &rows, advance.limit).await?;
+        let find = FindCandidate { wanted: keys(environment, application, &read.messages), endpoint, payload_bytes: 0 };
+        let candidates = tx.run(find).await?.into_iter().map(|(message, row)| row.of(message));
+        let chosen = candidates.filter(|candidate| wanted.wants(command, candidate, now));
+        let chosen: Vec<MessageId> = chosen.map(|candidate| candidate.message.id).collect();
+        let changed = match advance.effect {
+            Effect::Apply if !chosen.is_empty() => {
+                let steered = self.steer_locked(tx, environment, (&chosen, Some(endpoint)), command, now).await?;
+                let changed = steered.into_iter().filter(|(_, action)| action.is_change());
+                changed.map(|(task, _)| task.key.subject).collect::<BTreeSet<Id>>().len()
+            }
+            Effect::Apply | Effect::Count => chosen.len(),
+        };
+        Ok(Some(advance.done(&read, changed)))
     }
 
     /// Counts the attempts of the next messages of a window.
@@ -199,9 +228,13 @@ impl PostgresStore {
     }
 }
 
-async fn find_endpoint(tx: &Tx<'_>, environment: EnvironmentId, wanted: &Replay) -> Result<Option<Endpoint>, Fault> {
-    let (kind, parent) = (ResourceKind::Endpoint, Parent::of(wanted.application));
-    let found = tx.run(FindResource { environment, kind, parent, id: wanted.endpoint.0 }).await?;
+async fn find_endpoint(
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    (application, endpoint): (ApplicationId, EndpointId),
+) -> Result<Option<Endpoint>, Fault> {
+    let (kind, parent) = (ResourceKind::Endpoint, Parent::of(application));
+    let found = tx.run(FindResource { environment, kind, parent, id: endpoint.0 }).await?;
     let Some((row, _)) = found.filter(|(row, _)| row.deleted_at.is_none()) else { return Ok(None) };
     match resource::read(&row, None)? {
         Resource::Endpoint(endpoint) => Ok(Some(endpoint)),
@@ -209,17 +242,38 @@ async fn find_endpoint(tx: &Tx<'_>, environment: EnvironmentId, wanted: &Replay)
     }
 }
 
+/// Reads the rows of a slice.
+async fn read_rows(
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    (application, endpoint): (ApplicationId, EndpointId),
+    rows: &SliceRows,
+    limit: usize,
+) -> Result<SliceRead, Fault> {
+    Ok(match rows {
+        SliceRows::Messages(range) => {
+            SliceRead::of_messages(list_messages(tx, environment, application, range, limit).await?)
+        }
+        SliceRows::OpenTasks(range) => {
+            SliceRead::of_open(&deliveries::list_open(tx, environment, range, limit).await?, endpoint)
+        }
+        SliceRows::DeadTasks { after } => {
+            let dead = ListTaskDead { environment, lane: endpoint, after: *after, limit };
+            SliceRead::of_dead(&tx.run(dead).await?)
+        }
+    })
+}
+
 async fn purge(tx: &Tx<'_>, environment: EnvironmentId, advance: &Advance, wanted: &Purge) -> Result<Advanced, Fault> {
     let (application, until) = (wanted.application, wanted.until);
     let range = advance.purge_range(wanted);
-    let ids = list_messages(tx, environment, application, &range, advance.limit).await?;
-    let (read, last) = (ids.len(), ids.last().map(|id| id.0));
-    let wanted = keys(environment, application, &ids);
+    let read = SliceRead::of_messages(list_messages(tx, environment, application, &range, advance.limit).await?);
+    let wanted = keys(environment, application, &read.messages);
     let purged = match advance.effect {
         Effect::Apply => usize::try_from(tx.run(PurgeContent { wanted, until }).await?).unwrap_or(usize::MAX),
         Effect::Count => tx.run(HasContent { wanted, until }).await?.len(),
     };
-    Ok(advance.done(read, last, purged))
+    Ok(advance.done(&read, purged))
 }
 
 async fn list_messages(

@@ -4,11 +4,12 @@ use everhook_core::delivery::DeliveryKey;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, MessageId};
 use everhook_core::limits::STATS_ROWS_MAX;
 use everhook_core::message::Message;
-use everhook_core::task::TaskKind;
+use everhook_core::outcome::Class;
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::Order;
 use everhook_store::delivery::{
-    BreakerRecord, DeliveryFilter, DeliveryRecord, EndpointCounts, Listing, PageBytes, Period, Visited,
+    BreakerRecord, DeliveryFilter, DeliveryRecord, EndpointCounts, Listing, PageBytes, Period, Visit, Visited,
+    VisitedTask,
 };
 use everhook_store::piece::{IdRange, Piece};
 use everhook_store::{fields, statement};
@@ -16,7 +17,9 @@ use everhook_store::{fields, statement};
 use crate::columns::{Subject, Subjects};
 use crate::error::Fault;
 use crate::lease::{FindMessage, MessageKey};
+use crate::operations::instant;
 use crate::store::PostgresStore;
+use crate::tx::Tx;
 
 pub(crate) mod steer;
 
@@ -35,13 +38,25 @@ statement! {
     ListDeliveryMessage<'a> = "list_delivery_message" {
         environment: EnvironmentId, application: ApplicationId, step: MessageStep<'a>,
     } -> Vec<Id>;
-    ListDeliveryTask<'a> = "list_delivery_task" { environment: EnvironmentId, step: MessageStep<'a> }
-        -> Vec<(Id, TaskKind)>;
+    ListDeliveryTask<'a> = "list_delivery_task" {
+        environment: EnvironmentId, class: Option<Class>, step: MessageStep<'a>,
+    } -> Vec<VisitedTask>;
     FindBreaker = "find_breaker" { environment: EnvironmentId, endpoint: EndpointId } -> Option<BreakerRecord>;
     CountEndpoint<'a> = "count_endpoint" {
         environment: EnvironmentId, endpoint: EndpointId, since: Timestamp, until: Timestamp, above: &'a [u8],
         below: &'a [u8], rows_max: usize,
     } -> Option<EndpointCounts>;
+}
+
+/// Lists open tasks with subjects in a range, in order.
+pub(crate) async fn list_open(
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    range: &IdRange,
+    limit: usize,
+) -> Result<Vec<VisitedTask>, Fault> {
+    let step = MessageStep { above: &range.above, below: &range.below, limit, order: Order::Ascending };
+    tx.run(ListDeliveryTask { environment, class: None, step }).await
 }
 
 impl PostgresStore {
@@ -52,19 +67,17 @@ impl PostgresStore {
     ) -> Result<Piece<DeliveryRecord, DeliveryKey>, Fault> {
         let mut listing = Listing::new(filter);
         while let Some((range, limit)) = listing.step() {
-            let visited = self.visit(environment, filter, range, limit).await?;
-            let (read, last) = (visited.len(), visited.last().map(|(id, _)| *id));
-            let mut subjects: Vec<Id> =
-                visited.into_iter().filter(|(_, kind)| *kind == TaskKind::Delivery).map(|(id, _)| id).collect();
-            subjects.dedup();
-            let wanted: Subjects = subjects.into_iter().map(|subject| Subject { environment, subject }).collect();
+            let began = instant();
+            let visit = self.visit(environment, filter, range, limit).await?;
+            let subject = |id: &Id| Subject { environment, subject: *id };
+            let wanted: Subjects = visit.messages().iter().map(subject).collect();
             let (endpoint, application) = (filter.endpoint, filter.application);
             let list = wanted.nonempty().map(|wanted| ListDelivery { wanted, endpoint, environment, application });
             let found = match list {
                 Some(list) => self.database.read(list).await?,
                 None => Vec::new(),
             };
-            listing.add(read, last, found);
+            listing.add(&visit, found, began.elapsed());
         }
         let payloads = self.read_payloads(environment, &listing.messages()).await?;
         Ok(listing.finish(payloads))
@@ -90,22 +103,25 @@ impl PostgresStore {
         Ok(self.database.read(count).await?.unwrap_or_default())
     }
 
-    /// Returns the subjects of one step, in order.
+    /// Visits the rows of one step, in order.
     async fn visit(
         &self,
         environment: EnvironmentId,
         filter: &DeliveryFilter,
         range: &IdRange,
         limit: usize,
-    ) -> Result<Vec<(Id, TaskKind)>, Fault> {
+    ) -> Result<Visit, Fault> {
         let step = MessageStep { above: &range.above, below: &range.below, limit, order: filter.slice.order };
         match filter.visited() {
-            Visited::One(message) => Ok(vec![(message.0, TaskKind::Delivery)]),
+            Visited::One(message) => Ok(Visit::of_messages(vec![message.0])),
             Visited::Messages(application) => {
-                let found = self.database.read(ListDeliveryMessage { environment, application, step }).await?;
-                Ok(found.into_iter().map(|id| (id, TaskKind::Delivery)).collect())
+                let list = ListDeliveryMessage { environment, application, step };
+                Ok(Visit::of_messages(self.database.read(list).await?))
             }
-            Visited::Tasks => self.database.read(ListDeliveryTask { environment, step }).await,
+            Visited::Tasks => {
+                let list = ListDeliveryTask { environment, class: filter.class, step };
+                Ok(Visit::of_tasks(&self.database.read(list).await?, filter))
+            }
         }
     }
 

@@ -4,7 +4,7 @@
 //! `queries/mark_lane_empty.sql` explain the protocol that loses no wake-up. All records are read before the commit, so
 //! that a session never owns a task that the caller did not get.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -84,7 +84,7 @@ statement! {
         from unnest(:used) \
         where lane_group.environment = any (array[used.environment]) and lane_group.id = used.id"
     ) { used: BookedGroups };
-    BookLane = "book_lane" { used: BookedLanes };
+    pub(crate) BookLane = "book_lane" { used: BookedLanes };
     pub(crate) FindMessage = "find_message" { wanted: MessageKeys } -> Vec<(EnvironmentId, Message)>;
     FindJobLeased = "find_job_leased" { wanted: Keys } -> Vec<(EnvironmentId, Job)>;
     ReleaseTask = "release_task" { foreign_kind: TaskKeys };
@@ -95,7 +95,17 @@ const FLOOR_STEP: Duration = Duration::from_millis(50);
 /// The time until the next try for a limited queue that another lease has locked.
 const HELD_BY_ANOTHER: Duration = Duration::from_millis(10);
 
-type LaneKey = (EnvironmentId, LaneId);
+pub(crate) type LaneKey = (EnvironmentId, LaneId);
+
+impl BookLane {
+    /// Returns the statement for permits of rate limits, if any were taken.
+    pub(crate) fn permits(holds: BTreeMap<LaneKey, Timestamp>) -> Option<BookLane> {
+        let kind = HoldKind::RateLimit;
+        let booked = |((environment, id), until)| BookedLane { environment, id, until, kind };
+        let used: BookedLanes = holds.into_iter().map(booked).collect();
+        used.nonempty().map(|used| BookLane { used })
+    }
+}
 
 impl PostgresStore {
     pub(crate) async fn lease_once(&self, ask: &LeaseAsk) -> Result<LeaseGrant, Fault> {

@@ -308,7 +308,7 @@ impl Store for PostgresStore {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "measures the age of a decision, independent of the database's clock")]
-fn instant() -> Instant {
+#[expect(clippy::disallowed_methods, reason = "measures durations of this node, independent of the database's clock")]
+pub(crate) fn instant() -> Instant {
     Instant::now()
 }

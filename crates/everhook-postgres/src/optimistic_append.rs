@@ -3,17 +3,21 @@
 //! It serves the usual case: cached endpoints, free lanes, free slots on this node, unused keys. Every other batch
 //! takes the general path, in `append`. If the guess is wrong, the statement writes nothing.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use everhook_core::endpoint::Endpoint;
 use everhook_core::fair::{GroupId, GroupedLane};
 use everhook_core::id::{ApplicationId, EnvironmentId, Id, LaneId, MessageId, SessionId, TaskId};
 use everhook_core::message::{Message, Rest};
-use everhook_core::task::{Task, TaskKind, TaskState, Trigger};
+use everhook_core::policy::RateLimit;
+use everhook_core::policy::rate::Booking;
+use everhook_core::task::{Task, TaskKey, TaskKind, TaskState, Trigger};
 use everhook_core::time::Timestamp;
 use everhook_store::append::{PlannedTask, accepted, plan};
+use everhook_store::cache::takes_permits;
 use everhook_store::lease::{Append, Appended, NewMessage};
 use everhook_store::sql::rows::names;
 use everhook_store::{columns, statement};
@@ -23,11 +27,17 @@ use crate::columns::Keys;
 use crate::dedup::{Claims, NewKeys, new_keys, row_key};
 use crate::endpoints::AppKey;
 use crate::error::Fault;
+use crate::lease::LaneKey;
 use crate::store::PostgresStore;
 
 columns! {
     /// Lane groups of applications, at the versions of the plan.
     KnownGroups of KnownGroup { environment: EnvironmentId, id: ApplicationId, version: i64 }
+
+    /// Lanes whose permits are taken.
+    LaneBookings of LaneBooking {
+        environment: EnvironmentId, id: LaneId, unused_us: i64, before_us: i64, span_us: i64,
+    }
 
     /// New messages without a `rest` column.
     DirectMessages of DirectMessage<'a> {
@@ -61,6 +71,7 @@ statement! {
     pub(crate) AppendDirect<'a> = "append_direct" {
         known: KnownGroups,
         free: Keys,
+        booking: LaneBookings,
         wanted: NewKeys<'a>,
         fresh: DirectMessages<'a>,
         begun: DirectTasks,
@@ -69,11 +80,18 @@ statement! {
 
 /// The number of batches that take the general path after a wrong guess. Its cause, such as a backlog, lasts a while.
 const COOLDOWN_BATCHES: usize = 16;
+/// For this long, no guess is made for a limited lane after a delivery had to wait in it.
+const LANE_COOLDOWN: Duration = Duration::from_millis(100);
+/// The limit of remembered lanes. A full memory is emptied: a wrong guess costs time only.
+const WAITING_MAX: usize = 10_000;
 
 /// Decides whether a guess is worthwhile.
 #[derive(Debug, Default)]
 pub(crate) struct Speculations {
     cooldown_batches: AtomicUsize,
+    /// Limited lanes in which deliveries wait, with the time until which none is guessed to be free. They must not take
+    /// the fast path from other endpoints, which a wrong guess would.
+    waiting: Mutex<HashMap<LaneKey, Timestamp>>,
 }
 
 impl Speculations {
@@ -85,12 +103,35 @@ impl Speculations {
     fn record_miss(&self) {
         self.cooldown_batches.store(COOLDOWN_BATCHES, Ordering::Relaxed);
     }
+
+    /// Remembers the limited lanes of tasks that wait.
+    pub(crate) fn record_waiting<'p>(&self, tasks: impl Iterator<Item = &'p PlannedTask>) {
+        for planned in tasks.filter(|planned| planned.slot.is_none() && takes_permits(&planned.endpoint)) {
+            let TaskKey { environment, subject, .. } = planned.task.key;
+            let mut waiting = self.lock();
+            if waiting.len() >= WAITING_MAX {
+                waiting.clear();
+            }
+            waiting.insert((environment, planned.task.lane), subject.timestamp().plus(LANE_COOLDOWN));
+        }
+    }
+
+    fn is_waiting(&self, lane: LaneKey, now: Timestamp) -> bool {
+        self.lock().get(&lane).is_some_and(|until| *until > now)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<LaneKey, Timestamp>> {
+        self.waiting.lock().expect("nothing panics while it holds this lock")
+    }
 }
 
 /// A batch as it is written if the guess is right.
+#[derive(Default)]
 struct Speculation<'a> {
     applications: Vec<(AppKey, i64)>,
-    lanes: BTreeSet<(EnvironmentId, LaneId)>,
+    lanes: BTreeSet<LaneKey>,
+    /// Lanes with a rate limit, and the number of their tasks.
+    limited: BTreeMap<LaneKey, (RateLimit, usize)>,
     claims: Claims<'a>,
     tasks: Vec<Vec<PlannedTask>>,
 }
@@ -123,8 +164,7 @@ impl PostgresStore {
     }
 
     fn speculation<'a>(&self, append: &'a Append) -> Option<Speculation<'a>> {
-        let mut speculation =
-            Speculation { applications: Vec::new(), lanes: BTreeSet::new(), claims: Claims::new(), tasks: Vec::new() };
+        let mut speculation = Speculation::default();
         for new in &append.messages {
             // A once-slot is decided under its row's lock, and the statement writes no `rest` column.
             if new.once.is_some() || new.message.rest != Rest::default() {
@@ -150,10 +190,19 @@ impl PostgresStore {
             }
             // The slots are reserved before the write. If the guess is wrong, dropping the speculation releases them.
             let group = GroupId { environment: new.environment, id: new.message.application.0 };
+            let (at, limited) = (new.message.id.0.timestamp(), &mut speculation.limited);
             let take_slot = |endpoint: &Endpoint| {
-                append.fast.as_ref()?.reserve(GroupedLane { group, lane: endpoint.id.lane() }, endpoint)
+                let grouped = GroupedLane { group, lane: endpoint.id.lane() };
+                let (slot, rate) = append.fast.as_ref()?.reserve_unread(grouped, endpoint)?;
+                if let Some(rate) = rate {
+                    let key = (new.environment, grouped.lane);
+                    if self.speculations.is_waiting(key, at) {
+                        return None;
+                    }
+                    limited.entry(key).or_insert((rate, 0)).1 += 1;
+                }
+                Some(slot)
             };
-            let at = new.message.id.0.timestamp();
             let tasks = plan(new.environment, &new.message, &set, &self.ids, at, new.addressing(), take_slot);
             // A pending task must lower the due time of its lane under a lock, which a single statement cannot do
             // safely.
@@ -178,9 +227,14 @@ impl PostgresStore {
             version: *version,
         };
         let session = append.fast.as_ref().map(|fast| fast.session);
+        let booking = |((environment, id), (rate, count)): (&LaneKey, &(RateLimit, usize))| {
+            let Booking { unused_us, before_us, span_us } = rate.booking(*count);
+            LaneBooking { environment: *environment, id: *id, unused_us, before_us, span_us }
+        };
         let write = AppendDirect {
             known: speculation.applications.iter().map(known).collect(),
             free: lane_keys(&speculation.lanes),
+            booking: speculation.limited.iter().map(booking).collect(),
             wanted: new_keys(&speculation.claims),
             fresh: append.messages.iter().map(DirectMessage::new).collect(),
             begun: speculation.tasks.iter().flatten().map(|planned| DirectTask::new(&planned.task, session)).collect(),

@@ -3,18 +3,21 @@
 //! Each message is decided after the previous one is written. Two messages of one batch that share a key are therefore
 //! treated like two batches. Called by the store's `append`, on the writer's thread.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use everhook_core::endpoint::Endpoint;
 use everhook_core::fair::{GroupId, GroupedLane};
 use everhook_core::fanout;
 use everhook_core::id::{ApplicationId, EnvironmentId, Id, LaneId};
+use everhook_core::lane::HoldKind;
 use everhook_core::message::Message;
 use everhook_core::name::Name;
+use everhook_core::policy::limit::Hold;
 use everhook_core::resource::environment_policy_id;
 use everhook_core::scope::AppScope;
 use everhook_core::task::{Task, TaskState};
+use everhook_core::time::Timestamp;
 use everhook_store::append::{PlannedTask, TakesPosition, accepted, judge, kept_by_suppressed, plan, plan_polled};
 use everhook_store::cache::EndpointSet;
 use everhook_store::capacity::Slot;
@@ -27,6 +30,7 @@ use rusqlite::{CachedStatement, params};
 use crate::connection::Connection;
 use crate::dedup::{self, Claims};
 use crate::error::Fault;
+use crate::lease::book_lane;
 use crate::once;
 use crate::order;
 use crate::poll::AppendPolled;
@@ -57,9 +61,13 @@ pub(crate) fn append(tx: &Tx<'_>, append: Append) -> Result<Vec<Appended>, Fault
         append_task: tx.conn.prepare_cached(APPEND_TASK)?,
         applications: Applications::default(),
         lanes: HashMap::new(),
+        booked: BTreeMap::new(),
         suppressed: Suppressions::default(),
     };
     let answers = append.messages.into_iter().map(|new| batch.append(new)).collect::<Result<_, Fault>>()?;
+    for ((environment, lane), hold_until) in &batch.booked {
+        book_lane(tx, (*environment, *lane), Hold { until: *hold_until, kind: HoldKind::RateLimit })?;
+    }
     once::log(tx, &batch.suppressed)?;
     Ok(answers)
 }
@@ -150,8 +158,8 @@ pub(crate) fn lower_lane_due(
 /// The state of a lane for the rest of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BatchLane {
-    /// Tasks may be inserted already leased.
-    Free,
+    /// Tasks may be inserted already leased. A rate limit raises the hold.
+    Free { hold_until: Timestamp },
     /// The lane is held, or new deliveries wait in it, which no later one may overtake.
     Busy,
     /// Like `Busy`, and its due time is already lowered.
@@ -166,6 +174,8 @@ struct AppendBatch<'t> {
     append_task: CachedStatement<'t>,
     applications: Applications,
     lanes: HashMap<(EnvironmentId, LaneId), BatchLane>,
+    /// Lanes whose permits were taken, with their holds.
+    booked: BTreeMap<(EnvironmentId, LaneId), Timestamp>,
     suppressed: Suppressions,
 }
 
@@ -265,13 +275,15 @@ impl AppendBatch<'_> {
                 state
             }
         };
-        if state != BatchLane::Free {
-            return Ok(None);
-        }
-        let slot = fast.reserve(grouped, endpoint);
+        let BatchLane::Free { hold_until: held_until } = state else { return Ok(None) };
+        let mut hold_until = held_until;
+        let slot = fast.reserve(grouped, endpoint, &mut hold_until, self.tx.now);
         if slot.is_none() {
             // This task waits, so every later task of the batch must wait behind it.
             self.lanes.insert((environment, lane), BatchLane::Busy);
+        } else if hold_until != held_until {
+            self.lanes.insert((environment, lane), BatchLane::Free { hold_until });
+            self.booked.insert((environment, lane), hold_until);
         }
         Ok(slot)
     }
@@ -285,7 +297,7 @@ fn find_lane(tx: &Tx<'_>, environment: EnvironmentId, lane: LaneId) -> Result<Ba
     let (state, waiting, hold_until): (i16, bool, _) =
         (record.get(0, "state")?, record.get(1, "waiting")?, record.time(2, "hold_until")?);
     let free = state == 0 && !waiting && hold_until <= tx.now;
-    Ok(if free { BatchLane::Free } else { BatchLane::Busy })
+    Ok(if free { BatchLane::Free { hold_until } } else { BatchLane::Busy })
 }
 
 /// The endpoints of applications as of this transaction. Each application is read once.

@@ -1,7 +1,9 @@
 //! Slices of bulk work, and the background tasks of an environment.
 
 use everhook_core::background::replay::Replay;
+use everhook_core::background::selection::BulkSelection;
 use everhook_core::background::{Effect, Purge};
+use everhook_core::delivery::{DeliveryAction, DeliveryCommand};
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, JobId, MessageId, SERVER_ENVIRONMENT, TaskId};
 use everhook_core::job::LeaseLost;
 use everhook_core::job::report::KeptResult;
@@ -12,7 +14,9 @@ use everhook_core::scope::AppScope;
 use everhook_core::task::{TaskKey, Trigger};
 use everhook_core::time::Timestamp;
 use everhook_store::append::new_delivery;
-use everhook_store::background::{Advance, Advanced, AttemptCount, BackgroundFilter, BulkWork, SliceRows, owner_key};
+use everhook_store::background::{
+    Advance, Advanced, AttemptCount, BackgroundFilter, BulkWork, SliceRead, SliceRows, owner_key,
+};
 use everhook_store::catalog::Order;
 use everhook_store::job::{JobRecord, job_bytes};
 use everhook_store::piece::{IdRange, Piece};
@@ -21,6 +25,7 @@ use everhook_store::statement;
 
 use crate::append::add_pending;
 use crate::connection::Connection;
+use crate::deliveries;
 use crate::error::Fault;
 use crate::history::skipped;
 use crate::job::query::find_bare;
@@ -74,6 +79,7 @@ pub(crate) fn advance(
     let advanced = match &advance.work {
         BulkWork::Replay(wanted) => replay(tx, environment, advance, wanted)?,
         BulkWork::Purge(wanted) => Some(purge(tx, environment, advance, wanted)?),
+        BulkWork::Steer(wanted, command) => steer(tx, environment, advance, wanted, *command)?,
     };
     if let Some(advanced) = &advanced {
         put_progress(tx, SERVER_ENVIRONMENT, advance.job, &advance.progress(advanced))?;
@@ -88,25 +94,14 @@ fn replay(
     advance: &Advance,
     wanted: &Replay,
 ) -> Result<Option<Advanced>, Fault> {
-    let (application, lane, limit) = (wanted.application, wanted.endpoint, advance.limit);
+    let (application, lane) = (wanted.application, wanted.endpoint);
     let Some(endpoint) = resource::find_endpoint(tx.conn, environment, application, wanted.endpoint)? else {
         return Ok(None);
     };
-    let (read, last, mut messages) = match advance.replay_rows(wanted) {
-        SliceRows::Messages(range) => {
-            let messages = list_messages(tx.conn, environment, application, &range, limit)?;
-            (messages.len(), messages.last().map(|id| id.0), messages)
-        }
-        SliceRows::DeadTasks { after } => {
-            let dead = run(tx.conn, ListTaskDead { environment, lane, after, limit })?;
-            (dead.len(), dead.last().map(|(_, task)| task.0), dead.into_iter().map(|(message, _)| message).collect())
-        }
-    };
-    // A message may have several dead deliveries, of which a resend made all but one.
-    messages.sort_unstable();
-    messages.dedup();
+    let rows = advance.replay_rows(wanted);
+    let read = read_rows(tx.conn, environment, (application, lane), &rows, advance.limit)?;
     let mut changed = 0;
-    for id in messages {
+    for id in read.messages.iter().copied() {
         let payload_bytes = wanted.payload_bytes(&endpoint);
         let found = run(tx.conn, FindCandidate { environment, application, id, endpoint: lane, payload_bytes })?;
         let Some(candidate) = found.map(|(message, row)| row.of(message)) else { continue };
@@ -122,22 +117,76 @@ fn replay(
             add_pending(tx, &new_delivery(key, lane.lane(), Trigger::Scheduled, tx.now))?;
         }
     }
-    Ok(Some(advance.done(read, last, changed)))
+    Ok(Some(advance.done(&read, changed)))
+}
+
+/// Carries out a command for each chosen delivery of the slice. Returns none if the endpoint does not exist.
+fn steer(
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    advance: &Advance,
+    wanted: &BulkSelection,
+    command: DeliveryCommand,
+) -> Result<Option<Advanced>, Fault> {
+    let (application, endpoint) = (wanted.application, wanted.endpoint);
+    if resource::find_endpoint(tx.conn, environment, application, endpoint)?.is_none() {
+        return Ok(None);
+    }
+    let rows = advance.steer_rows(wanted, command);
+    let read = read_rows(tx.conn, environment, (application, endpoint), &rows, advance.limit)?;
+    let mut changed = 0;
+    for id in read.messages.iter().copied() {
+        let found = run(tx.conn, FindCandidate { environment, application, id, endpoint, payload_bytes: 0 })?;
+        let candidate = found.map(|(message, row)| row.of(message));
+        if !candidate.is_some_and(|candidate| wanted.wants(command, &candidate, tx.now)) {
+            continue;
+        }
+        changed += match advance.effect {
+            Effect::Count => 1,
+            Effect::Apply => {
+                let actions = deliveries::steer::change(tx, environment, id, Some(endpoint), command)?;
+                usize::from(actions.into_iter().any(DeliveryAction::is_change))
+            }
+        };
+    }
+    Ok(Some(advance.done(&read, changed)))
+}
+
+/// Reads the rows of a slice.
+fn read_rows(
+    conn: &Connection,
+    environment: EnvironmentId,
+    (application, endpoint): (ApplicationId, EndpointId),
+    rows: &SliceRows,
+    limit: usize,
+) -> Result<SliceRead, Fault> {
+    Ok(match rows {
+        SliceRows::Messages(range) => {
+            SliceRead::of_messages(list_messages(conn, environment, application, range, limit)?)
+        }
+        SliceRows::OpenTasks(range) => {
+            SliceRead::of_open(&deliveries::list_open(conn, environment, range, limit)?, endpoint)
+        }
+        SliceRows::DeadTasks { after } => {
+            let dead = ListTaskDead { environment, lane: endpoint, after: *after, limit };
+            SliceRead::of_dead(&run(conn, dead)?)
+        }
+    })
 }
 
 fn purge(tx: &Tx<'_>, environment: EnvironmentId, advance: &Advance, wanted: &Purge) -> Result<Advanced, Fault> {
     let (application, until) = (wanted.application, wanted.until);
     let range = advance.purge_range(wanted);
-    let messages = list_messages(tx.conn, environment, application, &range, advance.limit)?;
+    let read = SliceRead::of_messages(list_messages(tx.conn, environment, application, &range, advance.limit)?);
     let mut changed = 0;
-    for id in &messages {
+    for id in &read.messages {
         let has_content = match advance.effect {
             Effect::Apply => run(tx.conn, PurgeContent { environment, application, id: *id, until })? > 0,
             Effect::Count => run(tx.conn, HasContent { environment, application, id: *id, until })?.is_some(),
         };
         changed += usize::from(has_content);
     }
-    Ok(advance.done(messages.len(), messages.last().map(|id| id.0), changed))
+    Ok(advance.done(&read, changed))
 }
 
 fn list_messages(

@@ -4,15 +4,17 @@ use everhook_core::delivery::DeliveryKey;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, MessageId};
 use everhook_core::limits::STATS_ROWS_MAX;
 use everhook_core::message::Message;
-use everhook_core::task::TaskKind;
+use everhook_core::outcome::Class;
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Locator, Order};
 use everhook_store::delivery::{
-    BreakerRecord, DeliveryFilter, DeliveryRecord, EndpointCounts, Listing, PageBytes, Period, Visited,
+    BreakerRecord, DeliveryFilter, DeliveryRecord, EndpointCounts, Listing, PageBytes, Period, Visit, Visited,
+    VisitedTask,
 };
 use everhook_store::piece::{IdRange, Piece};
 use everhook_store::{fields, statement};
 
+use crate::clock;
 use crate::connection::Connection;
 use crate::error::Fault;
 use crate::history;
@@ -33,8 +35,9 @@ statement! {
     ListDeliveryMessage<'a> = "list_delivery_message" {
         environment: EnvironmentId, application: ApplicationId, step: MessageStep<'a>,
     } -> Vec<Id>;
-    ListDeliveryTask<'a> = "list_delivery_task" { environment: EnvironmentId, step: MessageStep<'a> }
-        -> Vec<(Id, TaskKind)>;
+    ListDeliveryTask<'a> = "list_delivery_task" {
+        environment: EnvironmentId, class: Option<Class>, step: MessageStep<'a>,
+    } -> Vec<VisitedTask>;
     FindBreaker = "find_breaker" { environment: EnvironmentId, endpoint: EndpointId } -> Option<BreakerRecord>;
     CountEndpoint<'a> = "count_endpoint" {
         environment: EnvironmentId, endpoint: EndpointId, since: Timestamp, until: Timestamp, above: &'a [u8],
@@ -49,18 +52,15 @@ pub(crate) fn list(
 ) -> Result<Piece<DeliveryRecord, DeliveryKey>, Fault> {
     let mut listing = Listing::new(filter);
     while let Some((range, limit)) = listing.step() {
-        let visited = visit(conn, environment, filter, range, limit)?;
-        let (read, last) = (visited.len(), visited.last().map(|(id, _)| *id));
-        let mut subjects: Vec<Id> =
-            visited.into_iter().filter(|(_, kind)| *kind == TaskKind::Delivery).map(|(id, _)| id).collect();
-        subjects.dedup();
+        let began = clock::ticks();
+        let visit = visit(conn, environment, filter, range, limit)?;
         let mut found = Vec::new();
-        for subject in subjects {
+        for subject in visit.messages() {
             let (application, endpoint) = (filter.application, filter.endpoint);
-            let message = MessageId(subject);
+            let message = MessageId(*subject);
             found.append(&mut run(conn, ListDelivery { environment, application, message, endpoint })?);
         }
-        listing.add(read, last, found);
+        listing.add(&visit, found, clock::ticks().duration_since(began));
     }
     let payloads = read_payloads(conn, environment, &listing.messages())?;
     Ok(listing.finish(payloads))
@@ -86,23 +86,36 @@ pub(crate) fn count(
     Ok(run(conn, count)?.unwrap_or_default())
 }
 
-/// Returns the subjects of one step, in order.
+/// Visits the rows of one step, in order.
 fn visit(
     conn: &Connection,
     environment: EnvironmentId,
     filter: &DeliveryFilter,
     range: &IdRange,
     limit: usize,
-) -> Result<Vec<(Id, TaskKind)>, Fault> {
+) -> Result<Visit, Fault> {
     let step = MessageStep { above: &range.above, below: &range.below, limit, order: filter.slice.order };
     match filter.visited() {
-        Visited::One(message) => Ok(vec![(message.0, TaskKind::Delivery)]),
+        Visited::One(message) => Ok(Visit::of_messages(vec![message.0])),
         Visited::Messages(application) => {
-            let found = run(conn, ListDeliveryMessage { environment, application, step })?;
-            Ok(found.into_iter().map(|id| (id, TaskKind::Delivery)).collect())
+            Ok(Visit::of_messages(run(conn, ListDeliveryMessage { environment, application, step })?))
         }
-        Visited::Tasks => run(conn, ListDeliveryTask { environment, step }),
+        Visited::Tasks => {
+            let tasks = run(conn, ListDeliveryTask { environment, class: filter.class, step })?;
+            Ok(Visit::of_tasks(&tasks, filter))
+        }
     }
+}
+
+/// Lists open tasks with subjects in a range, in order.
+pub(crate) fn list_open(
+    conn: &Connection,
+    environment: EnvironmentId,
+    range: &IdRange,
+    limit: usize,
+) -> Result<Vec<VisitedTask>, Fault> {
+    let step = MessageStep { above: &range.above, below: &range.below, limit, order: Order::Ascending };
+    run(conn, ListDeliveryTask { environment, class: None, step })
 }
 
 /// Reads messages with their payloads, up to the bytes of a page.

@@ -15,7 +15,7 @@ use everhook_core::lane::{Given, LanePosition, LaneState, Turn, turn};
 use everhook_core::limits::{APPEND_BATCH_BYTES_MAX, KIND_SCAN_MAX, LEASE_LANES_MAX, LEASE_SCAN_MAX};
 use everhook_core::message::Message;
 use everhook_core::policy::breaker::Breaker;
-use everhook_core::policy::limit::{LaneLimits, LockedLane};
+use everhook_core::policy::limit::{Hold, LaneLimits, LockedLane};
 use everhook_core::task::{PRIORITY_DEFAULT, Task, TaskKind};
 use everhook_core::time::Timestamp;
 use everhook_store::capacity::PlannedSlots;
@@ -65,6 +65,13 @@ pub(crate) fn lease(tx: &Tx<'_>, ask: &LeaseAsk) -> Result<LeaseGrant, Fault> {
         next_ready: next_ready.map(|at| at.since(tx.now)),
         tasks: taking.tasks,
     })
+}
+
+/// Holds a lane until its limits allow more deliveries.
+pub(crate) fn book_lane(tx: &Tx<'_>, (environment, lane): (EnvironmentId, LaneId), hold: Hold) -> Result<(), Fault> {
+    let params = params![environment.0, lane.as_bytes(), hold.until.as_micros(), hold.kind.to_db()];
+    tx.conn.prepare_cached(BOOK_LANE)?.execute(params)?;
+    Ok(())
 }
 
 /// A lane that is ready now or later.
@@ -269,8 +276,7 @@ impl<'t> Taking<'t> {
         let to_back = || self.tx.conn.prepare_cached(MARK_LANE_EMPTY)?.execute(params![environment, id, now]);
         let hold = limits.hold(locked, gave);
         if let Some(hold) = hold {
-            let (until, kind) = (hold.until.as_micros(), hold.kind.to_db());
-            self.tx.conn.prepare_cached(BOOK_LANE)?.execute(params![environment, id, until, kind])?;
+            book_lane(self.tx, (lane.environment, lane.id), hold)?;
         }
         match turn(Given { room, asked, gave, is_foreign }) {
             Turn::Keep | Turn::Stay { .. } => {}

@@ -3,9 +3,13 @@
 //! A background task is a job in the server's own environment (`core::background`). Each slice of a replay or purge and
 //! its position are one transaction, which the lease of the job fences. A crash therefore repeats no slice.
 
+use std::collections::BTreeSet;
+
 use everhook_core::background::replay::{Pick, Replay};
+use everhook_core::background::selection::BulkSelection;
 use everhook_core::background::{BackgroundStatus, Effect, Position, Purge};
-use everhook_core::id::{EnvironmentId, Id, JobId, MessageId};
+use everhook_core::delivery::{DeliveryCommand, DeliveryState};
+use everhook_core::id::{EndpointId, EnvironmentId, Id, JobId, MessageId, TaskId};
 use everhook_core::job::report::Progress;
 use everhook_core::job::{LeaseLost, LeaseProof, check_lease_proof};
 use everhook_core::limits::ID_SKEW_MAX;
@@ -13,6 +17,7 @@ use everhook_core::name::Name;
 use everhook_core::time::Timestamp;
 
 use crate::catalog::{Order, Slice};
+use crate::delivery::{DeliveryFilter, Visit, VisitedTask};
 use crate::job::JobRecord;
 use crate::piece::IdRange;
 
@@ -37,24 +42,61 @@ pub enum BulkWork {
     /// the new delivery takes their place.
     Replay(Replay),
     Purge(Purge),
+    /// Carries out a command of an operator for each chosen delivery.
+    Steer(BulkSelection, DeliveryCommand),
 }
 
 /// The result of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Advanced {
     pub position: Position,
-    /// Messages sent or purged by this slice, or matched by a dry run.
+    /// Messages or deliveries that this slice changed, or that a dry run matched.
     pub changed: usize,
     pub is_last: bool,
 }
 
-/// The rows that a slice of a replay reads.
+/// The rows that a slice reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SliceRows {
     /// Messages of the application with ids in this range.
     Messages(IdRange),
+    /// Open tasks of the environment with subjects in this range.
+    OpenTasks(IdRange),
     /// Dead tasks of the endpoint's lane, after this task.
     DeadTasks { after: Id },
+}
+
+/// The rows that a slice has read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SliceRead {
+    pub rows: usize,
+    /// The key of the last row.
+    pub last: Option<Id>,
+    /// The messages of the rows, in order and once each.
+    pub messages: Vec<MessageId>,
+}
+
+impl SliceRead {
+    pub fn of_messages(messages: Vec<MessageId>) -> SliceRead {
+        SliceRead { rows: messages.len(), last: messages.last().map(|id| id.0), messages }
+    }
+
+    pub fn of_open(tasks: &[VisitedTask], endpoint: EndpointId) -> SliceRead {
+        let slice = Slice { after: None, order: Order::Ascending, limit: tasks.len() };
+        let states = vec![DeliveryState::Pending, DeliveryState::Sending];
+        let filter =
+            DeliveryFilter { endpoint: Some(endpoint), states, ..DeliveryFilter::of(None, slice, tasks.len()) };
+        let visit = Visit::of_tasks(tasks, &filter);
+        let messages = visit.messages().iter().copied().map(MessageId).collect();
+        SliceRead { rows: tasks.len(), last: tasks.last().map(|task| task.subject), messages }
+    }
+
+    /// A message may have several dead deliveries to an endpoint, of which resends made all but one.
+    pub fn of_dead(tasks: &[(MessageId, TaskId)]) -> SliceRead {
+        let messages: BTreeSet<MessageId> = tasks.iter().map(|(message, _)| *message).collect();
+        let last = tasks.last().map(|(_, task)| task.0);
+        SliceRead { rows: tasks.len(), last, messages: messages.into_iter().collect() }
+    }
 }
 
 impl Advance {
@@ -75,6 +117,16 @@ impl Advance {
         }
     }
 
+    /// Returns the rows that a slice of a command reads.
+    pub fn steer_rows(&self, selection: &BulkSelection, command: DeliveryCommand) -> SliceRows {
+        match command {
+            DeliveryCommand::Cancel => SliceRows::OpenTasks(self.messages(Some(selection.since), selection.until)),
+            DeliveryCommand::RetryNow | DeliveryCommand::Dismiss => {
+                SliceRows::DeadTasks { after: self.from.after.unwrap_or(Id::MIN) }
+            }
+        }
+    }
+
     /// Returns the range of messages that a slice of a purge reads.
     pub fn purge_range(&self, purge: &Purge) -> IdRange {
         self.messages(None, purge.until)
@@ -84,18 +136,20 @@ impl Advance {
         IdRange::beyond(self.from.after, Order::Ascending).between(since, Some(until), (ID_SKEW_MAX, ID_SKEW_MAX))
     }
 
-    /// Returns the result of a slice that read rows up to `last` and changed some of them.
-    pub fn done(&self, read: usize, last: Option<Id>, changed: usize) -> Advanced {
-        Advanced { position: self.from.advanced(changed, last), changed, is_last: read < self.limit }
+    /// Returns the result of a slice that changed some of the messages that it read.
+    pub fn done(&self, read: &SliceRead, changed: usize) -> Advanced {
+        Advanced { position: self.from.advanced(changed, read.last), changed, is_last: read.rows < self.limit }
     }
 
     /// Returns the progress to store with a slice.
     pub fn progress(&self, advanced: &Advanced) -> Progress {
-        let (since, until) = match &self.work {
-            BulkWork::Replay(replay) => (replay.since, replay.until),
-            BulkWork::Purge(purge) => (Timestamp::default(), purge.until),
+        let (application, since, until) = match &self.work {
+            BulkWork::Replay(replay) => (replay.application, replay.since, replay.until),
+            BulkWork::Purge(purge) => (purge.application, Timestamp::default(), purge.until),
+            BulkWork::Steer(selection, _) => (selection.application, selection.since, selection.until),
         };
-        advanced.position.to_progress(since, until)
+        // An application has no older rows, however early the window begins.
+        advanced.position.to_progress(since.max(application.0.timestamp()), until)
     }
 }
 

@@ -28,6 +28,8 @@ pub struct EndpointSet {
     pub endpoints: Vec<Arc<Endpoint>>,
     /// Whether any of them is polled.
     pub has_polled: bool,
+    /// Whether an append takes permits for any of them.
+    pub has_rate: bool,
     bytes: usize,
 }
 
@@ -39,13 +41,20 @@ impl EndpointSet {
             endpoints.into_iter().map(|endpoint| endpoint.inheriting(inherited.clone())).collect();
         let bytes = endpoints.iter().map(size).sum();
         let has_polled = endpoints.iter().any(Endpoint::is_polled);
-        EndpointSet { version, endpoints: endpoints.into_iter().map(Arc::new).collect(), has_polled, bytes }
+        let has_rate = endpoints.iter().any(takes_permits);
+        EndpointSet { version, endpoints: endpoints.into_iter().map(Arc::new).collect(), has_polled, has_rate, bytes }
     }
 
     pub fn find(&self, id: EndpointId) -> Option<&Arc<Endpoint>> {
         let at = self.endpoints.binary_search_by_key(&id, |endpoint| endpoint.id).ok()?;
         Some(&self.endpoints[at])
     }
+}
+
+/// Whether an append takes permits for deliveries to the endpoint.
+pub fn takes_permits(endpoint: &Endpoint) -> bool {
+    let limits = endpoint.limits();
+    limits.rate.is_some() && !limits.needs_lease()
 }
 
 /// Returns the approximate memory of an endpoint.

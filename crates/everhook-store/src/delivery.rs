@@ -1,7 +1,8 @@
 //! Deliveries as users see them: one message for one endpoint, with its state and the evidence for it.
 //!
 //! A list visits messages in order and reads the deliveries of each. [`Listing`] decides how many messages the next
-//! step visits and when the page is complete, so that both stores read the same rows at a bounded cost.
+//! step visits and when the page is complete, so that both stores read the same rows at a bounded cost. A page that took
+//! long ends early, and its iterator continues: on a slow machine a search has more pages, but none of them fails.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,15 +13,15 @@ use everhook_core::delivery::{
     Reason,
 };
 use everhook_core::endpoint::Endpoint;
-use everhook_core::id::{ApplicationId, AttemptId, EndpointId, Id, MessageId, TaskId};
+use everhook_core::id::{ApplicationId, AttemptId, EndpointId, Id, LaneId, MessageId, TaskId};
 use everhook_core::lane::HoldKind;
 use everhook_core::lifecycle::EndState;
-use everhook_core::limits::{ATTEMPT_SKEW_MAX, ID_SKEW_MAX, PAGE_BYTES_MAX};
+use everhook_core::limits::{ATTEMPT_SKEW_MAX, ID_SKEW_MAX, PAGE_BYTES_MAX, SEARCH_PAGE_TIME};
 use everhook_core::message::Message;
 use everhook_core::name::Name;
 use everhook_core::outcome::Class;
 use everhook_core::policy::breaker::Breaker;
-use everhook_core::task::TaskState;
+use everhook_core::task::{TaskKind, TaskState};
 use everhook_core::time::Timestamp;
 
 use crate::catalog::{Order, Slice};
@@ -32,6 +33,8 @@ use crate::piece::{IdRange, Piece};
 const STEP_MIN: usize = 25;
 /// Messages that one step visits at most.
 const STEP_MAX: usize = 500;
+/// The longest time of a step. The next step after a longer one is smaller.
+const STEP_TIME: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Debug)]
 pub struct DeliveryFilter {
@@ -76,6 +79,49 @@ pub enum Visited {
     Tasks,
 }
 
+/// An open task that a list visits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VisitedTask {
+    pub subject: Id,
+    pub kind: TaskKind,
+    pub lane: LaneId,
+    pub state: TaskState,
+    /// Whether the last attempt of the delivery has the wanted class; true if every class is wanted.
+    pub has_class: bool,
+}
+
+/// The rows that one step of a list visited.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Visit {
+    /// The number of rows.
+    read: usize,
+    /// The message of the last row.
+    last: Option<Id>,
+    /// The messages whose deliveries the step reads.
+    messages: Vec<Id>,
+}
+
+impl Visit {
+    pub fn of_messages(messages: Vec<Id>) -> Visit {
+        Visit { read: messages.len(), last: messages.last().copied(), messages }
+    }
+
+    /// Passes over tasks that no delivery of the list can have, because reading a delivery costs more than its task.
+    pub fn of_tasks(tasks: &[VisitedTask], filter: &DeliveryFilter) -> Visit {
+        let last = tasks.last().map(|task| task.subject);
+        // The tasks of the last message may go on behind the step, and the next step begins after the message.
+        let is_chosen = |task: &&VisitedTask| Some(task.subject) == last || filter.may_select(task);
+        let deliveries = tasks.iter().filter(|task| task.kind == TaskKind::Delivery);
+        let mut messages: Vec<Id> = deliveries.filter(is_chosen).map(|task| task.subject).collect();
+        messages.dedup();
+        Visit { read: tasks.len(), last, messages }
+    }
+
+    pub fn messages(&self) -> &[Id] {
+        &self.messages
+    }
+}
+
 impl DeliveryFilter {
     /// Selects every delivery of an application.
     pub fn of(application: Option<ApplicationId>, slice: Slice<DeliveryKey>, scan: usize) -> DeliveryFilter {
@@ -103,6 +149,18 @@ impl DeliveryFilter {
             (None, Some(application)) if !self.is_open() => Visited::Messages(application),
             (None, _) => Visited::Tasks,
         }
+    }
+
+    /// Whether the filter may select the delivery of an open task.
+    fn may_select(&self, task: &VisitedTask) -> bool {
+        let has_state = |state: &DeliveryState| match state {
+            DeliveryState::Pending | DeliveryState::Held => task.state == TaskState::Pending,
+            DeliveryState::Sending => task.state == TaskState::Leased,
+            DeliveryState::Dead => task.state == TaskState::Dead,
+            DeliveryState::Succeeded | DeliveryState::Cancelled => true,
+        };
+        let is_endpoint = self.endpoint.is_none_or(|endpoint| endpoint.lane() == task.lane);
+        task.has_class && is_endpoint && (self.states.is_empty() || self.states.iter().any(has_state))
     }
 
     /// Whether only open deliveries are selected.
@@ -280,6 +338,7 @@ pub struct Listing<'f> {
     range: IdRange,
     step: usize,
     visited: usize,
+    spent: Duration,
     last: Option<Id>,
     has_ended: bool,
     rows: Vec<DeliveryRecord>,
@@ -290,21 +349,33 @@ impl<'f> Listing<'f> {
         // The deliveries to one endpoint are few, however many endpoints a message goes to.
         let step = if filter.endpoint.is_some() { STEP_MAX } else { STEP_MIN };
         let range = filter.range();
-        Listing { filter, range, step, visited: 0, last: None, has_ended: false, rows: Vec::new() }
+        Listing {
+            filter,
+            range,
+            step,
+            visited: 0,
+            spent: Duration::ZERO,
+            last: None,
+            has_ended: false,
+            rows: Vec::new(),
+        }
     }
 
     /// Returns the range of messages of the next step and the most rows to read; none if the page is complete.
     pub fn step(&self) -> Option<(&IdRange, usize)> {
-        let is_complete =
-            self.has_ended || self.visited >= self.filter.scan || self.rows.len() >= self.filter.slice.limit;
+        let is_complete = self.has_ended
+            || self.visited >= self.filter.scan
+            || self.spent >= SEARCH_PAGE_TIME
+            || self.rows.len() >= self.filter.slice.limit;
         (!is_complete).then(|| (&self.range, self.step.min(self.filter.scan - self.visited)))
     }
 
-    /// Adds the deliveries of one step. `last` is the last message of the step, and `read` the number of rows that
-    /// named messages.
-    pub fn add(&mut self, read: usize, last: Option<Id>, found: Vec<DeliveryRecord>) {
+    /// Adds the deliveries of one step, which took `took`.
+    pub fn add(&mut self, visit: &Visit, found: Vec<DeliveryRecord>, took: Duration) {
+        let Visit { read, last, .. } = *visit;
         let limit = self.step().map_or(0, |(_, limit)| limit);
         self.visited += read;
+        self.spent += took;
         self.has_ended = read < limit || matches!(self.filter.visited(), Visited::One(_));
         let found = found.into_iter().map(|record| record.under(&self.filter.pauses));
         let mut found: Vec<_> = found.filter(|record| self.filter.accepts(record)).collect();
@@ -321,7 +392,7 @@ impl<'f> Listing<'f> {
                 Order::Descending => self.range.below = last.as_bytes().to_vec(),
             }
         }
-        self.step = (self.step * 2).min(STEP_MAX);
+        self.step = if took < STEP_TIME { (self.step * 2).min(STEP_MAX) } else { (self.step / 2).max(1) };
     }
 
     /// Returns the messages whose payloads are wanted, in the order of the page.

@@ -20,6 +20,7 @@ use everhook_core::message::Message;
 use everhook_core::name::Name;
 use everhook_core::once::OnceClaim;
 use everhook_core::outcome::Class;
+use everhook_core::policy::RateLimit;
 use everhook_core::policy::breaker::Breaker;
 use everhook_core::policy::limit::{LimitEnd, Place};
 use everhook_core::policy::order::OrderKey;
@@ -137,9 +138,36 @@ pub struct FastPath {
 }
 
 impl FastPath {
-    /// Reserves a slot for a delivery. Deliveries of an endpoint with limits get none: the lease counts them.
-    pub fn reserve(&self, lane: GroupedLane, endpoint: &Endpoint) -> Option<Slot> {
-        if endpoint.limits().is_any() { None } else { Slot::reserve(&self.slots, lane) }
+    /// Reserves a slot for a delivery. Deliveries that a lease has to count get none.
+    ///
+    /// `hold_until` is the hold of the lane, which the transaction has locked. A rate limit raises it, and the transaction
+    /// writes it: it says which permits are used.
+    pub fn reserve(
+        &self,
+        lane: GroupedLane,
+        endpoint: &Endpoint,
+        hold_until: &mut Timestamp,
+        now: Timestamp,
+    ) -> Option<Slot> {
+        let limits = endpoint.limits();
+        if limits.needs_lease() {
+            return None;
+        }
+        let Some(rate) = limits.rate else { return Slot::reserve(&self.slots, lane) };
+        let booked = rate.booking(1).hold(*hold_until, now)?;
+        let slot = Slot::reserve(&self.slots, lane)?;
+        *hold_until = booked;
+        Some(slot)
+    }
+
+    /// Reserves a slot for a delivery whose lane is not read before the write. Returns it with the rate limit, if there
+    /// is one: the write must take a permit.
+    pub fn reserve_unread(&self, lane: GroupedLane, endpoint: &Endpoint) -> Option<(Slot, Option<RateLimit>)> {
+        let limits = endpoint.limits();
+        if limits.needs_lease() {
+            return None;
+        }
+        Some((Slot::reserve(&self.slots, lane)?, limits.rate))
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct BulkOptions {
     /// Count the messages, and change nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Send at most this many messages per second, so that new messages are not held up.
+    /// Change at most this many messages per second, so that other work is not held up.
     #[arg(long, value_name = "COUNT", conflicts_with = "dry_run")]
     rate: Option<u32>,
     /// Wait for the end of the background task. Ctrl-C ends the waiting, not the task.
@@ -40,29 +40,50 @@ pub(crate) struct BulkCancel {
     at: At,
     #[command(flatten)]
     window: Window,
-    /// Cancel only deliveries of messages of this event type; repeatable.
-    #[arg(long = "event-type", value_name = "NAME")]
-    event_types: Vec<String>,
-    /// Cancel only deliveries of messages on this channel.
-    #[arg(long, value_name = "NAME")]
-    channel: Option<String>,
-    /// Cancel only deliveries of messages with this tag.
-    #[arg(long, value_name = "TAG")]
-    tag: Option<String>,
-    /// Count the deliveries, and cancel none.
-    #[arg(long)]
-    dry_run: bool,
-    /// Wait for the end of the background task. Ctrl-C ends the waiting, not the task.
-    #[arg(long, conflicts_with = "dry_run")]
-    wait: bool,
+    #[command(flatten)]
+    of: OfMessages,
+    #[command(flatten)]
+    bulk: BulkOptions,
     #[command(flatten)]
     consent: Consent,
 }
 
+/// The messages of bulk work. All options must match.
+#[derive(Debug, Args)]
+pub(crate) struct OfMessages {
+    /// Select only messages of this event type; repeatable.
+    #[arg(long = "event-type", value_name = "NAME")]
+    event_types: Vec<String>,
+    /// Select only messages on this channel.
+    #[arg(long, value_name = "NAME")]
+    channel: Option<String>,
+    /// Select only messages with this tag.
+    #[arg(long, value_name = "TAG")]
+    tag: Option<String>,
+}
+
+impl OfMessages {
+    pub(crate) const fn is_all(&self) -> bool {
+        self.event_types.is_empty() && self.channel.is_none() && self.tag.is_none()
+    }
+
+    pub(crate) fn add_to(self, body: &mut Map<String, Value>) {
+        body.add_text("channel", self.channel);
+        body.add_text("tag", self.tag);
+        if !self.event_types.is_empty() {
+            body.insert("eventTypes".to_owned(), json!(self.event_types));
+        }
+    }
+}
+
 impl BulkOptions {
-    /// Options of bulk work that has no rate.
-    pub(crate) const fn dry(dry_run: bool) -> BulkOptions {
-        BulkOptions { dry_run, rate: None, wait: false }
+    /// Whether options are given that only a background task has.
+    pub(crate) const fn need_task(&self) -> bool {
+        self.rate.is_some() || self.wait
+    }
+
+    pub(crate) const fn rate(&self) -> Option<u32> {
+        self.rate
     }
 
     /// Whether the command changes nothing, and needs no consent.
@@ -82,6 +103,11 @@ impl BulkOptions {
             return count(remote, path, body).await;
         }
         let started = remote.post_body(path, &body).await?;
+        self.finish(remote, started).await
+    }
+
+    /// Shows a background task that was started, or waits for its end.
+    pub(crate) async fn finish(self, remote: &Remote, started: Value) -> anyhow::Result<Answer> {
         if self.wait { follow(remote, &started).await } else { Ok(task::started(started)) }
     }
 }
@@ -91,18 +117,13 @@ impl BulkCancel {
         let path = format!("{}/bulk-cancel", self.at.path()?);
         let mut body = Map::new();
         self.window.add_to(&mut body);
-        body.add_text("channel", self.channel);
-        body.add_text("tag", self.tag);
-        if !self.event_types.is_empty() {
-            body.insert("eventTypes".to_owned(), json!(self.event_types));
-        }
-        let options = BulkOptions { dry_run: self.dry_run, rate: None, wait: self.wait };
-        if !self.dry_run {
+        self.of.add_to(&mut body);
+        if !self.bulk.is_dry_run() {
             let At { application, endpoint } = &self.at;
             remote
                 .confirm(self.consent, &format!("cancel waiting deliveries to endpoint {endpoint} of {application}"))?;
         }
-        options.start(remote, &path, body).await
+        self.bulk.start(remote, &path, body).await
     }
 }
 

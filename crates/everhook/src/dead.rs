@@ -7,13 +7,14 @@ use everhook_core::limits::PAGE_MAX;
 use everhook_core::time::Timestamp;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::app;
 use crate::attempt;
+use crate::bulk::{BulkOptions, OfMessages};
 use crate::confirm::Consent;
 use crate::endpoint::At;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, usage};
 use crate::failure_group::GroupCommand;
 use crate::job::raw_json;
 use crate::message::{self, delivery_state};
@@ -55,27 +56,14 @@ pub(crate) enum DeadCommand {
         /// Id or event id of the message.
         message: String,
     },
-    /// Redrive dead deliveries to an endpoint: return them to pending, due now, with fresh attempts.
+    /// Redrive dead deliveries to an endpoint: return them to pending, due now, with fresh attempts. Many are redriven in
+    /// a background task.
     #[command(after_help = "Examples:
   everhook dead redrive acme ep_2d… --message msg_2d…
-  everhook dead redrive acme ep_2d… --since 2h
+  everhook dead redrive acme ep_2d… --since 2h --rate 50 --wait
   everhook dead redrive acme ep_2d… --all --dry-run
   everhook dead redrive acme ep_2d… --message msg_2d… --payload '{\"id\": \"inv_1\"}'")]
-    Redrive {
-        #[command(flatten)]
-        at: At,
-        #[command(flatten)]
-        selection: Selection,
-        /// With --since: select only messages accepted before this time.
-        #[arg(long, value_name = "TIME", value_parser = when::past, requires = "since")]
-        until: Option<Timestamp>,
-        /// Only count the dead deliveries.
-        #[arg(long)]
-        dry_run: bool,
-        /// With --message: send a new message with this corrected payload in the place of the dead delivery.
-        #[arg(long, value_name = "JSON", requires = "message", conflicts_with = "dry_run")]
-        payload: Option<String>,
-    },
+    Redrive(Box<Redrive>),
     /// Dismiss a dead delivery: it ends as cancelled, and no redrive finds it any more.
     Dismiss {
         #[command(flatten)]
@@ -87,6 +75,25 @@ pub(crate) enum DeadCommand {
     },
     #[command(flatten)]
     Group(GroupCommand),
+}
+
+/// Dead deliveries to redrive.
+#[derive(Debug, Args)]
+pub(crate) struct Redrive {
+    #[command(flatten)]
+    at: At,
+    #[command(flatten)]
+    selection: Selection,
+    /// With --since: select only messages accepted before this time.
+    #[arg(long, value_name = "TIME", value_parser = when::past, requires = "since")]
+    until: Option<Timestamp>,
+    #[command(flatten)]
+    of: OfMessages,
+    #[command(flatten)]
+    bulk: BulkOptions,
+    /// With --message: send a new message with this corrected payload in the place of the dead delivery.
+    #[arg(long, value_name = "JSON", requires = "message", conflicts_with = "dry_run")]
+    payload: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -123,12 +130,7 @@ impl DeadCommand {
                 list(remote, &format!("{path}{}", query(&parameters)), limit.max(1)).await
             }
             DeadCommand::Show { at, message } => show(remote, &at, &message).await,
-            DeadCommand::Redrive { at, selection, until, dry_run: true, .. } => {
-                selection.count(remote, &at, until).await
-            }
-            DeadCommand::Redrive { at, selection, until, payload, .. } => {
-                selection.redrive(remote, &at, until, payload).await
-            }
+            DeadCommand::Redrive(redrive) => redrive.ask(remote).await,
             DeadCommand::Dismiss { at, message, consent } => {
                 let path = format!("{}/endpoint/{}", message::path(&at.application, &message)?, at.endpoint);
                 remote.confirm(consent, &format!("dismiss the dead delivery of {message}"))?;
@@ -146,68 +148,38 @@ struct Correction {
     payload: Box<RawValue>,
 }
 
-impl Selection {
-    /// Counts the selected dead deliveries, page by page.
-    async fn count(self, remote: &Remote, at: &At, until: Option<Timestamp>) -> anyhow::Result<Answer> {
-        let mut count = 0_u64;
-        if let Some(message) = self.message {
-            let endpoint = named("endpoint", &at.endpoint)?;
-            let path = format!("{}/endpoint/{endpoint}", message::path(&at.application, &message)?);
-            count += u64::from(remote.get(&path).await?["state"] == "dead");
-        } else {
-            let time = |at: Option<Timestamp>| at.map(|at| at.to_string());
-            let mut iterator = None;
-            loop {
-                let parameters = [
-                    ("state", Some("dead".to_owned())),
-                    ("endpoint_id", Some(at.endpoint.clone())),
-                    ("after", time(self.since)),
-                    ("before", time(until)),
-                    ("limit", Some(PAGE_MAX.to_string())),
-                    ("iterator", iterator.take()),
-                ];
-                let path = format!("{}/delivery{}", app::path(&at.application)?, query(&parameters));
-                let page = remote.get(&path).await?;
-                count += page["data"].as_array().map_or(0, |page| page.len() as u64);
-                iterator = page["iterator"].as_str().filter(|_| page["done"] == false).map(str::to_owned);
-                if iterator.is_none() {
-                    break;
-                }
-            }
-        }
-        let what = if count == 1 { "1 delivery".to_owned() } else { format!("{count} deliveries") };
-        Ok(Answer::line(json!({ "count": count }), format!("{what} would be redriven")))
-    }
-
-    async fn redrive(
-        self,
-        remote: &Remote,
-        at: &At,
-        until: Option<Timestamp>,
-        payload: Option<String>,
-    ) -> anyhow::Result<Answer> {
-        let (path, body) = match self.message {
-            Some(message) => {
-                let message = message::path(&at.application, &message)?;
-                let path = format!("{message}/endpoint/{}/redrive", at.endpoint);
-                if let Some(payload) = payload {
-                    let sent = remote.post_body(&path, &Correction { payload: raw_json(payload)? }).await?;
-                    let id = cell(&sent["msg"], "id");
-                    return Ok(Answer::line(sent, format!("sent the corrected message {id}")));
-                }
-                (path, json!({}))
-            }
-            None => (format!("{}/redrive", at.path()?), json!({ "since": self.since, "until": until })),
+impl Redrive {
+    async fn ask(self, remote: &Remote) -> anyhow::Result<Answer> {
+        let Redrive { at, selection, until, of, bulk, payload } = self;
+        let Some(message) = selection.message else {
+            let mut body = Map::new();
+            let since = selection.since.unwrap_or_default();
+            body.insert("since".to_owned(), json!(since));
+            body.insert("until".to_owned(), json!(until));
+            of.add_to(&mut body);
+            return bulk.start(remote, &format!("{}/bulk-redrive", at.path()?), body).await;
         };
-        let mut redriven = 0;
-        loop {
-            let answer = remote.post_body(&path, &body).await?;
-            redriven += answer["redriven"].as_u64().unwrap_or_default();
-            if answer["done"] != false {
-                let what = if redriven == 1 { "1 delivery".to_owned() } else { format!("{redriven} deliveries") };
-                return Ok(Answer::line(json!({ "redriven": redriven }), format!("redrove {what}")));
-            }
+        if bulk.need_task() || !of.is_all() {
+            let rule = "--rate, --wait, --event-type, --channel and --tag need --since or --all";
+            return Err(usage(rule.to_owned()));
         }
+        let path =
+            format!("{}/endpoint/{}", message::path(&at.application, &message)?, named("endpoint", &at.endpoint)?);
+        if bulk.is_dry_run() {
+            let count = u64::from(remote.get(&path).await?["state"] == "dead");
+            let what = if count == 1 { "1 message matches" } else { "0 messages match" };
+            return Ok(Answer::line(json!({ "count": count }), what));
+        }
+        let path = format!("{path}/redrive");
+        if let Some(payload) = payload {
+            let sent = remote.post_body(&path, &Correction { payload: raw_json(payload)? }).await?;
+            let id = cell(&sent["msg"], "id");
+            return Ok(Answer::line(sent, format!("sent the corrected message {id}")));
+        }
+        let answer = remote.post_body(&path, &json!({})).await?;
+        let redriven = answer["redriven"].as_u64().unwrap_or_default();
+        let what = if redriven == 1 { "1 delivery".to_owned() } else { format!("{redriven} deliveries") };
+        Ok(Answer::line(json!({ "redriven": redriven }), format!("redrove {what}")))
     }
 }
 

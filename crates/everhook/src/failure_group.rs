@@ -3,12 +3,12 @@
 use clap::Subcommand;
 use serde_json::{Value, json};
 
+use crate::bulk::BulkOptions;
 use crate::confirm::Consent;
 use crate::exit::usage;
 use crate::output::Answer;
 use crate::remote::{Remote, query};
 use crate::table::{cell, cells, time};
-use crate::task;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum GroupCommand {
@@ -56,12 +56,8 @@ pub(crate) enum GroupCommand {
     RedriveGroup {
         /// Id of the group, as `everhook dead groups` shows it.
         group: String,
-        /// Only count the dead deliveries.
-        #[arg(long)]
-        dry_run: bool,
-        /// Send at most this many messages per second, so that new messages are not held up.
-        #[arg(long, value_name = "COUNT", conflicts_with = "dry_run")]
-        rate: Option<u32>,
+        #[command(flatten)]
+        bulk: BulkOptions,
         #[command(flatten)]
         consent: Consent,
     },
@@ -75,17 +71,17 @@ impl GroupCommand {
             GroupCommand::Ack { group, note } => mark(remote, &group, "acknowledge", note).await,
             GroupCommand::Resolve { group, note } => mark(remote, &group, "resolve", note).await,
             GroupCommand::Reopen { group } => mark(remote, &group, "reopen", None).await,
-            GroupCommand::RedriveGroup { group, dry_run, rate, consent } => {
+            GroupCommand::RedriveGroup { group, bulk, consent } => {
                 let path = format!("{}/redrive", path(&group)?);
                 let counted = remote.post_body(&path, &json!({ "dryRun": true })).await?;
                 let count = counted["count"].as_u64().unwrap_or_default();
                 let what = if count == 1 { "1 delivery".to_owned() } else { format!("{count} deliveries") };
-                if dry_run {
+                if bulk.is_dry_run() {
                     return Ok(Answer::line(counted, format!("{what} would be redriven")));
                 }
                 remote.confirm(consent, &format!("redrive {what} of {group}"))?;
-                let mut started = remote.post_body(&path, &json!({ "ratePerSecond": rate })).await?;
-                Ok(task::started(started["task"].take()))
+                let mut started = remote.post_body(&path, &json!({ "ratePerSecond": bulk.rate() })).await?;
+                bulk.finish(remote, started["task"].take()).await
             }
         }
     }

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::app;
+use crate::bulk::BulkOptions;
 use crate::confirm::Consent;
 use crate::exit::usage;
 use crate::job::raw_json;
@@ -121,9 +122,8 @@ With an eventId, a line can be sent again without a second message.")]
     ExpungeAll {
         /// Id or uid of the application.
         application: String,
-        /// Count the messages, and erase nothing.
-        #[arg(long)]
-        dry_run: bool,
+        #[command(flatten)]
+        bulk: BulkOptions,
         #[command(flatten)]
         consent: Consent,
     },
@@ -239,8 +239,8 @@ impl MessageCommand {
                 }
                 messages => many::expunge(remote, &application, messages, consent).await,
             },
-            MessageCommand::ExpungeAll { application, dry_run, consent } => {
-                many::expunge_all(remote, &application, dry_run, consent).await
+            MessageCommand::ExpungeAll { application, bulk, consent } => {
+                many::expunge_all(remote, &application, bulk, consent).await
             }
         }
     }

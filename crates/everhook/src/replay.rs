@@ -1,12 +1,11 @@
 //! `everhook replay`: sends messages of a window again to one endpoint.
 
 use clap::{Args, ValueEnum};
-use serde_json::{Map, json};
+use serde_json::Map;
 
-use crate::bulk::BulkOptions;
+use crate::bulk::{BulkOptions, OfMessages};
 use crate::confirm::Consent;
 use crate::endpoint::{At, Window};
-use crate::fields::Fields;
 use crate::output::Answer;
 use crate::remote::Remote;
 
@@ -22,15 +21,8 @@ pub(crate) struct ReplayArgs {
     /// Replay only messages whose last attempt got a status of this class: 0 (no reply), 100, 200, 300, 400 or 500.
     #[arg(long, value_name = "CLASS")]
     status_class: Option<u16>,
-    /// Replay only messages of this event type; repeatable.
-    #[arg(long = "event-type", value_name = "NAME")]
-    event_types: Vec<String>,
-    /// Replay only messages on this channel.
-    #[arg(long, value_name = "NAME")]
-    channel: Option<String>,
-    /// Replay only messages with this tag.
-    #[arg(long, value_name = "TAG")]
-    tag: Option<String>,
+    #[command(flatten)]
+    of: OfMessages,
     #[command(flatten)]
     bulk: BulkOptions,
     #[command(flatten)]
@@ -54,11 +46,7 @@ impl ReplayArgs {
         }
         let mut body = Map::new();
         self.window.add_to(&mut body);
-        body.add_text("channel", self.channel);
-        body.add_text("tag", self.tag);
-        if !self.event_types.is_empty() {
-            body.insert("eventTypes".to_owned(), json!(self.event_types));
-        }
+        self.of.add_to(&mut body);
         if let Some(status) = self.status {
             let number = match status {
                 Status::Succeeded => 0,

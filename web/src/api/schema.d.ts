@@ -2665,7 +2665,7 @@ export interface components {
             afterOngoing?: number | null;
             /**
              * Format: int32
-             * @description Seconds after the alert was triggered. At that time a page is sent, whatever the cooldown.
+             * @description Seconds after the alert was triggered. A page is sent at that time, even during the cooldown.
              * @example 1
              */
             afterSeconds?: number | null;
@@ -2717,15 +2717,15 @@ export interface components {
              */
             description?: string | null;
             /**
-             * @description Ids or uids of the operational endpoints that get the pages, whatever events they want. Default: every one that
-             *     wants the event.
+             * @description Ids or uids of the operational endpoints that get the pages, even if their event types exclude these events.
+             *     Default: all that want the event.
              * @example [
              *       "text"
              *     ]
              */
             destinations?: string[] | null;
             /**
-             * @description Whether the rule is not evaluated. Disabling a triggered alert sends no page.
+             * @description If true, the rule is not evaluated. Disabling a triggered alert sends no page.
              * @example true
              */
             disabled?: boolean | null;
@@ -2781,8 +2781,7 @@ export interface components {
             threshold?: number | null;
             /**
              * Format: int32
-             * @description The time over which a failure rate is measured, or a change is looked for. Required for these, and refused for
-             *     others.
+             * @description The time over which a failure rate or a change is measured. Required for these, and refused for others.
              * @example 60
              */
             windowSeconds?: number | null;
@@ -2839,7 +2838,7 @@ export interface components {
              */
             destinations?: string[] | null;
             /**
-             * @description Whether the rule is not evaluated. Disabling a triggered alert sends no page.
+             * @description If true, the rule is not evaluated. Disabling a triggered alert sends no page.
              * @example true
              */
             disabled: boolean;
@@ -2937,8 +2936,7 @@ export interface components {
             updatedAt: string;
             /**
              * Format: int32
-             * @description The time over which a failure rate is measured, or a change is looked for. Required for these, and refused for
-             *     others.
+             * @description The time over which a failure rate or a change is measured. Required for these, and refused for others.
              * @example 1
              */
             windowSeconds?: number | null;
@@ -3757,8 +3755,8 @@ export interface components {
             since: string;
             /**
              * Format: int32
-             * @description Only messages whose last attempt ended so: 0 succeeded, 2 failed, 4 cancelled. Messages that are pending (1) or
-             *     being sent (3) are never replayed.
+             * @description Only messages whose last attempt has this status: 0 succeeded, 2 failed, 4 cancelled. Messages that are pending
+             *     (1) or being sent (3) are never replayed.
              * @example 1
              */
             status?: number | null;
@@ -3932,9 +3930,9 @@ export interface components {
              */
             language?: string | null;
             /**
-             * @description A JSON pointer to the e-mail addresses (phone numbers for `dingtalk`) of people in the payload: a text or a list of
-             *     up to 10 texts. They get the message through the chat app of the environment, and the room gets it if somebody
-             *     cannot be reached. Absent: an existing endpoint keeps it. Null: removes it.
+             * @description A JSON pointer to the e-mail addresses (phone numbers for `dingtalk`) of people in the payload: a text or a list
+             *     of up to 10 texts. They get the message through the chat app of the environment, and the room gets it if a
+             *     person cannot be reached. Absent: an existing endpoint keeps it. Null: removes it.
              * @example /owner/email
              */
             people?: string | null;
@@ -6563,6 +6561,29 @@ export interface components {
              */
             log: string[];
             /**
+             * @description The steps of the request of a push.
+             * @example {
+             *       "bodyMs": 1,
+             *       "connectMs": 1,
+             *       "dnsMs": 1,
+             *       "firstByteMs": 1,
+             *       "reused": true,
+             *       "tlsMs": 1,
+             *       "waitMs": 1
+             *     }
+             */
+            phases?: components["schemas"]["PhasesOut"] | null;
+            /**
+             * @description The first headers of the response to a push.
+             * @example [
+             *       {
+             *         "name": "nightly",
+             *         "value": "text"
+             *       }
+             *     ]
+             */
+            responseHeaders?: components["schemas"]["ReplyHeaderOut"][] | null;
+            /**
              * Format: int32
              * @description The HTTP status of the response to a push.
              * @example 1
@@ -6695,6 +6716,21 @@ export interface components {
              *         "id": "job_1srOrx2ZWZBpBUvZwXKQmoEYga2",
              *         "log": [
              *           "text"
+             *         ],
+             *         "phases": {
+             *           "bodyMs": 1,
+             *           "connectMs": 1,
+             *           "dnsMs": 1,
+             *           "firstByteMs": 1,
+             *           "reused": true,
+             *           "tlsMs": 1,
+             *           "waitMs": 1
+             *         },
+             *         "responseHeaders": [
+             *           {
+             *             "name": "nightly",
+             *             "value": "text"
+             *           }
              *         ],
              *         "responseStatusCode": 1,
              *         "startedAt": "2026-01-31T12:00:00.000000Z",
@@ -8993,6 +9029,21 @@ export interface components {
              *             "log": [
              *               "text"
              *             ],
+             *             "phases": {
+             *               "bodyMs": 1,
+             *               "connectMs": 1,
+             *               "dnsMs": 1,
+             *               "firstByteMs": 1,
+             *               "reused": true,
+             *               "tlsMs": 1,
+             *               "waitMs": 1
+             *             },
+             *             "responseHeaders": [
+             *               {
+             *                 "name": "nightly",
+             *                 "value": "text"
+             *               }
+             *             ],
              *             "responseStatusCode": 1,
              *             "startedAt": "2026-01-31T12:00:00.000000Z",
              *             "state": "succeeded",
@@ -10873,7 +10924,7 @@ export interface components {
              */
             updatedAt: string;
         };
-        /** @description Open tasks now, and rates. Tasks are deliveries and jobs. A count of `countedMax` means at least so many. */
+        /** @description Open tasks now, and rates. Tasks are deliveries and jobs. A count of `countedMax` means at least this number. */
         TotalsOut: {
             /**
              * Format: int64
@@ -18939,7 +18990,7 @@ export interface operations {
                  */
                 action?: string;
                 /**
-                 * @description Entries of objects whose path begins so, such as `/queue/email`.
+                 * @description Entries of objects whose path starts with this text, such as `/queue/email`.
                  * @example text
                  */
                 object?: string;
@@ -19787,6 +19838,21 @@ export interface operations {
                      *           "log": [
                      *             "text"
                      *           ],
+                     *           "phases": {
+                     *             "bodyMs": 1,
+                     *             "connectMs": 1,
+                     *             "dnsMs": 1,
+                     *             "firstByteMs": 1,
+                     *             "reused": true,
+                     *             "tlsMs": 1,
+                     *             "waitMs": 1
+                     *           },
+                     *           "responseHeaders": [
+                     *             {
+                     *               "name": "nightly",
+                     *               "value": "text"
+                     *             }
+                     *           ],
                      *           "responseStatusCode": 1,
                      *           "startedAt": "2026-01-31T12:00:00.000000Z",
                      *           "state": "succeeded",
@@ -19854,6 +19920,21 @@ export interface operations {
                      *           "id": "job_1srOrx2ZWZBpBUvZwXKQmoEYga2",
                      *           "log": [
                      *             "text"
+                     *           ],
+                     *           "phases": {
+                     *             "bodyMs": 1,
+                     *             "connectMs": 1,
+                     *             "dnsMs": 1,
+                     *             "firstByteMs": 1,
+                     *             "reused": true,
+                     *             "tlsMs": 1,
+                     *             "waitMs": 1
+                     *           },
+                     *           "responseHeaders": [
+                     *             {
+                     *               "name": "nightly",
+                     *               "value": "text"
+                     *             }
                      *           ],
                      *           "responseStatusCode": 1,
                      *           "startedAt": "2026-01-31T12:00:00.000000Z",
@@ -22174,6 +22255,21 @@ export interface operations {
                      *               "log": [
                      *                 "text"
                      *               ],
+                     *               "phases": {
+                     *                 "bodyMs": 1,
+                     *                 "connectMs": 1,
+                     *                 "dnsMs": 1,
+                     *                 "firstByteMs": 1,
+                     *                 "reused": true,
+                     *                 "tlsMs": 1,
+                     *                 "waitMs": 1
+                     *               },
+                     *               "responseHeaders": [
+                     *                 {
+                     *                   "name": "nightly",
+                     *                   "value": "text"
+                     *                 }
+                     *               ],
                      *               "responseStatusCode": 1,
                      *               "startedAt": "2026-01-31T12:00:00.000000Z",
                      *               "state": "succeeded",
@@ -22288,6 +22384,21 @@ export interface operations {
                      *           "log": [
                      *             "text"
                      *           ],
+                     *           "phases": {
+                     *             "bodyMs": 1,
+                     *             "connectMs": 1,
+                     *             "dnsMs": 1,
+                     *             "firstByteMs": 1,
+                     *             "reused": true,
+                     *             "tlsMs": 1,
+                     *             "waitMs": 1
+                     *           },
+                     *           "responseHeaders": [
+                     *             {
+                     *               "name": "nightly",
+                     *               "value": "text"
+                     *             }
+                     *           ],
                      *           "responseStatusCode": 1,
                      *           "startedAt": "2026-01-31T12:00:00.000000Z",
                      *           "state": "succeeded",
@@ -22355,6 +22466,21 @@ export interface operations {
                      *           "id": "job_1srOrx2ZWZBpBUvZwXKQmoEYga2",
                      *           "log": [
                      *             "text"
+                     *           ],
+                     *           "phases": {
+                     *             "bodyMs": 1,
+                     *             "connectMs": 1,
+                     *             "dnsMs": 1,
+                     *             "firstByteMs": 1,
+                     *             "reused": true,
+                     *             "tlsMs": 1,
+                     *             "waitMs": 1
+                     *           },
+                     *           "responseHeaders": [
+                     *             {
+                     *               "name": "nightly",
+                     *               "value": "text"
+                     *             }
                      *           ],
                      *           "responseStatusCode": 1,
                      *           "startedAt": "2026-01-31T12:00:00.000000Z",
@@ -22603,6 +22729,21 @@ export interface operations {
                      *           "log": [
                      *             "text"
                      *           ],
+                     *           "phases": {
+                     *             "bodyMs": 1,
+                     *             "connectMs": 1,
+                     *             "dnsMs": 1,
+                     *             "firstByteMs": 1,
+                     *             "reused": true,
+                     *             "tlsMs": 1,
+                     *             "waitMs": 1
+                     *           },
+                     *           "responseHeaders": [
+                     *             {
+                     *               "name": "nightly",
+                     *               "value": "text"
+                     *             }
+                     *           ],
                      *           "responseStatusCode": 1,
                      *           "startedAt": "2026-01-31T12:00:00.000000Z",
                      *           "state": "succeeded",
@@ -22749,6 +22890,21 @@ export interface operations {
                      *           "log": [
                      *             "text"
                      *           ],
+                     *           "phases": {
+                     *             "bodyMs": 1,
+                     *             "connectMs": 1,
+                     *             "dnsMs": 1,
+                     *             "firstByteMs": 1,
+                     *             "reused": true,
+                     *             "tlsMs": 1,
+                     *             "waitMs": 1
+                     *           },
+                     *           "responseHeaders": [
+                     *             {
+                     *               "name": "nightly",
+                     *               "value": "text"
+                     *             }
+                     *           ],
                      *           "responseStatusCode": 1,
                      *           "startedAt": "2026-01-31T12:00:00.000000Z",
                      *           "state": "succeeded",
@@ -22853,6 +23009,21 @@ export interface operations {
                      *           "id": "job_1srOrx2ZWZBpBUvZwXKQmoEYga2",
                      *           "log": [
                      *             "text"
+                     *           ],
+                     *           "phases": {
+                     *             "bodyMs": 1,
+                     *             "connectMs": 1,
+                     *             "dnsMs": 1,
+                     *             "firstByteMs": 1,
+                     *             "reused": true,
+                     *             "tlsMs": 1,
+                     *             "waitMs": 1
+                     *           },
+                     *           "responseHeaders": [
+                     *             {
+                     *               "name": "nightly",
+                     *               "value": "text"
+                     *             }
                      *           ],
                      *           "responseStatusCode": 1,
                      *           "startedAt": "2026-01-31T12:00:00.000000Z",
@@ -23145,6 +23316,21 @@ export interface operations {
                      *           "id": "job_1srOrx2ZWZBpBUvZwXKQmoEYga2",
                      *           "log": [
                      *             "text"
+                     *           ],
+                     *           "phases": {
+                     *             "bodyMs": 1,
+                     *             "connectMs": 1,
+                     *             "dnsMs": 1,
+                     *             "firstByteMs": 1,
+                     *             "reused": true,
+                     *             "tlsMs": 1,
+                     *             "waitMs": 1
+                     *           },
+                     *           "responseHeaders": [
+                     *             {
+                     *               "name": "nightly",
+                     *               "value": "text"
+                     *             }
                      *           ],
                      *           "responseStatusCode": 1,
                      *           "startedAt": "2026-01-31T12:00:00.000000Z",

@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::background::BackgroundKind;
+use crate::background::selection::is_selected;
 use crate::endpoint::Endpoint;
 use crate::filter::{self, Facts};
 use crate::id::{ApplicationId, EndpointId};
@@ -141,13 +142,11 @@ impl AttemptedFilter {
             EndState::Cancelled => status == AttemptedStatus::Cancelled,
             EndState::Open => status == AttemptedStatus::Open,
         };
-        (self.event_types.is_empty() || self.event_types.contains(&message.event_type))
-            && self.channel.as_ref().is_none_or(|channel| message.channels.contains(channel))
-            && self.tag.as_ref().is_none_or(|tag| message.tags.contains(tag))
+        is_selected(message, &self.event_types, (self.channel.as_ref(), self.tag.as_ref()))
             && self.status.is_none_or(has_status)
             && self.status_class.is_none_or(|class| last.status / 100 * 100 == class)
     }
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

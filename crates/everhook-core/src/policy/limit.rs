@@ -1,7 +1,7 @@
 //! The limits of an endpoint's lane: how many deliveries a lease may take, and how long the lane holds afterwards.
 //!
 //! Pure. A lease locks the lane, counts its leased deliveries and asks here. Called by the leases of the stores. Lanes
-//! without limits use the fast path and are not counted.
+//! without limits, or with a rate only, use the fast path and are not counted.
 
 use std::time::Duration;
 
@@ -74,9 +74,14 @@ pub struct Hold {
 }
 
 impl LaneLimits {
-    /// Whether deliveries have to be leased, because the lease counts them.
     pub const fn is_any(&self) -> bool {
-        self.rate.is_some() || self.breaker.is_some() || self.at_once().is_some() || self.is_keyed
+        self.rate.is_some() || self.needs_lease()
+    }
+
+    /// Whether deliveries have to be leased, because the lease counts them. The permits of a rate are also taken by
+    /// appends.
+    pub const fn needs_lease(&self) -> bool {
+        self.breaker.is_some() || self.at_once().is_some() || self.is_keyed
     }
 
     /// Returns the limits of a lane whose breaker is in this state.

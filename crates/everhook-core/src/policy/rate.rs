@@ -1,7 +1,8 @@
 //! Rate limits: the number of deliveries of a lane that may start now, over all replicas.
 //!
 //! Pure. Permits are the slots of a timetable, one per interval. The lane's `hold_until` stores the last used slot, so
-//! that each node that locks the lane continues where the previous one stopped. Called by the leases of the stores.
+//! that each node that locks the lane continues where the previous one stopped. Called by the
+//! appends and leases of the stores.
 
 use std::time::Duration;
 
@@ -17,6 +18,29 @@ pub(crate) const STRIDE: Duration = Duration::from_millis(100);
 pub const PERMIT_LIFE: Duration = Duration::from_millis(700);
 
 const SECOND: i64 = 1_000_000;
+/// A bound for times that SQL adds to the clock: about 300 years.
+const BOOKED_MAX: i64 = 10_000_000_000 * SECOND;
+
+/// The permits that an append takes for deliveries that it starts: all of them or none. `append_direct` of PostgreSQL
+/// calculates [`Booking::hold`] in SQL, because it reads and writes the lane in one statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Booking {
+    /// A hold that ended longer ago counts as if it had ended this long ago.
+    pub unused_us: i64,
+    /// The time from the first permit to the last one.
+    pub before_us: i64,
+    /// The time that all permits take.
+    pub span_us: i64,
+}
+
+impl Booking {
+    /// Returns the hold of the lane afterwards; none if it does not have these permits now.
+    pub fn hold(self, hold_until: Timestamp, now: Timestamp) -> Option<Timestamp> {
+        let from = hold_until.as_micros().max(now.as_micros().saturating_sub(self.unused_us));
+        let is_due = from.saturating_add(self.before_us) <= now.as_micros();
+        is_due.then(|| Timestamp::from_micros(from.saturating_add(self.span_us)))
+    }
+}
 
 impl RateLimit {
     /// Returns how many deliveries may start now in a lane that holds until `hold_until`.
@@ -33,6 +57,18 @@ impl RateLimit {
     pub fn hold(self, hold_until: Timestamp, now: Timestamp, spent: usize) -> Timestamp {
         let booked = i128::from(self.first_slot(hold_until, now)) + self.span(spent);
         Timestamp::from_micros(i64::try_from(booked).unwrap_or(i64::MAX).saturating_add(self.lead()))
+    }
+
+    /// Returns what an append takes for `count` deliveries. A lane that leases would not look at has no permits, so that
+    /// an append never goes beyond them.
+    pub fn booking(self, count: usize) -> Booking {
+        let interval = i64::try_from(self.span(1)).unwrap_or(i64::MAX);
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        Booking {
+            unused_us: micros(UNUSED_MAX).saturating_sub(self.lead()),
+            before_us: interval.saturating_mul(count.saturating_sub(1)).min(BOOKED_MAX),
+            span_us: interval.saturating_mul(count).min(BOOKED_MAX),
+        }
     }
 
     /// The first slot that is free.
@@ -117,16 +153,50 @@ mod tests {
         assert_eq!(rate.permits(at(60_000), at(60_000)), 1);
     }
 
+    #[test]
+    fn an_append_takes_its_permits_together_or_none() {
+        let (rate, idle) = (per_second(100), Timestamp::default());
+        assert_eq!(rate.booking(17).hold(idle, at(0)), Some(at(10)), "160 ms that were not used, and the slot of now");
+        assert_eq!(rate.booking(18).hold(idle, at(0)), None);
+        assert_eq!(rate.booking(1).hold(at(1), at(0)), None, "leases do not look at the lane either");
+    }
+
     proptest! {
-        /// The leases of any number of nodes meet at the lane, so one sequence of leases stands for all of them.
+        #[test]
+        fn permits_of_several_deliveries_are_those_of_one_after_the_other(
+            count in 1_u32..2_000, seconds in 1_u32..100, wanted in 1_usize..200, held in -400_i64..100,
+        ) {
+            let rate = RateLimit { count, seconds };
+            let one_by_one = (0..wanted).try_fold(at(held), |hold, _| rate.booking(1).hold(hold, at(0)));
+            prop_assert_eq!(rate.booking(wanted).hold(at(held), at(0)), one_by_one);
+        }
+
+        #[test]
+        fn an_append_counts_like_a_lease(count in 1_u32..2_000, seconds in 1_u32..100, held in -400_i64..100) {
+            let rate = RateLimit { count, seconds };
+            let leased = (held <= 0).then(|| rate.hold(at(held), at(0), 1));
+            prop_assert_eq!(rate.booking(1).hold(at(held), at(0)), leased);
+            prop_assert!(leased.is_none() || rate.permits(at(held), at(0)) > 0);
+        }
+
+        /// The leases and appends of any number of nodes meet at the lane, so one sequence stands for all of them.
         #[test]
         fn no_span_of_ten_seconds_exceeds_the_rate_by_more_than_a_tenth(
-            count in 1_u32..500, seconds in 1_u32..4, steps in prop::collection::vec((0_i64..400, 1_usize..60), 1..400),
+            count in 1_u32..500,
+            seconds in 1_u32..4,
+            steps in prop::collection::vec((0_i64..400, 1_usize..60, any::<bool>()), 1..400),
         ) {
             let rate = RateLimit { count, seconds };
             let (mut hold, mut time, mut starts) = (Timestamp::default(), 0, Vec::new());
-            for (step, wanted) in steps {
+            for (step, wanted, is_append) in steps {
                 time += step;
+                if is_append {
+                    if let Some(booked) = rate.booking(wanted).hold(hold, at(time)) {
+                        hold = booked;
+                        starts.push((time, wanted));
+                    }
+                    continue;
+                }
                 let permits = rate.permits(hold, at(time)).min(wanted);
                 if permits > 0 {
                     hold = rate.hold(hold, at(time), permits);

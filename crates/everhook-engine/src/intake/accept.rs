@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use everhook_store::error::StoreError;
 use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
@@ -96,7 +97,7 @@ async fn append(node: &Arc<Node>, messages: Vec<NewMessage>) -> Result<Written, 
     // A node that does not deliver takes no leases; its deliveries are pending for other nodes.
     let session = node.sessions.current().filter(|_| node.delivers);
     let fast = session.as_ref().map(|session| FastPath { session: session.id, slots: node.deliveries.clone() });
-    let (size, begun) = (messages.len(), node.metrics.begin());
+    let (size, begun, asked) = (messages.len(), node.metrics.begin(), node.clock.elapsed());
     let environments: Vec<_> = messages.iter().map(|new| new.environment).collect();
     match node.store.append(Append { fast, messages }).await {
         Ok(appended) => {
@@ -106,7 +107,7 @@ async fn append(node: &Arc<Node>, messages: Vec<NewMessage>) -> Result<Written, 
             let accepted = appended.iter().zip(environments).filter(|(answer, _)| answer.is_accepted());
             node.traffic.accepted(accepted.map(|(_, environment)| environment));
             let tasks = appended.iter().map(tasks).sum();
-            Ok(Written { answers: begin(node, appended, session.as_ref()), tasks })
+            Ok(Written { answers: begin(node, appended, (session.as_ref(), asked)), tasks })
         }
         Err(error) => {
             // The store may have committed deliveries that are leased to this session, and this node cannot start
@@ -122,7 +123,11 @@ async fn append(node: &Arc<Node>, messages: Vec<NewMessage>) -> Result<Written, 
 
 /// After the commit, starts the deliveries leased to this node and sends a hint for the others. Removes the leased
 /// deliveries from the answers.
-fn begin(node: &Arc<Node>, mut appended: Vec<Appended>, session: Option<&Arc<Session>>) -> Vec<Appended> {
+fn begin(
+    node: &Arc<Node>,
+    mut appended: Vec<Appended>,
+    (session, asked): (Option<&Arc<Session>>, Duration),
+) -> Vec<Appended> {
     let deliverer = Deliverer::new(node);
     let mut waits = false;
     for answer in &mut appended {
@@ -130,7 +135,7 @@ fn begin(node: &Arc<Node>, mut appended: Vec<Appended>, session: Option<&Arc<Ses
         waits |= *pending > 0;
         for (leased, slot) in leased.drain(..) {
             let session = session.expect("nothing is leased without a session");
-            deliverer.begin(leased, slot, session);
+            deliverer.begin(leased, slot, (session, asked));
         }
     }
     if waits {

@@ -153,12 +153,12 @@ impl Deliverer {
         Deliverer { node: Arc::clone(node) }
     }
 
-    /// Queues a delivery that was leased by its own append, and starts it when a slot is free.
-    pub(crate) fn begin(&self, leased: Leased, slot: Slot, session: &Arc<Session>) {
+    /// Queues a delivery that was leased by its own append, and starts it when a slot is free. `asked` is the time at
+    /// which the append began: its permit counts from then.
+    pub(crate) fn begin(&self, leased: Leased, slot: Slot, (session, asked): (&Arc<Session>, Duration)) {
         slot.keep();
-        let now = self.node.clock.elapsed();
-        let ticket = ticket(leased, session, now, StartOrder::Free);
-        self.report([Event::Committed(ticket)], now);
+        let ticket = ticket(leased, session, asked, StartOrder::Free);
+        self.report([Event::Committed(ticket)], self.node.clock.elapsed());
     }
 
     async fn run(&self, ticket: Ticket<Delivery>, slot: Slot) {

@@ -17,8 +17,6 @@ use everhook_core::limits::LOG_LINES_MAX;
 use everhook_core::name::Name;
 use everhook_core::scope::Scope;
 use everhook_core::task::Task;
-use everhook_store::error::StoreError;
-use everhook_store::steer::{Steer, Steered};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
@@ -153,11 +151,6 @@ impl Context {
     /// Wakes the dispatchers of deliveries, after the handler added some.
     pub(crate) fn wake_deliveries(&self) {
         self.0.node.wakeups.hint_deliveries();
-    }
-
-    /// Changes tasks for an operator, as the API does.
-    pub(crate) async fn steer(&self, scope: Scope, steer: Steer) -> Result<Steered, StoreError> {
-        self.0.node.steer(scope, steer).await
     }
 
     /// The note to store with the attempt; empty if nothing was logged.

@@ -16,7 +16,7 @@ use everhook_store::append::{TakesPosition, new_delivery};
 use everhook_store::statement;
 
 use crate::append::{AppendMessage, AppendPayloadExpiry, lower_lanes_due};
-use crate::columns::{DueLane, DueLanes, Expiries, ExpiryRow, MessageRow, TaskKeys};
+use crate::columns::{DueLane, DueLanes, Expiries, ExpiryRow, MessageRow, Subject, Subjects, TaskKeys};
 use crate::error::Fault;
 use crate::job::steer::{EndedTask, EndedTasks, FlagTask, MovedTask, RescheduleJobTask};
 use crate::order::{append_ordered, key_of, promote};
@@ -25,9 +25,8 @@ use crate::store::PostgresStore;
 use crate::tx::{Now, Tx};
 
 statement! {
-    LockTaskDelivery = "lock_task_delivery" {
-        environment: EnvironmentId, message: MessageId, endpoint: Option<EndpointId>,
-    } -> Vec<(Task, TaskState)>;
+    LockTaskDelivery = "lock_task_delivery" { wanted: Subjects, endpoint: Option<EndpointId> }
+        -> Vec<(Task, TaskState)>;
     CancelDelivery<'a> = "cancel_delivery" {
         ended: EndedTasks, class: Class, end_state: EndState, note: &'a [u8], started_at: Timestamp,
     };
@@ -42,7 +41,22 @@ impl PostgresStore {
         command: DeliveryCommand,
     ) -> Result<Vec<DeliveryAction>, Fault> {
         let tx = self.database.tx().await?;
-        let (tasks, now) = lock(&tx, environment, message, endpoint).await?;
+        let now = tx.begin(Now {}).await?.ok_or(Fault::Contended("the clock returned no row"))?;
+        let steered = self.steer_locked(&tx, environment, (&[message], endpoint), command, now).await?;
+        tx.commit().await?;
+        Ok(steered.into_iter().map(|(_, action)| action).collect())
+    }
+
+    /// Locks the open tasks of messages, and carries out a command for each. The caller commits.
+    pub(crate) async fn steer_locked(
+        &self,
+        tx: &Tx<'_>,
+        environment: EnvironmentId,
+        (messages, endpoint): (&[MessageId], Option<EndpointId>),
+        command: DeliveryCommand,
+        now: Timestamp,
+    ) -> Result<Vec<(Task, DeliveryAction)>, Fault> {
+        let tasks = lock(tx, environment, messages, endpoint).await?;
         let held = |(task, state): &(Task, TaskState)| Some((task.lane, command.ends_hold(task, *state)?));
         let mut freed: Vec<_> = tasks.iter().filter_map(held).collect();
         freed.sort_by_key(|(lane, kind)| (*lane, kind.to_db()));
@@ -81,8 +95,8 @@ impl PostgresStore {
         let flag = flagged.nonempty().map(|flagged| FlagTask { flagged });
         let cancel = self.cancel(ended, command.note().as_bytes(), now);
         let promote = promote(planned.iter().filter_map(|(task, _)| key_of(task)));
-        tx.finish((flag, cancel, reschedule, free, (promote, lock_lane), lower_lane)).await?;
-        Ok(planned.into_iter().map(|(_, action)| action).collect())
+        tx.run((flag, cancel, reschedule, free, (promote, lock_lane), lower_lane)).await?;
+        Ok(planned)
     }
 
     pub(crate) async fn correct_once(
@@ -92,7 +106,8 @@ impl PostgresStore {
         message: &Message,
     ) -> Result<Option<Message>, Fault> {
         let tx = self.database.tx().await?;
-        let (tasks, now) = lock(&tx, environment, dead.message, Some(dead.endpoint)).await?;
+        let now = tx.begin(Now {}).await?.ok_or(Fault::Contended("the clock returned no row"))?;
+        let tasks = lock(&tx, environment, &[dead.message], Some(dead.endpoint)).await?;
         let ended: Vec<Task> =
             tasks.into_iter().filter(|(_, state)| *state == TaskState::Dead).map(|(task, _)| task).collect();
         if ended.is_empty() {
@@ -135,14 +150,13 @@ impl PostgresStore {
     }
 }
 
-/// Begins, and locks the open tasks of a message.
+/// Locks the open tasks of messages.
 async fn lock(
     tx: &Tx<'_>,
     environment: EnvironmentId,
-    message: MessageId,
+    messages: &[MessageId],
     endpoint: Option<EndpointId>,
-) -> Result<(Vec<(Task, TaskState)>, Timestamp), Fault> {
-    tx.begin(()).await?;
-    let (tasks, now) = tx.run((LockTaskDelivery { environment, message, endpoint }, Now {})).await?;
-    Ok((tasks, now.ok_or(Fault::Contended("the clock returned no row"))?))
+) -> Result<Vec<(Task, TaskState)>, Fault> {
+    let wanted = messages.iter().map(|message| Subject { environment, subject: message.0 }).collect();
+    tx.run(LockTaskDelivery { wanted, endpoint }).await
 }

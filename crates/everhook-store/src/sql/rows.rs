@@ -30,7 +30,7 @@ use serde::Serialize;
 
 use crate::backlog::{LaneCounts, OpenCounts};
 use crate::batch::BatchRecord;
-use crate::delivery::{BreakerRecord, DeliveryRecord, DeliveryRow, EndpointCounts, LastAttempt};
+use crate::delivery::{BreakerRecord, DeliveryRecord, DeliveryRow, EndpointCounts, LastAttempt, VisitedTask};
 use crate::history::Attempt;
 use crate::job::{self, JobAttempt, JobRecord, OpenTask, state_of};
 use crate::lease::{Holding, SessionRecord};
@@ -327,6 +327,8 @@ impl CandidateRow {
         Candidate { message, is_open, is_dead, has_succeeded, last }
     }
 }
+
+row! { VisitedTask in "task" { subject, kind, lane, state, has_class } }
 
 row! { OpenCounts in "task" { pending, due, retrying, leased, dead, dead_jobs, oldest_due } }
 

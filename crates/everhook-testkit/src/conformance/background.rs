@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 use everhook_core::background::replay::{AttemptedFilter, Pick, Replay};
+use everhook_core::background::selection::BulkSelection;
 use everhook_core::background::{BACKGROUND_QUEUE, BackgroundStatus, Effect, Position, Purge};
-use everhook_core::delivery::DeliveryState;
+use everhook_core::delivery::{DeliveryCommand, DeliveryState};
 use everhook_core::endpoint::EndpointState;
 use everhook_core::filter::expression::Expression;
 use everhook_core::id::{EndpointId, EnvironmentId, JobId, MessageId, SERVER_ENVIRONMENT, SessionId};
@@ -265,6 +266,67 @@ pub(super) async fn payloads_of_an_application_are_purged_in_slices(fx: &Fixture
     let bulk = Pick::Attempted(AttemptedFilter::default());
     let held = self::held(fx).await;
     assert_eq!(finish(fx, held, &replay(fx, endpoint, bulk).await, PLENTY).await, [0], "there is nothing to send");
+}
+
+/// Returns a command for every delivery of the endpoint up to now.
+async fn steer(fx: &Fixture, endpoint: EndpointId, command: DeliveryCommand) -> BulkWork {
+    let now = fx.store.now().await.unwrap();
+    let selection = BulkSelection {
+        application: fx.application,
+        endpoint,
+        since: now.minus(HOUR),
+        until: now.plus(HOUR),
+        event_types: Vec::new(),
+        channel: None,
+        tag: None,
+    };
+    BulkWork::Steer(selection, command)
+}
+
+pub(super) async fn open_deliveries_to_one_endpoint_are_cancelled_in_slices(fx: &Fixture) {
+    let (endpoint, other) = (fx.endpoint().await, fx.endpoint().await);
+    let sent = send(fx, 3).await;
+    assert_eq!(fx.lease(fx.session().await).await.len(), 6, "all are being sent");
+    let waiting = send(fx, 2).await;
+    let cancel = steer(fx, endpoint, DeliveryCommand::Cancel).await;
+    assert_eq!(count(fx, &cancel).await, 5);
+    // The slice ends between the two tasks of a message.
+    let held = held(fx).await;
+    assert_eq!(finish(fx, held, &cancel, 1).await.iter().sum::<usize>(), 5);
+    for message in &waiting {
+        let mut states = fx.states(*message).await;
+        states.sort_by_key(|(at, _)| *at);
+        let mut want = [(endpoint, DeliveryState::Cancelled), (other, DeliveryState::Pending)];
+        want.sort_by_key(|(at, _)| *at);
+        assert_eq!(states, want);
+    }
+    assert!(fx.states(sent[0]).await.contains(&(endpoint, DeliveryState::Sending)), "its attempt goes on");
+    assert_eq!(count(fx, &steer(fx, other, DeliveryCommand::Cancel).await).await, 5);
+    fx.delete(endpoint).await;
+    let held = self::held(fx).await;
+    assert_eq!(advance(fx, held, &cancel, Position::default(), 1).await, Ok(None));
+}
+
+pub(super) async fn dead_deliveries_are_redriven_once_in_slices(fx: &Fixture) {
+    let endpoint = fx.endpoint().await;
+    let sent = send(fx, 4).await;
+    assert_eq!(end_all(fx, NextRow::Dead).await, 4);
+    let other = fx.endpoint().await;
+    let elsewhere = fx.send().await;
+    assert_eq!(end_all(fx, NextRow::Dead).await, 2);
+    // One waits for a resend, and one has lost its payload.
+    fx.resend(sent[0], endpoint).await;
+    assert!(fx.other.drop_payload(fx.here, fx.application, sent[1]).await);
+    let redrive = steer(fx, endpoint, DeliveryCommand::RetryNow).await;
+    assert_eq!(count(fx, &redrive).await, 3);
+    let held = held(fx).await;
+    assert_eq!(finish(fx, held, &redrive, 2).await, [0, 2, 1]);
+    assert_eq!(fx.state(sent[1]).await, DeliveryState::Dead);
+    assert!(fx.states(elsewhere).await.contains(&(other, DeliveryState::Dead)));
+    let leased = fx.lease(fx.session().await).await;
+    assert_eq!(leased.len(), 4, "three redriven and one resent");
+    assert!(leased.iter().all(|leased| leased.task.tries == 0));
+    assert_eq!(count(fx, &redrive).await, 0);
 }
 
 pub(super) async fn background_tasks_are_listed_by_environment_and_filter(fx: &Fixture) {

@@ -190,6 +190,7 @@ macro_rules! conformance_lease {
             the_same_settlements_at_once_count_once
             racing_sweeps_never_share_a_task_and_get_them_all
             deliveries_taken_at_once_and_waiting_ones_add_up
+            appends_at_once_share_the_permits_of_a_rate_limit
         }
     };
 }
@@ -264,6 +265,8 @@ macro_rules! conformance_jobs {
             only_the_holder_of_the_job_advances_it
             a_replay_needs_its_endpoint
             payloads_of_an_application_are_purged_in_slices
+            open_deliveries_to_one_endpoint_are_cancelled_in_slices
+            dead_deliveries_are_redriven_once_in_slices
             background_tasks_are_listed_by_environment_and_filter
             attempts_are_counted_by_the_time_of_their_messages
         }
@@ -389,7 +392,8 @@ macro_rules! conformance_resources {
             a_delivery_has_the_policies_of_its_endpoint_and_application
             an_environment_has_one_policy
             a_rate_limit_holds_over_all_sessions
-            a_limited_delivery_waits_for_a_lease_and_says_why
+            an_append_takes_the_permits_of_a_rate_limit_and_what_waits_says_why
+            messages_of_one_batch_take_a_permit_each
             a_rate_limit_of_any_level_applies_and_a_change_takes_effect_at_once
             paused_applications_are_listed
             an_environment_has_one_portal_look

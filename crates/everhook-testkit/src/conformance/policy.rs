@@ -1,5 +1,6 @@
 //! Delivery policies are stored with their owners, and reach the deliveries.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use everhook_core::application::{Application, EnvironmentPolicy};
@@ -17,7 +18,7 @@ use everhook_store::resource::ResourceKey;
 use everhook_store::store::{Reads, Resources};
 
 use crate::conformance::deliveries;
-use crate::conformance::fixture::{FixedCapacity, Fixture, HOUR, PLENTY, fast};
+use crate::conformance::fixture::{FixedCapacity, Fixture, HOUR, PLENTY, fast, name};
 use crate::conformance::lease::change;
 
 fn timeout(seconds: u64) -> Settings {
@@ -95,7 +96,7 @@ pub(super) async fn an_environment_has_one_policy(fx: &Fixture) {
 }
 
 /// One delivery in each period of some hours.
-fn one_in_hours(hours: u32) -> Settings {
+pub(super) fn one_in_hours(hours: u32) -> Settings {
     let rate = Some(Switch::On(RateLimit { count: 1, seconds: hours * 3600 }));
     Settings { rate, ..Settings::default() }
 }
@@ -127,22 +128,61 @@ pub(super) async fn a_rate_limit_holds_over_all_sessions(fx: &Fixture) {
     assert_eq!(fx.lease(one).await.len(), 0);
 }
 
-pub(super) async fn a_limited_delivery_waits_for_a_lease_and_says_why(fx: &Fixture) {
-    let (endpoint, free) = (fx.endpoint().await, fx.endpoint().await);
-    change(fx, endpoint, |endpoint| endpoint.throttle_rate = Some(1)).await;
+pub(super) async fn an_append_takes_the_permits_of_a_rate_limit_and_what_waits_says_why(fx: &Fixture) {
+    let (limited, free) = (fx.endpoint().await, fx.endpoint().await);
+    change(fx, limited, |endpoint| endpoint.policy = policy(one_in_hours(2))).await;
     let (session, capacity) = (fx.session().await, FixedCapacity::of(PLENTY));
-    let answer = fx.append_one(Some(fast(session, &capacity)), fx.message()).await;
-    let Appended::Accepted { leased, pending: 1, .. } = answer else { panic!("{answer:?}") };
-    assert_eq!(leased.iter().map(|(leased, _)| leased.task.lane).collect::<Vec<_>>(), [free.lane()]);
-    change(fx, endpoint, |endpoint| endpoint.policy = policy(one_in_hours(2))).await;
-    fx.lease_one(session).await;
-    let sent = fx.send().await;
-    let filter = DeliveryFilter { message: Some(sent), endpoint: Some(endpoint), ..deliveries::all(fx) };
+    let lanes = async || {
+        let answer = fx.append_one(Some(fast(session, &capacity)), fx.message()).await;
+        let Appended::Accepted { message, leased, .. } = answer else { panic!("{answer:?}") };
+        (message.id, leased.iter().map(|(leased, _)| leased.task.lane).collect::<BTreeSet<_>>())
+    };
+    assert_eq!(lanes().await.1, BTreeSet::from([limited.lane(), free.lane()]));
+    let (waits, taken) = lanes().await;
+    assert_eq!(taken, BTreeSet::from([free.lane()]));
+    assert_eq!(fx.lease(fx.session().await).await.len(), 0, "the permit is used for all");
+    let filter = DeliveryFilter { message: Some(waits), endpoint: Some(limited), ..deliveries::all(fx) };
     let [found] = &deliveries::list(fx, filter).await.rows[..] else { panic!("one delivery") };
     let now = fx.store.now().await.unwrap();
     let reason = found.reason(now);
     assert_eq!(reason.kind(), "rateLimit");
     assert!(reason.until().is_some_and(|until| until.since(now) > HOUR), "{reason:?}");
+    // An endpoint with another limit as well is leased.
+    change(fx, limited, |endpoint| endpoint.policy = None).await;
+    fx.lease_one(session).await;
+    let both = Settings { concurrency: Some(Switch::On(5)), ..one_in_hours(2) };
+    change(fx, limited, |endpoint| endpoint.policy = policy(both)).await;
+    assert_eq!(lanes().await.1, BTreeSet::from([free.lane()]));
+}
+
+pub(super) async fn messages_of_one_batch_take_a_permit_each(fx: &Fixture) {
+    let paid = || Some(vec![name("invoice.paid").into()]);
+    let slow = fx.endpoint_with(|endpoint| endpoint.event_types = paid()).await;
+    change(fx, slow, |endpoint| endpoint.policy = policy(one_in_hours(2))).await;
+    let (session, capacity) = (fx.session().await, FixedCapacity::of(PLENTY));
+    let path = || Some(fast(session, &capacity));
+    // The store knows the endpoints from now on, and may append in another way.
+    let mut other = fx.message();
+    other.message.event_type = name("invoice.made");
+    fx.append_one(path(), other).await;
+    let counts = async |messages: usize| {
+        let answers = fx.append(path(), (0..messages).map(|_| fx.message()).collect()).await;
+        let count = |answer: &Appended| match answer {
+            Appended::Accepted { leased, pending, .. } => (leased.len(), *pending),
+            other => panic!("{other:?}"),
+        };
+        answers.iter().map(count).collect::<Vec<_>>()
+    };
+    assert_eq!(counts(2).await, [(1, 0), (0, 1)], "the second must not be refused together with the first");
+    assert_eq!(counts(1).await, [(0, 1)]);
+    let next = fx.lease_with(fx.ask(session)).await.next_ready.expect("the lane is ready with the next permit");
+    assert!(HOUR < next && next <= 2 * HOUR, "{next:?}");
+    let swift = Settings { rate: Some(Switch::On(RateLimit { count: 100_000, seconds: 1 })), ..Settings::default() };
+    change(fx, slow, |endpoint| endpoint.policy = policy(swift)).await;
+    assert_eq!(fx.lease(session).await.len(), 2);
+    assert_eq!(fx.lease(session).await.len(), 0, "nothing is left, and the lane is free");
+    assert_eq!(counts(3).await, [(1, 0), (1, 0), (1, 0)]);
+    assert_eq!(counts(1).await, [(1, 0)]);
 }
 
 pub(super) async fn a_rate_limit_of_any_level_applies_and_a_change_takes_effect_at_once(fx: &Fixture) {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicIsize, Ordering};
 use std::time::Duration;
 
-use everhook_core::id::MessageId;
+use everhook_core::id::{LaneId, MessageId};
 use everhook_core::lifecycle::NextRow;
 use everhook_core::scope::AppScope;
 use everhook_core::task::{Task, TaskKey};
@@ -21,6 +21,7 @@ use everhook_store::store::Reads;
 use tokio::task::JoinSet;
 
 use crate::conformance::fixture::{FixedCapacity, Fixture, PLENTY, fast, name, request_key};
+use crate::conformance::policy::{one_in_hours, policy};
 use crate::conformance::stage::Stage;
 
 /// Leases of one worker before a case gives up; far more than it needs, even with interference.
@@ -354,6 +355,38 @@ pub(super) async fn deliveries_taken_at_once_and_waiting_ones_add_up(fx: &Fixtur
     assert_eq!(leased + pending, 80);
     assert!(leased <= 25, "{leased} tasks were taken with room for 25");
     assert_eq!(fx.lease(session).await.len(), pending);
+}
+
+pub(super) async fn appends_at_once_share_the_permits_of_a_rate_limit(fx: &Fixture) {
+    let free = fx.endpoint().await;
+    let mut limited = Vec::new();
+    for _ in 0..3 {
+        let paid = Some(vec![name("invoice.paid").into()]);
+        let rate = policy(one_in_hours(2));
+        let new = fx.endpoint_with(|endpoint| (endpoint.event_types, endpoint.policy) = (paid, rate)).await;
+        limited.push(new.lane());
+    }
+    let (session, capacity) = (fx.session().await, FixedCapacity::of(PLENTY));
+    // Both handles know the endpoints from now on.
+    for store in handles(fx).take(2) {
+        let mut other = fx.message();
+        other.message.event_type = name("invoice.made");
+        store.append(Append { fast: Some(fast(session, &capacity)), messages: vec![other] }).await.unwrap();
+    }
+    let work = handles(fx).take(12).map(|store| {
+        let (path, messages) = (fast(session, &capacity), vec![fx.message(), fx.message()]);
+        async move { store.append(Append { fast: Some(path), messages }).await.unwrap() }
+    });
+    let mut taken: BTreeMap<LaneId, usize> = BTreeMap::new();
+    for answer in at_once(work.collect()).await.into_iter().flatten() {
+        let Appended::Accepted { leased, .. } = answer else { panic!("{answer:?}") };
+        for (leased, _) in leased {
+            *taken.entry(leased.task.lane).or_default() += 1;
+        }
+    }
+    assert_eq!(taken.remove(&free.lane()), Some(24));
+    assert_eq!(taken, limited.into_iter().map(|lane| (lane, 1)).collect());
+    assert_eq!(fx.lease(session).await.len(), 0);
 }
 
 async fn lease_until_none_is_left(store: &dyn Stage, ask: &LeaseAsk, left: &AtomicIsize) -> Vec<Task> {

@@ -6,6 +6,7 @@ use everhook_core::endpoint::Endpoint;
 use everhook_core::fair::{GroupId, GroupedLane};
 use everhook_core::fanout;
 use everhook_core::id::{ApplicationId, EnvironmentId, Id};
+use everhook_core::lane::HoldKind;
 use everhook_core::message::Message;
 use everhook_core::name::Name;
 use everhook_core::scope::AppScope;
@@ -60,8 +61,13 @@ pub(super) fn append_one(
     let group = GroupId { environment, id: message.application.0 };
     let take_slot = |endpoint: &Endpoint| {
         let lane = GroupedLane { group, lane: endpoint.id.lane() };
-        let row = tables.lanes.get(&(environment, lane.lane))?;
-        if row.is_free(now) { fast?.reserve(lane, endpoint) } else { None }
+        let row = tables.lanes.get_mut(&(environment, lane.lane)).filter(|row| row.is_free(now))?;
+        let mut hold_until = row.hold_until;
+        let slot = fast?.reserve(lane, endpoint, &mut hold_until, now)?;
+        if hold_until != row.hold_until {
+            (row.hold_until, row.hold_kind) = (hold_until, HoldKind::RateLimit);
+        }
+        Some(slot)
     };
     let planned = plan(environment, &message, &endpoints, ids, now, addressing, take_slot);
     for task in &planned {

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use everhook_core::background::replay::{AttemptEnding, Candidate, Replay};
+use everhook_core::background::selection::BulkSelection;
 use everhook_core::background::{BACKGROUND_QUEUE, Effect, Purge};
-use everhook_core::id::{ApplicationId, EnvironmentId, Id, JobId, MessageId, SERVER_ENVIRONMENT, TaskId};
+use everhook_core::delivery::DeliveryCommand;
+use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, JobId, MessageId, SERVER_ENVIRONMENT, TaskId};
 use everhook_core::job::LeaseLost;
 use everhook_core::lifecycle::EndState;
 use everhook_core::limits::ID_SKEW_MAX;
@@ -13,12 +15,16 @@ use everhook_core::scope::AppScope;
 use everhook_core::task::{Task, TaskKey, Trigger};
 use everhook_core::time::Timestamp;
 use everhook_store::append::new_delivery;
-use everhook_store::background::{Advance, Advanced, AttemptCount, BackgroundFilter, BulkWork, SliceRows, owner_key};
+use everhook_store::background::{
+    Advance, Advanced, AttemptCount, BackgroundFilter, BulkWork, SliceRead, SliceRows, owner_key,
+};
 use everhook_store::catalog::Order;
+use everhook_store::delivery::VisitedTask;
 use everhook_store::job::{JobRecord, job_bytes};
 use everhook_store::piece::{IdRange, Piece};
 
 use crate::mem::MemStore;
+use crate::mem::deliveries::steer;
 use crate::mem::job::record;
 use crate::mem::tables::{Tables, TaskPlace, TaskRow};
 
@@ -37,6 +43,9 @@ impl MemStore {
         let advanced = match &advance.work {
             BulkWork::Replay(wanted) => self.replay(&mut tables, environment, advance, wanted, now),
             BulkWork::Purge(wanted) => Some(purge(&mut tables, environment, advance, wanted)),
+            BulkWork::Steer(wanted, command) => {
+                self.steer_slice(&mut tables, environment, advance, (wanted, *command), now)
+            }
         };
         if let (Some(advanced), Some(row)) = (&advanced, tables.jobs.get_mut(&job)) {
             row.progress = Some(advance.progress(advanced));
@@ -54,23 +63,12 @@ impl MemStore {
     ) -> Option<Advanced> {
         let (endpoint, deleted) = tables.endpoint(environment, wanted.endpoint)?;
         let endpoint = Some(endpoint.clone()).filter(|known| !deleted && known.application == wanted.application)?;
-        let (read, last, mut messages) = match advance.replay_rows(wanted) {
-            SliceRows::Messages(range) => {
-                let messages = messages_in(tables, environment, wanted.application, &range, advance.limit);
-                (messages.len(), messages.last().map(|id| id.0), messages)
-            }
-            SliceRows::DeadTasks { after } => {
-                let dead = dead_after(tables, environment, wanted, after, advance.limit);
-                let last = dead.last().map(|key| key.id.0);
-                (dead.len(), last, dead.into_iter().map(|key| MessageId(key.subject)).collect())
-            }
-        };
-        messages.sort_unstable();
-        messages.dedup();
+        let at = (wanted.application, wanted.endpoint);
+        let read = read_rows(tables, environment, at, &advance.replay_rows(wanted), advance.limit);
         let lane = wanted.endpoint.lane();
         let mut changed = 0;
-        for id in messages {
-            let Some(candidate) = candidate(tables, environment, wanted, id) else { continue };
+        for id in read.messages.iter().copied() {
+            let Some(candidate) = candidate(tables, environment, at, id) else { continue };
             if !wanted.wants(&endpoint, &candidate, now) {
                 continue;
             }
@@ -91,7 +89,34 @@ impl MemStore {
             let task = new_delivery(key, lane, Trigger::Scheduled, now);
             tables.add_last(task, now);
         }
-        Some(advance.done(read, last, changed))
+        Some(advance.done(&read, changed))
+    }
+
+    fn steer_slice(
+        &self,
+        tables: &mut Tables,
+        environment: EnvironmentId,
+        advance: &Advance,
+        (wanted, command): (&BulkSelection, DeliveryCommand),
+        now: Timestamp,
+    ) -> Option<Advanced> {
+        let at = (wanted.application, wanted.endpoint);
+        tables
+            .endpoint(environment, wanted.endpoint)
+            .filter(|(known, deleted)| !deleted && known.application == at.0)?;
+        let read = read_rows(tables, environment, at, &advance.steer_rows(wanted, command), advance.limit);
+        let mut changed = 0;
+        for id in read.messages.iter().copied() {
+            let Some(candidate) = candidate(tables, environment, at, id) else { continue };
+            if !wanted.wants(command, &candidate, now) {
+                continue;
+            }
+            changed += 1;
+            if advance.effect == Effect::Apply {
+                steer(tables, &self.ids, now, (environment, id, Some(wanted.endpoint)), command);
+            }
+        }
+        Some(advance.done(&read, changed))
     }
 
     pub(super) fn count_attempts(
@@ -154,9 +179,9 @@ impl MemStore {
 
 fn purge(tables: &mut Tables, environment: EnvironmentId, advance: &Advance, wanted: &Purge) -> Advanced {
     let range = advance.purge_range(wanted);
-    let messages = messages_in(tables, environment, wanted.application, &range, advance.limit);
+    let read = SliceRead::of_messages(messages_in(tables, environment, wanted.application, &range, advance.limit));
     let mut changed = 0;
-    for id in &messages {
+    for id in &read.messages {
         let Some(message) = tables.messages.get_mut(&(environment, wanted.application, *id)) else { continue };
         if message.payload.is_some() && message.created_at < wanted.until {
             changed += 1;
@@ -165,7 +190,40 @@ fn purge(tables: &mut Tables, environment: EnvironmentId, advance: &Advance, wan
             }
         }
     }
-    advance.done(messages.len(), messages.last().map(|id| id.0), changed)
+    advance.done(&read, changed)
+}
+
+/// Reads the rows of a slice.
+fn read_rows(
+    tables: &Tables,
+    environment: EnvironmentId,
+    (application, endpoint): (ApplicationId, EndpointId),
+    rows: &SliceRows,
+    limit: usize,
+) -> SliceRead {
+    match rows {
+        SliceRows::Messages(range) => {
+            SliceRead::of_messages(messages_in(tables, environment, application, range, limit))
+        }
+        SliceRows::OpenTasks(range) => {
+            let is_wanted =
+                |row: &&TaskRow| row.task.key.environment == environment && is_within(range, row.task.key.subject);
+            let visited = |row: &TaskRow| VisitedTask {
+                subject: row.task.key.subject,
+                kind: row.task.kind,
+                lane: row.task.lane,
+                state: row.state(),
+                has_class: true,
+            };
+            let tasks: Vec<VisitedTask> = tables.tasks.values().filter(is_wanted).map(visited).take(limit).collect();
+            SliceRead::of_open(&tasks, endpoint)
+        }
+        SliceRows::DeadTasks { after } => {
+            let dead = dead_after(tables, environment, endpoint, *after, limit);
+            let dead: Vec<_> = dead.into_iter().map(|key| (MessageId(key.subject), key.id)).collect();
+            SliceRead::of_dead(&dead)
+        }
+    }
 }
 
 fn messages_in(
@@ -179,8 +237,14 @@ fn messages_in(
     keys.map(|key| key.2).filter(|id| is_within(range, id.0)).take(limit).collect()
 }
 
-fn dead_after(tables: &Tables, environment: EnvironmentId, wanted: &Replay, after: Id, limit: usize) -> Vec<TaskKey> {
-    let lane = wanted.endpoint.lane();
+fn dead_after(
+    tables: &Tables,
+    environment: EnvironmentId,
+    endpoint: EndpointId,
+    after: Id,
+    limit: usize,
+) -> Vec<TaskKey> {
+    let lane = endpoint.lane();
     let is_dead = |row: &&TaskRow| {
         let key = row.task.key;
         row.place == TaskPlace::Dead && row.task.lane == lane && key.environment == environment && key.id.0 > after
@@ -191,12 +255,17 @@ fn dead_after(tables: &Tables, environment: EnvironmentId, wanted: &Replay, afte
     dead
 }
 
-fn candidate(tables: &Tables, environment: EnvironmentId, wanted: &Replay, id: MessageId) -> Option<Candidate> {
-    let message = tables.messages.get(&(environment, wanted.application, id))?;
-    let lane = wanted.endpoint.lane();
+fn candidate(
+    tables: &Tables,
+    environment: EnvironmentId,
+    (application, endpoint): (ApplicationId, EndpointId),
+    id: MessageId,
+) -> Option<Candidate> {
+    let message = tables.messages.get(&(environment, application, id))?;
+    let lane = endpoint.lane();
     let is_of = |key: &TaskKey| key.environment == environment && key.subject == id.0;
     let tasks = || tables.tasks.values().filter(|row| is_of(&row.task.key) && row.task.lane == lane);
-    let attempts = || tables.attempts.iter().filter(|((key, _), row)| is_of(key) && row.endpoint == wanted.endpoint);
+    let attempts = || tables.attempts.iter().filter(|((key, _), row)| is_of(key) && row.endpoint == endpoint);
     let last = attempts().max_by_key(|((key, epoch), _)| (key.id, *epoch)).map(|(_, row)| AttemptEnding {
         end: row.attempt.end,
         class: row.attempt.class,

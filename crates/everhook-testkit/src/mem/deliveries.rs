@@ -1,6 +1,7 @@
 //! Lists deliveries, and carries out the commands of operators for them.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use bytes::Bytes;
 use everhook_core::delivery::{DeliveryAction, DeliveryCommand, DeliveryKey};
@@ -8,10 +9,10 @@ use everhook_core::id::{EndpointId, EnvironmentId, Id, LaneId, MessageId, Sessio
 use everhook_core::lane::HoldKind;
 use everhook_core::message::Message;
 use everhook_core::outcome::Class;
-use everhook_core::task::{Task, TaskKey, TaskKind, TaskState, Trigger};
+use everhook_core::task::{Task, TaskKey, TaskKind, Trigger};
 use everhook_core::time::Timestamp;
 use everhook_store::append::new_delivery;
-use everhook_store::delivery::{DeliveryFilter, DeliveryRecord, DeliveryRow, LastAttempt, Listing};
+use everhook_store::delivery::{DeliveryFilter, DeliveryRecord, DeliveryRow, LastAttempt, Listing, Visit};
 use everhook_store::ids::Ids;
 use everhook_store::job::OpenTask;
 use everhook_store::lease::NewAttempt;
@@ -32,7 +33,7 @@ impl MemStore {
         let found = messages.flat_map(|message| records(&tables, environment, message)).collect();
         let mut listing = Listing::new(filter);
         // One step visits everything.
-        listing.add(0, None, found);
+        listing.add(&Visit::default(), found, Duration::ZERO);
         listing.finish(Vec::new())
     }
 
@@ -44,16 +45,7 @@ impl MemStore {
         command: DeliveryCommand,
     ) -> Vec<DeliveryAction> {
         let (mut tables, now) = self.lock();
-        let rows = open_rows(&tables, environment, message, endpoint);
-        let carry_out = |row: TaskRow| {
-            let action = command.on(&row.task, state(&row));
-            if let Some(kind) = command.ends_hold(&row.task, state(&row)) {
-                free_lane(&mut tables, environment, row.task.lane, kind);
-            }
-            carry_out(&mut tables, &self.ids, now, row, (action, command.note()));
-            action
-        };
-        rows.into_iter().map(carry_out).collect()
+        steer(&mut tables, &self.ids, now, (environment, message, endpoint), command)
     }
 
     pub(super) fn correct(&self, environment: EnvironmentId, dead: DeliveryKey, message: Message) -> Option<Message> {
@@ -75,6 +67,26 @@ impl MemStore {
         tables.add_last(task, now);
         Some(message)
     }
+}
+
+/// Applies a command to the open tasks of a message; one action for each.
+pub(super) fn steer(
+    tables: &mut Tables,
+    ids: &Ids,
+    now: Timestamp,
+    (environment, message, endpoint): (EnvironmentId, MessageId, Option<EndpointId>),
+    command: DeliveryCommand,
+) -> Vec<DeliveryAction> {
+    let rows = open_rows(tables, environment, message, endpoint);
+    let carry_out = |row: TaskRow| {
+        let action = command.on(&row.task, row.state());
+        if let Some(kind) = command.ends_hold(&row.task, row.state()) {
+            free_lane(tables, environment, row.task.lane, kind);
+        }
+        carry_out(tables, ids, now, row, (action, command.note()));
+        action
+    };
+    rows.into_iter().map(carry_out).collect()
 }
 
 fn open_rows(
@@ -138,20 +150,12 @@ fn put_pending(tables: &mut Tables, task: Task) {
     }
 }
 
-fn state(row: &TaskRow) -> TaskState {
-    match row.place {
-        TaskPlace::Pending => TaskState::Pending,
-        TaskPlace::Leased(_) => TaskState::Leased,
-        TaskPlace::Dead => TaskState::Dead,
-    }
-}
-
 /// Returns the newest life of each delivery of a message.
 fn records(tables: &Tables, environment: EnvironmentId, message: &Message) -> Vec<DeliveryRecord> {
     let mut newest: BTreeMap<EndpointId, (Option<OpenTask>, Option<LastAttempt>)> = BTreeMap::new();
     // Tasks and attempts are sorted by key, so that later ones are newer.
     for row in open_rows(tables, environment, message.id, None) {
-        let open = OpenTask { task: row.task, state: state(&row), holder: row.holder() };
+        let open = OpenTask { task: row.task, state: row.state(), holder: row.holder() };
         newest.entry(EndpointId(row.task.lane.0)).or_default().0 = Some(open);
     }
     for ((key, epoch), row) in &tables.attempts {

@@ -22,7 +22,7 @@ use everhook_core::policy::limit::Place;
 use everhook_core::poll::PollMark;
 use everhook_core::resource::ResourceKind;
 use everhook_core::role::Role;
-use everhook_core::task::{Task, TaskKey};
+use everhook_core::task::{Task, TaskKey, TaskState};
 use everhook_core::time::Timestamp;
 use everhook_core::traffic::{Span, Traffic};
 use everhook_store::append::TakesPosition;
@@ -181,6 +181,14 @@ pub struct TaskRow {
 }
 
 impl TaskRow {
+    pub(super) fn state(&self) -> TaskState {
+        match self.place {
+            TaskPlace::Pending => TaskState::Pending,
+            TaskPlace::Leased(_) => TaskState::Leased,
+            TaskPlace::Dead => TaskState::Dead,
+        }
+    }
+
     /// Creates a row with default values.
     pub(super) fn new(task: Task, place: TaskPlace) -> TaskRow {
         TaskRow { task, place, limit_group: None, deadline: None, leased_at: None }

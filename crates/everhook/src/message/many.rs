@@ -129,12 +129,12 @@ pub(super) async fn expunge(
 pub(super) async fn expunge_all(
     remote: &Remote,
     application: &str,
-    dry_run: bool,
+    bulk: BulkOptions,
     consent: Consent,
 ) -> anyhow::Result<Answer> {
     let path = format!("{}/msg/expunge-all-contents", app::path(application)?);
-    if !dry_run {
+    if !bulk.is_dry_run() {
         remote.confirm(consent, &format!("erase the payloads of all messages of application {application}"))?;
     }
-    BulkOptions::dry(dry_run).start(remote, &path, Map::new()).await
+    bulk.start(remote, &path, Map::new()).await
 }

@@ -14,7 +14,7 @@ fn name(text: &str) -> Name {
 }
 
 /// A message of second 10 whose delivery has not been planned.
-fn candidate() -> Candidate {
+pub(in crate::background) fn candidate() -> Candidate {
     let message = Message {
         id: MessageId(Id::MIN),
         application: ApplicationId(Id::MIN),

@@ -144,7 +144,15 @@ async fn windows_and_filters_are_checked() {
     insta::assert_snapshot!(bulk(r#""tag": "a b""#).await, @r#"422 {"detail":[{"loc":["body","tag"],"msg":"may only contain letters, digits, '-', '_' and '.'","type":"value_error"}]}"#);
     insta::assert_snapshot!(bulk(r#""ratePerSecond": 10001"#).await, @r#"422 {"detail":[{"loc":["body","ratePerSecond"],"msg":"must be from 1 to 10000","type":"value_error"}]}"#);
     assert_eq!(bulk(r#""dryRun": true"#).await.text("/task"), "bulk.dry-run");
-    assert_eq!(at("bulk-cancel", SINCE).await.text("/task"), "endpoint.bulk-cancel");
+    for (route, want) in [("bulk-cancel", "endpoint.bulk-cancel"), ("bulk-redrive", "endpoint.bulk-redrive")] {
+        assert_eq!(at(route, SINCE).await.text("/task"), want);
+        let fast = at(route, r#"{"since": "2099-01-01T00:00:00Z", "ratePerSecond": 0}"#).await;
+        assert!(fast.status == 422 && fast.to_string().contains("ratePerSecond"), "{fast}");
+        let unknown = at(route, r#"{"since": "2099-01-01T00:00:00Z", "status": 2}"#).await;
+        assert!(unknown.status == 422 && unknown.to_string().contains("status"), "{unknown}");
+    }
+    let fast = world.post("/app/acme/msg/expunge-all-contents", r#"{"ratePerSecond": 0}"#).await;
+    assert!(fast.status == 422 && fast.to_string().contains("ratePerSecond"), "{fast}");
     assert_eq!(
         bulk(r#""eventTypes": ["a"], "channel": "c", "tag": "t", "status": 0, "statusCodeClass": 0"#).await.status,
         202

@@ -46,6 +46,7 @@ fn the_document_lists_every_route() {
 /api/v1/app/{app_id}/endpoint/{endpoint_id}/attempt-stats get
 /api/v1/app/{app_id}/endpoint/{endpoint_id}/basic-auth delete get put
 /api/v1/app/{app_id}/endpoint/{endpoint_id}/bulk-cancel post
+/api/v1/app/{app_id}/endpoint/{endpoint_id}/bulk-redrive post
 /api/v1/app/{app_id}/endpoint/{endpoint_id}/bulk-replay post
 /api/v1/app/{app_id}/endpoint/{endpoint_id}/ca get put
 /api/v1/app/{app_id}/endpoint/{endpoint_id}/filter/test post

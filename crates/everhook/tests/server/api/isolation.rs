@@ -34,6 +34,7 @@ impl Operation {
             "/outbox",
             "/cancel",
             "/bulk-cancel",
+            "/bulk-redrive",
             "/expunge-all-contents",
             "/retry-now",
             "/dismiss",

@@ -201,8 +201,11 @@ fn dead_deliveries_are_found_and_redriven_by_commands(backend: Arc<Backend>) {
     operator.is_refused(&["dead", "redrive", "acme", "main"], "required");
     let one = ["dead", "redrive", "acme", "main", "--message", &first];
     assert_eq!(operator.prints(&one), "redrove 1 delivery\n");
-    assert_eq!(operator.prints(&["dead", "redrive", "acme", "main", "--since", "2h"]), "redrove 1 delivery\n");
-    assert_eq!(operator.prints(&["dead", "redrive", "acme", "main", "--all"]), "redrove 0 deliveries\n");
+    operator.is_refused(&[&one[..], &["--rate", "5"]].concat(), "need --since or --all");
+    let many = ["dead", "redrive", "acme", "main", "--since", "2h", "--event-type", "b", "--rate", "50", "--wait"];
+    assert_eq!(operator.prints(&many), "deliveriesRedriven: 1\n");
+    let all = ["dead", "redrive", "acme", "main", "--all", "--wait"];
+    assert_eq!(operator.prints(&all), "deliveriesRedriven: 0\n");
     for message in [&first, &second] {
         until("it is delivered", || {
             operator.prints(&["msg", "show", "acme", message]).contains("  success  ").then_some(())

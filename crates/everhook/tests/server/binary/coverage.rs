@@ -191,6 +191,7 @@ const WITHOUT: &[(&str, &str)] = &[
     ("v1.authentication.dashboard-access", "the older path of `portal open`"),
     ("v1.authentication.logout", "ends the token of a person in the portal; `portal close` ends it for an operator"),
     ("v1.batch.create-job", "`job enqueue --batch` does the same"),
+    ("v1.endpoint.redrive", "`dead redrive --all` does the same in a background task"),
     ("v1.endpoint.get-attempt-stats", "`endpoint stats` has the same counts for any period"),
     ("v1.endpoint.get-mtls-config", "`endpoint auth show` reads the state, which has the same"),
     ("v1.endpoint.get-oauth-config", "`endpoint auth show` reads the state, which has the same"),

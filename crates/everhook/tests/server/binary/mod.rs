@@ -28,6 +28,7 @@ mod egress;
 mod endpoint_auth;
 mod endpoint_state;
 pub(crate) mod environment;
+mod every_command;
 mod examples;
 mod fields;
 mod first_steps;
