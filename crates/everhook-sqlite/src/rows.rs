@@ -57,15 +57,6 @@ impl<'r> Reader<'r> {
         Ok(self.row.get_ref(index)? == ValueRef::Null)
     }
 
-    pub(crate) fn name(&self, index: usize, column: &'static str) -> Result<Name, Fault> {
-        self.optional_name(index, column)?.ok_or_else(|| self.corrupt(column))
-    }
-
-    pub(crate) fn optional_name(&self, index: usize, column: &'static str) -> Result<Option<Name>, Fault> {
-        let text: Option<String> = self.get(index, column)?;
-        text.map(Name::try_from).transpose().map_err(|_| self.corrupt(column))
-    }
-
     /// Decodes a number that stands for a variant.
     pub(crate) fn variant<T>(
         &self,
