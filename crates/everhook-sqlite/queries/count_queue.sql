@@ -59,4 +59,7 @@ select
             limit :counted_max
         )
     ),
-    coalesce((select ended from queue_minute where environment = :environment and queue = :queue and minute = :minute), 0);
+    coalesce(
+        (select ended from queue_minute where environment = :environment and queue = :queue and minute = :minute),
+        0
+    );

@@ -21,9 +21,15 @@ where attempt.environment = :environment
             where message.environment = :environment
                 and message.application = :application
                 and message.id = attempt.subject
-                and (:channel is null or exists (select 1 from json_each(message.channels) where json_each.value = :channel))
+                and (
+                    :channel is null
+                    or exists (select 1 from json_each(message.channels) where json_each.value = :channel)
+                )
                 and (:tag is null or exists (select 1 from json_each(message.tags) where json_each.value = :tag))
-                and (:event_types is null or message.event_type in (select json_each.value from json_each(:event_types)))
+                and (
+                    :event_types is null
+                    or message.event_type in (select json_each.value from json_each(:event_types))
+                )
         )
     )
 order by +attempt.id :order

@@ -35,7 +35,9 @@ statement! {
         key: TaskKey, lane: LaneId, kind: TaskKind, trigger: Trigger, priority: i16, due_at: Timestamp,
         timeout_us: Duration, kind_hash: i32, batch: Option<BatchId>,
     };
-    pub(crate) CreateLaneQueue<'a> = "create_lane_queue" { environment: EnvironmentId, id: LaneId, queue: &'a Name, feed: Id };
+    pub(crate) CreateLaneQueue<'a> = "create_lane_queue" {
+        environment: EnvironmentId, id: LaneId, queue: &'a Name, feed: Id,
+    };
 }
 
 /// Accepts jobs; one answer for each.
