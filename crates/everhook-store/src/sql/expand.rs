@@ -7,7 +7,7 @@
 //! - `unnest(:lanes)` is a field of a [`columns!`](crate::columns) type as a table `lanes` with its columns;
 //!   `unnest(:lanes, n)` numbers the rows in a column `n`; `:lanes.id` is one of its arrays;
 //! - `{task: Task}` lists the columns of a [`row!`](crate::row), taken from `task`; `{Task}` takes them from the
-//!   only table; `{job: Job; payload = null}` replaces one of the columns by an expression.
+//!   only table; `{job: Job; payload = null}` replaces one of the columns by an expression, which may use parameters.
 //!
 //! Expanding panics if a file uses a name that its declaration lacks, or does not use a declared field. A test of each
 //! store expands all files.
