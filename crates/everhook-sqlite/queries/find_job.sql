@@ -2,7 +2,7 @@
 -- Differs: the payload is read only on request.
 select
     {job: Job; payload = case when :has_payload then job.payload end}, job.created_at,
-    {task: Task}, task.state, task.owner, max(coalesce(task.leased_at, 0), task.due_at),
+    {task: Task}, task.state, task.owner, coalesce(task.leased_at, task.due_at),
     {last: JobAttempt},
     output.progress, output.progress_text, output.result, output.result_bytes
 from job
