@@ -1,7 +1,7 @@
 -- Find a job with its open task, last attempt and output, in one snapshot. Indexes: the primary keys.
 select
     {job: Job}, job.created_at,
-    {task: Task}, task.state, task.owner, greatest(task.leased_at, task.due_at),
+    {task: Task}, task.state, task.owner, coalesce(task.leased_at, task.due_at),
     {attempt: JobAttempt},
     output.progress, output.progress_text, output.result, output.result_bytes
 from everhook.job

@@ -3,7 +3,7 @@
 -- Differs: `jsonb` tests the members of a JSON array.
 select
     {job: Job; payload = null::bytea}, job.created_at,
-    {task: Task}, task.state, task.owner, greatest(task.leased_at, task.due_at),
+    {task: Task}, task.state, task.owner, coalesce(task.leased_at, task.due_at),
     {attempt: JobAttempt},
     output.progress, output.progress_text, case when octet_length(output.result) <= :result_max then output.result end, output.result_bytes
 from everhook.job

@@ -95,7 +95,7 @@ select
             )
         )
     end,
-    {open: Task}, open.state, open.owner, greatest(open.leased_at, open.due_at),
+    {open: Task}, open.state, open.owner, coalesce(open.leased_at, open.due_at),
     {latest: LastAttempt}
 from known
     left join everhook.lane on lane.environment = :environment

@@ -2,7 +2,7 @@
 -- Differs: `jsonb` tests the members of a JSON array; only ASCII letters are compared without case.
 select
     {job: Job; payload = null::bytea}, job.created_at,
-    {task: Task}, task.state, task.owner, greatest(task.leased_at, task.due_at),
+    {task: Task}, task.state, task.owner, coalesce(task.leased_at, task.due_at),
     {attempt: JobAttempt},
     output.progress, output.progress_text, output.result, output.result_bytes
 from everhook.job

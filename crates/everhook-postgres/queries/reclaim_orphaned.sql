@@ -20,7 +20,7 @@ orphan as materialized (
     select held.environment, held.subject, held.id, held.owner, held.since
     from gap
         cross join lateral (
-            select task.environment, task.subject, task.id, task.owner, greatest(task.leased_at, task.due_at) as since
+            select task.environment, task.subject, task.id, task.owner, coalesce(task.leased_at, task.due_at) as since
             from everhook.task
             where task.state = 1
                 and task.owner > gap.above

@@ -5,7 +5,7 @@ with clock as materialized (
     select everhook.now_us() as now
 ),
 overdue as materialized (
-    select task.environment, task.subject, task.id, task.owner, greatest(task.leased_at, task.due_at) as since
+    select task.environment, task.subject, task.id, task.owner, coalesce(task.leased_at, task.due_at) as since
     from everhook.task
     where task.state = 1
         and task.deadline <= (select now from clock)

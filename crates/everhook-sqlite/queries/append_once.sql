@@ -3,4 +3,4 @@
 insert into once_slot (
     environment, application, key, phase, winner, winner_phase, created_at, claimed_at, updated_at
 )
-values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?7);
+values (:environment, :application, :key, :phase, :winner, :winner_phase, :now, :now, :now);

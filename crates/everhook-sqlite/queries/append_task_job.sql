@@ -4,4 +4,7 @@ insert into task (
     environment, subject, id, lane, kind, "trigger", priority, due_at, tries, crashes, epoch, cancel, state,
     timeout_us, kind_hash, batch
 )
-values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, 0, 0, 0, 0, ?9, ?10, ?11);
+values (
+    :environment, :subject, :id, :lane, :kind, :trigger, :priority, :due_at, 0, 0, 0, 0, 0,
+    :timeout_us, :kind_hash, :batch
+);

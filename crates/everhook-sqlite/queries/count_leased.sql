@@ -3,7 +3,7 @@ select count(*)
 from (
     select 1
     from task
-    where limit_group = ?1
+    where limit_group = :group
         and state = 1
-    limit ?2
+    limit :limit
 );

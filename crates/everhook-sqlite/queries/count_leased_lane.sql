@@ -4,9 +4,9 @@ select count(*)
 from (
     select 1
     from task
-    where limit_group = ?1
-        and lane = ?2
-        and environment = ?4
+    where limit_group = :group
+        and lane = :lane
+        and environment = :environment
         and state = 1
-    limit ?3
+    limit :limit
 );

@@ -9,10 +9,10 @@ select
             select 1
             from lane
                 cross join task on task.environment = lane.environment and task.lane = lane.id and task.state = 0
-            where lane.feed = ?6
-                and lane.environment = ?1
+            where lane.feed = :feed
+                and lane.environment = :environment
                 and lane.ready_at < 9223372036854775807
-            limit ?4
+            limit :counted_max
         )
     ),
     (
@@ -27,12 +27,12 @@ select
                 cross join task on task.environment = lane.environment
                     and task.lane = lane.id
                     and task.priority = priority.number
-                    and task.due_at <= ?3
+                    and task.due_at <= :now
                     and task.state = 0
-            where lane.feed = ?6
-                and lane.environment = ?1
+            where lane.feed = :feed
+                and lane.environment = :environment
                 and lane.ready_at < 9223372036854775807
-            limit ?4
+            limit :counted_max
         )
     ),
     (
@@ -40,11 +40,11 @@ select
         from (
             select 1
             from task indexed by task_owner
-                cross join lane on lane.environment = task.environment and lane.id = task.lane and lane.feed = ?6
+                cross join lane on lane.environment = task.environment and lane.id = task.lane and lane.feed = :feed
             where task.state = 1
                 and task.kind = 1
-                and +task.environment = ?1
-            limit ?4
+                and +task.environment = :environment
+            limit :counted_max
         )
     ),
     (
@@ -52,11 +52,14 @@ select
         from (
             select 1
             from task indexed by task_dead_job
-                cross join lane on lane.environment = task.environment and lane.id = task.lane and lane.feed = ?6
-            where task.environment = ?1
+                cross join lane on lane.environment = task.environment and lane.id = task.lane and lane.feed = :feed
+            where task.environment = :environment
                 and task.state = 2
                 and task.kind = 1
-            limit ?4
+            limit :counted_max
         )
     ),
-    coalesce((select ended from queue_minute where environment = ?1 and queue = ?2 and minute = ?5), 0);
+    coalesce(
+        (select ended from queue_minute where environment = :environment and queue = :queue and minute = :minute),
+        0
+    );

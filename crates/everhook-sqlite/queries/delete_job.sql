@@ -1,5 +1,5 @@
 -- Delete the record of a job. Index: the primary key.
 -- Differs: one row at a time; separate statements delete its task, attempts and output.
 delete from job
-where environment = ?1
-    and id = ?2;
+where environment = :environment
+    and id = :id;

@@ -1,5 +1,5 @@
 -- Delete the attempts of a job. Index: the primary key.
 -- No twin: PostgreSQL deletes them with their job.
 delete from attempt
-where environment = ?1
-    and subject = ?2;
+where environment = :environment
+    and subject = :job;

@@ -1,5 +1,5 @@
 -- Delete the output of a job. Index: the primary key.
 -- No twin: PostgreSQL deletes it with its job.
 delete from job_output
-where environment = ?1
-    and job = ?2;
+where environment = :environment
+    and job = :job;

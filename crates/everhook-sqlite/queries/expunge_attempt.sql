@@ -3,6 +3,6 @@
 update attempt
 set reply = cast('EXPUNGED' as blob),
     exchange = null
-where environment = ?1
-    and subject = ?2
-    and id = ?3;
+where environment = :environment
+    and subject = :message
+    and id = :id;

@@ -1,6 +1,6 @@
 -- Find the object that holds a dedup key. Index: the primary key.
 select object, body
 from dedup
-where environment = ?1
-    and scope = ?2
-    and hash = ?3;
+where environment = :environment
+    and scope = :scope
+    and hash = :hash;

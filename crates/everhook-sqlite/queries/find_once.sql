@@ -9,6 +9,6 @@ select
             and suppression.key = once_slot.key
     )
 from once_slot
-where environment = ?1
-    and application = ?2
-    and key = ?3;
+where environment = :environment
+    and application = :application
+    and key = :key;

@@ -1,7 +1,7 @@
 -- Find out whether a job is pending or leased. Index: the primary key.
 -- Differs: one job at a time.
-select 1
+select subject
 from task
-where environment = ?1
-    and subject = ?2
+where environment = :environment
+    and subject = :job
     and +state in (0, 1);

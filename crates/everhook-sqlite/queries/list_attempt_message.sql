@@ -1,32 +1,36 @@
 -- List the attempts of a message in a range of ids, filtered. Index: the primary key; the few attempts of a message are
 -- sorted.
 -- Differs: `json_each` tests the members of a JSON array.
-select
-    attempt.id, attempt.subject, attempt.endpoint, attempt.epoch, attempt.class, attempt.end_state, attempt."trigger", attempt.url,
-    attempt.status, attempt.reply, attempt.started_at, attempt.duration_us, attempt.exchange
+select {attempt: Attempt}
 from attempt
-where attempt.environment = ?1
-    and attempt.subject = ?2
-    and (?15 is null or attempt.endpoint = ?15)
-    and +attempt.id > ?3
-    and +attempt.id < ?4
-    and (?5 is null or (attempt.class = 0) = ?5)
-    and attempt.status >= ?6
-    and attempt.status < ?7
-    and attempt.started_at < ?8
-    and attempt.started_at >= ?9
+where attempt.environment = :environment
+    and attempt.subject = :of
+    and (:endpoint is null or attempt.endpoint = :endpoint)
+    and +attempt.id > :above
+    and +attempt.id < :below
+    and (:succeeded is null or (attempt.class = 0) = :succeeded)
+    and attempt.status >= :status_from
+    and attempt.status < :status_to
+    and attempt.started_at < :before
+    and attempt.started_at >= :after
     and (
-        (?10 is null and ?11 is null and ?12 is null)
+        (:channel is null and :tag is null and :event_types is null)
         or exists (
             select 1
             from message
-            where message.environment = ?1
-                and message.application = ?13
+            where message.environment = :environment
+                and message.application = :application
                 and message.id = attempt.subject
-                and (?10 is null or exists (select 1 from json_each(message.channels) where json_each.value = ?10))
-                and (?11 is null or exists (select 1 from json_each(message.tags) where json_each.value = ?11))
-                and (?12 is null or message.event_type in (select json_each.value from json_each(?12)))
+                and (
+                    :channel is null
+                    or exists (select 1 from json_each(message.channels) where json_each.value = :channel)
+                )
+                and (:tag is null or exists (select 1 from json_each(message.tags) where json_each.value = :tag))
+                and (
+                    :event_types is null
+                    or message.event_type in (select json_each.value from json_each(:event_types))
+                )
         )
     )
-order by +attempt.id asc
-limit ?14;
+order by +attempt.id :order
+limit :limit;

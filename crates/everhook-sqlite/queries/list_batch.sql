@@ -1,8 +1,8 @@
 -- List batches in a range of ids. Index: the primary key.
-select id, application, name, prefix, metadata, created_at, intake, phase, announced, pending, succeeded, dead, cancelled, skipped
+select {BatchRecord}
 from batch
-where environment = ?1
-    and id > ?2
-    and id < ?3
-order by id asc
-limit ?4;
+where environment = :environment
+    and id > :above
+    and id < :below
+order by id :order
+limit :limit;

@@ -102,7 +102,7 @@ select
             )
         )
     end,
-    {open: Task}, open.state, open.owner, max(coalesce(open.leased_at, open.due_at), open.due_at),
+    {open: Task}, open.state, open.owner, coalesce(open.leased_at, open.due_at),
     {latest: LastAttempt}
 from known
     left join lane on lane.environment = :environment

@@ -3,13 +3,12 @@
 -- snapshot.
 select id
 from job
-where environment = ?1
-    and id > ?2
-    and id < ?3
-    and created_at < ?4
-    and created_at >= ?5
-    and (?6 is null or queue = ?6)
-    and (?7 is null or kind = ?7)
-    and (?8 is null or exists (select 1 from json_each(job.tags) where json_each.value = ?8))
-order by id asc
-;
+where environment = :environment
+    and id > :above
+    and id < :below
+    and created_at < :before
+    and created_at >= :after
+    and (:queue is null or queue = :queue)
+    and (:kind is null or kind = :kind)
+    and (:tag is null or exists (select 1 from json_each(job.tags) where json_each.value = :tag))
+order by id :order;

@@ -1,7 +1,7 @@
 -- List the latest attempts of a job, newest first. Index: the primary key.
-select id, task, epoch, session, class, end_state, status, reply, started_at, duration_us, exchange
+select {JobAttempt}
 from attempt
-where environment = ?1
-    and subject = ?2
+where environment = :environment
+    and subject = :job
 order by task desc, epoch desc
-limit ?3;
+limit :limit;

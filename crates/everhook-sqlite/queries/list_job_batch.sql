@@ -3,9 +3,8 @@
 -- snapshot.
 select id
 from job
-where environment = ?1
-    and batch = ?4
-    and id > ?2
-    and id < ?3
-order by id asc
-;
+where environment = :environment
+    and batch = :batch
+    and id > :above
+    and id < :below
+order by id :order;

@@ -5,8 +5,7 @@ select subject
 from task indexed by task_owner
 where state = 1
     and kind = 1
-    and +environment = ?1
-    and +subject > ?2
-    and +subject < ?3
-order by subject asc
-;
+    and +environment = :environment
+    and +subject > :above
+    and +subject < :below
+order by subject :order;

@@ -3,10 +3,9 @@
 -- snapshot.
 select subject
 from task
-where environment = ?1
-    and subject > ?2
-    and subject < ?3
+where environment = :environment
+    and subject > :above
+    and subject < :below
     and +state = 0
     and kind = 1
-order by subject asc
-;
+order by subject :order;

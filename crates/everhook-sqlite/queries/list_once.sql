@@ -9,9 +9,9 @@ select
             and suppression.key = once_slot.key
     )
 from once_slot
-where environment = ?1
-    and application = ?2
-    and key > ?3
-    and key < ?4
-order by key asc
-limit ?5;
+where environment = :environment
+    and application = :application
+    and key > :above
+    and key < :below
+order by key :order
+limit :limit;

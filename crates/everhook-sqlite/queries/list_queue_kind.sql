@@ -14,16 +14,16 @@ with priority (number) as (
             where first.environment = lane.environment
                 and first.lane = lane.id
                 and first.priority = priority.number
-                and first.due_at <= ?3
+                and first.due_at <= :now
                 and first.state = 0
             order by first.due_at
-            limit ?4
+            limit :jobs_max
         )
-    where lane.feed = ?2
-        and lane.environment = ?1
+    where lane.feed = :feed
+        and lane.environment = :environment
         and lane.ready_at < 9223372036854775807
     order by task.due_at
-    limit ?4
+    limit :jobs_max
 )
 select due.due_at, job.kind
 from due

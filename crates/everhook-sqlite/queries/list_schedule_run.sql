@@ -1,7 +1,7 @@
 -- List the latest runs of a schedule, newest first. Index: the primary key.
-select nominal, at, kind, object
+select {Run}
 from schedule_run
-where environment = ?1
-    and schedule = ?2
+where environment = :environment
+    and schedule = :schedule
 order by id desc
-limit ?3;
+limit :limit;

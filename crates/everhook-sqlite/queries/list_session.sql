@@ -5,6 +5,6 @@ select session.id, session.node, session.role, session.version, session.lease_us
     (select count(*) from task where task.state = 1 and task.owner = session.id)
 from session
 where session.closed_at is null
-    or session.closed_at > ?1
+    or session.closed_at > :closed_after
 order by session.started_at, session.id
-limit ?2;
+limit :limit;

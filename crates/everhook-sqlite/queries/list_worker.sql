@@ -3,10 +3,10 @@
 select session.id, session.node, session.role, session.version, session.lease_us, session.started_at,
     session.lease_until - session.lease_us, session.closed_at,
     (select count(*) from task where task.state = 1 and task.owner = session.id),
-    worker.environment, worker.queues, worker.kinds
+    {worker: Takes}
 from worker
     join session on session.id = worker.session
-where worker.environment = ?1
+where worker.environment = :environment
     and session.closed_at is null
 order by session.started_at, session.id
-limit ?2;
+limit :limit;

@@ -5,4 +5,4 @@
 select id
 from session
 where closed_at is null
-    and ((lease_until < ?1 and lease_us <= ?2) or lease_until > ?1 + lease_us);
+    and ((lease_until < :now and lease_us <= :steady) or lease_until > :now + lease_us);

@@ -15,7 +15,7 @@ with recursive owner (id) as (
     from owner
     where owner.id is not null
 )
-select orphan.environment, orphan.subject, orphan.id, orphan.owner, max(coalesce(orphan.leased_at, 0), orphan.due_at)
+select {orphan: TaskKey}, {orphan: Holding; leased_at = coalesce(orphan.leased_at, orphan.due_at)}
 from owner
     cross join task as orphan on orphan.owner = owner.id and orphan.state = 1
 where not exists (
@@ -24,4 +24,4 @@ where not exists (
         where session.id = owner.id
             and session.closed_at is null
     )
-limit ?1;
+limit :limit;

@@ -2,9 +2,9 @@
 -- has checked that none of its tasks is leased.
 -- Differs: one row at a time, selected by `list_expired_lane`.
 delete from lane
-where environment = ?1
-    and id = ?2
+where environment = :environment
+    and id = :id
     and queue is not null
     and next_due = 9223372036854775807
-    and not exists (select 1 from task where task.environment = ?1 and task.lane = ?2 and task.state = 0)
-    and not exists (select 1 from task where task.environment = ?1 and task.lane = ?2 and task.state = 2);
+    and not exists (select 1 from task where task.environment = :environment and task.lane = :id and task.state = 0)
+    and not exists (select 1 from task where task.environment = :environment and task.lane = :id and task.state = 2);

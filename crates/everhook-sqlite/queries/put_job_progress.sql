@@ -1,6 +1,6 @@
 -- Store the progress of a job. Index: the primary key.
 insert into job_output (environment, job, progress, progress_text, updated_at)
-values (?1, ?2, ?3, ?4, ?5)
+values (:environment, :job, :progress, :text, :now)
 on conflict (environment, job) do update
 set progress = excluded.progress,
     progress_text = excluded.progress_text,

@@ -3,11 +3,11 @@
 -- No twin: `reclaim_orphaned` and `reclaim_overdue` select and take over at once. One row at a time, without locks,
 -- because there is one writer.
 update task
-set owner = ?4,
+set owner = :session,
     epoch = epoch + 1,
-    leased_at = ?5,
+    leased_at = :now,
     deadline = null
-where environment = ?1
-    and subject = ?2
-    and id = ?3
-returning environment, subject, id, lane, kind, "trigger", priority, due_at, tries, crashes, epoch, cancel, batch, order_key;
+where environment = :environment
+    and subject = :subject
+    and id = :id
+returning {Task};

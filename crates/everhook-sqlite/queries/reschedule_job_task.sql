@@ -5,14 +5,14 @@
 update task
 set state = 0,
     due_at = case
-        when order_key is not null and ?5 then 9223372036854775807
-        when order_key is not null or limit_group is null then ?4
+        when order_key is not null and :is_fresh then 9223372036854775807
+        when order_key is not null or limit_group is null then :due_at
         else due_at
     end,
-    tries = case when ?5 then 0 else tries end,
-    crashes = case when ?5 then 0 else crashes end,
-    cancel = case when ?5 then 0 else cancel end
-where environment = ?1
-    and subject = ?2
-    and id = ?3
+    tries = case when :is_fresh then 0 else tries end,
+    crashes = case when :is_fresh then 0 else crashes end,
+    cancel = case when :is_fresh then 0 else cancel end
+where environment = :environment
+    and subject = :subject
+    and id = :id
     and state <> 1;

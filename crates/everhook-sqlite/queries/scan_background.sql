@@ -4,8 +4,8 @@ select id
 from job
 where environment = 0
     and queue = 'everhook.background'
-    and concurrency_key = ?1
-    and id > ?2
-    and id < ?3
-order by id asc
-limit 1 offset ?4;
+    and concurrency_key = :owner
+    and id > :above
+    and id < :below
+order by id :order
+limit 1 offset :skipped;

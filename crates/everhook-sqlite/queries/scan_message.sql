@@ -1,9 +1,9 @@
 -- Find the last id that one search of messages reads; none if the list ends before. Index: the primary key.
 select id
 from message
-where environment = ?1
-    and application = ?2
-    and id > ?3
-    and id < ?4
-order by id asc
-limit 1 offset ?5;
+where environment = :environment
+    and application = :application
+    and id > :above
+    and id < :below
+order by id :order
+limit 1 offset :skipped;

@@ -2,8 +2,8 @@
 -- key.
 select subject
 from task
-where environment = ?1
-    and subject > ?2
-    and subject < ?3
-order by subject asc
-limit 1 offset ?4;
+where environment = :environment
+    and subject > :above
+    and subject < :below
+order by subject :order
+limit 1 offset :skipped;

@@ -22,24 +22,25 @@ use everhook_store::job::{JobRecord, job_bytes};
 use everhook_store::piece::{IdRange, Piece};
 use everhook_store::sql::rows::CandidateRow;
 use everhook_store::statement;
-use rusqlite::ToSql;
 
 use crate::append::add_pending;
 use crate::connection::Connection;
 use crate::deliveries;
 use crate::error::Fault;
+use crate::history::skipped;
 use crate::job::query::find_bare;
 use crate::job::steer::put_progress;
 use crate::order;
 use crate::resource;
-use crate::rows::Reader;
-use crate::sql::{directed, run, scan_end};
+use crate::sql::{run, stream};
 use crate::writer::Tx;
 
-const LIST_BACKGROUND: &str = include_str!("../queries/list_background.sql");
-const SCAN_BACKGROUND: &str = include_str!("../queries/scan_background.sql");
-
 statement! {
+    ListBackground<'a> = "list_background" { owner: &'a str, above: &'a [u8], below: &'a [u8], order: Order }
+        -> Vec<JobId>;
+    ScanBackground<'a> = "scan_background" {
+        owner: &'a str, above: &'a [u8], below: &'a [u8], skipped: usize, order: Order,
+    } -> Option<Id>;
     ListMessageId<'a> = "list_message_id" {
         environment: EnvironmentId, application: ApplicationId, above: &'a [u8], below: &'a [u8], limit: usize,
     } -> Vec<MessageId>;
@@ -224,21 +225,21 @@ pub(crate) fn list(
     environment: EnvironmentId,
     filter: &BackgroundFilter,
 ) -> Result<Piece<JobRecord, JobId>, Fault> {
-    let (owner, slice, mut range) = (owner_key(environment), &filter.slice, filter.range());
+    let (owner, order, mut range) = (&owner_key(environment), filter.slice.order, filter.range());
     let mut scanned = None;
     if filter.is_selective() {
-        let params: [&dyn ToSql; 3] = [&owner, &range.above, &range.below];
-        scanned = scan_end(conn, SCAN_BACKGROUND, slice.order, &params, filter.scan)?;
-        range = scanned.map_or(range.clone(), |last| range.until(last, slice.order));
+        let (above, below, skipped) = (range.above.as_slice(), range.below.as_slice(), skipped(filter.scan));
+        scanned = run(conn, ScanBackground { owner, above, below, skipped, order })?;
+        range = scanned.map_or(range.clone(), |last| range.until(last, order));
     }
-    let mut list = conn.prepare_cached(&directed(LIST_BACKGROUND, slice.order))?;
-    let params: [&dyn ToSql; 3] = [&owner, &range.above, &range.below];
-    let candidates = list.query_and_then(params, |row| Reader::new(row, "job").id(0, "id").map(JobId))?;
-    let found = candidates.filter_map(|id| match id.and_then(|id| find_bare(conn, SERVER_ENVIRONMENT, id)) {
-        Ok(found) => found.filter(|record| filter.wants(record)).map(|record| Ok(without_large_result(record))),
-        Err(fault) => Some(Err(fault)),
-    });
-    Piece::gather(found, slice.limit, job_bytes, |record| record.job.id, scanned.map(JobId))
+    let gather = |ids: &mut dyn Iterator<Item = Result<JobId, Fault>>| {
+        let found = ids.filter_map(|id| match id.and_then(|id| find_bare(conn, SERVER_ENVIRONMENT, id)) {
+            Ok(found) => found.filter(|record| filter.wants(record)).map(|record| Ok(without_large_result(record))),
+            Err(fault) => Some(Err(fault)),
+        });
+        Piece::gather(found, filter.slice.limit, job_bytes, |record| record.job.id, scanned.map(JobId))
+    };
+    stream(conn, ListBackground { owner, above: &range.above, below: &range.below, order }, gather)
 }
 
 fn without_large_result(record: JobRecord) -> JobRecord {

@@ -8,16 +8,15 @@ use everhook_core::task::PRIORITY_DEFAULT;
 use everhook_core::time::Timestamp;
 use everhook_store::backlog::{Backlog, LaneCounts, OpenCounts};
 use everhook_store::statement;
-use rusqlite::params;
 
 use crate::connection::Connection;
 use crate::error::Fault;
-use crate::rows::Reader;
 use crate::sql::run;
 
-const COUNT_BACKLOG: &str = include_str!("../queries/count_backlog.sql");
-
 statement! {
+    // Returns pending tasks, dead tasks, the waiting time of the oldest due task in microseconds, and open breakers.
+    CountBacklog = "count_backlog" { counted_max: usize, now: Timestamp, lanes_max: usize, priority: i16 }
+        -> Option<(u64, u64, i64, u64)>;
     CountOpen = "count_open" { environment: EnvironmentId, now: Timestamp, counted_max: usize } -> Option<OpenCounts>;
     CountLane = "count_lane" { environment: EnvironmentId, lane: EndpointId, now: Timestamp, counted_max: usize }
         -> Option<LaneCounts>;
@@ -42,18 +41,8 @@ pub(crate) fn count_lane(
 
 /// Counts waiting tasks, up to the bound.
 pub(crate) fn count(conn: &Connection, now: Timestamp) -> Result<Backlog, Fault> {
-    let (limit, lanes) = (BACKLOG_COUNTED_MAX as i64, BACKLOG_LANES_MAX as i64);
-    let mut count = conn.prepare_cached(COUNT_BACKLOG)?;
-    let mut rows = count.query_and_then(params![limit, now.as_micros(), lanes, PRIORITY_DEFAULT], |row| {
-        let record = Reader::new(row, "task");
-        let (pending, dead): (i64, i64) = (record.get(0, "pending")?, record.get(1, "dead")?);
-        let (due_for, breakers): (i64, i64) = (record.get(2, "due_for")?, record.get(3, "breakers")?);
-        Ok(Backlog {
-            pending: pending.unsigned_abs(),
-            dead: dead.unsigned_abs(),
-            due_for: Duration::from_micros(due_for.max(0).unsigned_abs()),
-            breakers: breakers.unsigned_abs(),
-        })
-    })?;
-    rows.next().unwrap_or_else(|| Ok(Backlog::default()))
+    let (counted_max, lanes_max, priority) = (BACKLOG_COUNTED_MAX, BACKLOG_LANES_MAX, PRIORITY_DEFAULT);
+    let counted = run(conn, CountBacklog { counted_max, now, lanes_max, priority })?;
+    let (pending, dead, due_for, breakers) = counted.unwrap_or_default();
+    Ok(Backlog { pending, dead, due_for: Duration::from_micros(due_for.max(0).unsigned_abs()), breakers })
 }

@@ -4,17 +4,21 @@
 //! steering and enqueueing.
 
 use everhook_core::batch::{
-    Announcement, Applied, BadChange, Batch, BatchChange, BatchCounts, FailedJob, Resolution, check_selection,
+    Announcement, Applied, BadChange, Batch, BatchChange, BatchCounts, FailedJob, Intake, Resolution, check_selection,
 };
-use everhook_core::id::{BatchId, EnvironmentId, JobId, MessageId};
+use everhook_core::id::{ApplicationId, BatchId, EnvironmentId, JobId, MessageId};
 use everhook_core::job::JobAction;
 use everhook_core::limits::BATCH_FAILED_LISTED_MAX;
+use everhook_core::name::Name;
+use everhook_core::time::Timestamp;
 use everhook_store::batch::{BatchRecord, Resolved, announcement, failed_job};
-use everhook_store::catalog::{Created, Slice};
+use everhook_store::catalog::{Created, Order, Slice};
 use everhook_store::dedup::DedupKey;
 use everhook_store::lease::Append;
 use everhook_store::made::{Made, WithMade};
-use rusqlite::{Row, params};
+use everhook_store::piece::IdRange;
+use everhook_store::sql::rows::json;
+use everhook_store::statement;
 
 use crate::append;
 use crate::connection::Connection;
@@ -22,16 +26,24 @@ use crate::dedup::{Claim, claim, unclaim};
 use crate::error::Fault;
 use crate::job::{query as find_job, steer};
 use crate::resource;
-use crate::rows::{ABOVE_IDS, BELOW_IDS, Reader, to_json};
-use crate::sql::read_at;
-use crate::sql::{bounds, directed, limit};
+use crate::sql::run;
 use crate::writer::Tx;
 
-const CREATE_BATCH: &str = include_str!("../queries/create_batch.sql");
-const FIND_BATCH: &str = include_str!("../queries/find_batch.sql");
-const LIST_BATCH: &str = include_str!("../queries/list_batch.sql");
-const REPLACE_BATCH: &str = include_str!("../queries/replace_batch.sql");
-const LIST_JOB_FAILED: &str = include_str!("../queries/list_job_failed.sql");
+statement! {
+    CreateBatch<'a> = "create_batch" {
+        environment: EnvironmentId, id: BatchId, application: ApplicationId, name: &'a str, prefix: &'a Name,
+        metadata: String, now: Timestamp, intake: Intake, phase: u32,
+    };
+    FindBatch = "find_batch" { environment: EnvironmentId, id: BatchId } -> Option<BatchRecord>;
+    ListBatch<'a> = "list_batch" {
+        environment: EnvironmentId, above: &'a [u8], below: &'a [u8], limit: usize, order: Order,
+    } -> Vec<BatchRecord>;
+    ReplaceBatch = "replace_batch" {
+        environment: EnvironmentId, id: BatchId, intake: Intake, phase: u32, announced: Option<Announcement>,
+        pending: u32, succeeded: u32, dead: u32, cancelled: u32, skipped: u32,
+    };
+    ListJobFailed = "list_job_failed" { environment: EnvironmentId, batch: BatchId, limit: usize } -> Vec<JobId>;
+}
 
 /// Applies a change of jobs to their batch, and announces the result. A batch that no longer exists is skipped.
 pub(crate) fn tell(tx: &Tx<'_>, environment: EnvironmentId, id: BatchId, change: BatchChange) -> Result<Made, Fault> {
@@ -59,10 +71,7 @@ fn announce(
 }
 
 fn list_failed(tx: &Tx<'_>, environment: EnvironmentId, id: BatchId) -> Result<Vec<FailedJob>, Fault> {
-    let mut list = tx.conn.prepare_cached(LIST_JOB_FAILED)?;
-    let params = params![environment.0, id.as_bytes(), limit(BATCH_FAILED_LISTED_MAX)];
-    let read = |row: &Row<'_>| Reader::new(row, "task").id(0, "subject").map(JobId);
-    let dead = list.query_and_then(params, read)?.collect::<Result<Vec<_>, Fault>>()?;
+    let dead = run(tx.conn, ListJobFailed { environment, batch: id, limit: BATCH_FAILED_LISTED_MAX })?;
     let mut failed = Vec::with_capacity(dead.len());
     for id in dead {
         if let Some(record) = find_job::find_bare(tx.conn, environment, id)? {
@@ -75,27 +84,16 @@ fn list_failed(tx: &Tx<'_>, environment: EnvironmentId, id: BatchId) -> Result<V
 }
 
 pub(crate) fn find(conn: &Connection, environment: EnvironmentId, id: BatchId) -> Result<Option<BatchRecord>, Fault> {
-    let mut find = conn.prepare_cached(FIND_BATCH)?;
-    let mut rows = find.query(params![environment.0, id.as_bytes()])?;
-    rows.next()?.map(read).transpose()
+    run(conn, FindBatch { environment, id })
 }
 
 /// Writes the state of a batch.
 pub(crate) fn replace(tx: &Tx<'_>, environment: EnvironmentId, id: BatchId, batch: &Batch) -> Result<(), Fault> {
     let BatchCounts { pending, succeeded, dead, cancelled, skipped } = batch.counts;
-    tx.conn.prepare_cached(REPLACE_BATCH)?.execute(params![
-        environment.0,
-        id.as_bytes(),
-        batch.intake.to_db(),
-        batch.phase,
-        batch.announced.map(Announcement::to_db),
-        pending,
-        succeeded,
-        dead,
-        cancelled,
-        skipped,
-    ])?;
-    Ok(())
+    let Batch { intake, phase, announced, .. } = *batch;
+    let replace =
+        ReplaceBatch { environment, id, intake, phase, announced, pending, succeeded, dead, cancelled, skipped };
+    run(tx.conn, replace).map(drop)
 }
 
 pub(crate) fn create(
@@ -118,17 +116,18 @@ pub(crate) fn create(
         return Ok(Created::NoParent);
     }
     let record = BatchRecord { created_at: tx.now, batch: Batch::new(), ..batch.clone() };
-    tx.conn.prepare_cached(CREATE_BATCH)?.execute(params![
-        environment.0,
-        record.id.as_bytes(),
-        record.application.as_bytes(),
-        record.name,
-        record.prefix.as_str(),
-        to_json(&record.metadata)?,
-        tx.now.as_micros(),
-        record.batch.intake.to_db(),
-        record.batch.phase,
-    ])?;
+    let create = CreateBatch {
+        environment,
+        id: record.id,
+        application: record.application,
+        name: &record.name,
+        prefix: &record.prefix,
+        metadata: json(&record.metadata),
+        now: tx.now,
+        intake: record.batch.intake,
+        phase: record.batch.phase,
+    };
+    run(tx.conn, create)?;
     Ok(Created::New(record))
 }
 
@@ -137,10 +136,9 @@ pub(crate) fn list(
     environment: EnvironmentId,
     slice: &Slice<BatchId>,
 ) -> Result<Vec<BatchRecord>, Fault> {
-    let after = slice.after.as_ref().map(|id| id.as_bytes().as_slice());
-    let (above, below) = bounds(after, slice.order, (BELOW_IDS, ABOVE_IDS));
-    let mut list = conn.prepare_cached(&directed(LIST_BATCH, slice.order))?;
-    list.query_and_then(params![environment.0, above, below, limit(slice.limit)], read)?.collect()
+    let IdRange { above, below } = IdRange::beyond(slice.after.map(|id| id.0), slice.order);
+    let (limit, order) = (slice.limit, slice.order);
+    run(conn, ListBatch { environment, above: &above, below: &below, limit, order })
 }
 
 pub(crate) fn resolve(
@@ -180,8 +178,4 @@ pub(crate) fn resolve(
         made += tell(tx, environment, id, BatchChange::Resolved { jobs: count, how })?;
     }
     Ok(made.with(find(tx.conn, environment, id)?.map_or(Resolved::NoBatch, Resolved::Done)))
-}
-
-fn read(row: &Row<'_>) -> Result<BatchRecord, Fault> {
-    read_at(row, 0)
 }

@@ -1,27 +1,38 @@
 //! Dedup keys, taken inside the transaction that accepts the object.
 
 use everhook_core::id::{EnvironmentId, Id};
+use everhook_core::time::Timestamp;
 use everhook_store::append::KeyHolder;
-use everhook_store::dedup::DedupKey;
-use rusqlite::{CachedStatement, params};
+use everhook_store::dedup::{DedupKey, DedupScope, HASH_BYTES};
+use everhook_store::statement;
 
+use crate::connection::Connection;
 use crate::error::Fault;
-use crate::rows::Reader;
+use crate::sql::{Prepared, prepare, run};
 use crate::writer::Tx;
 
-const APPEND_DEDUP: &str = include_str!("../queries/append_dedup.sql");
-const FIND_DEDUP: &str = include_str!("../queries/find_dedup.sql");
-const DELETE_DEDUP: &str = include_str!("../queries/delete_dedup.sql");
+statement! {
+    AppendDedup<'a> = "append_dedup" {
+        environment: EnvironmentId, scope: DedupScope, hash: &'a [u8; HASH_BYTES], object: Id,
+        body: &'a [u8; HASH_BYTES], expires_at: Timestamp, now: Timestamp,
+    };
+    // Returns the object and the hash of the body.
+    FindDedup<'a> = "find_dedup" { environment: EnvironmentId, scope: DedupScope, hash: &'a [u8; HASH_BYTES] }
+        -> Option<(Id, [u8; HASH_BYTES])>;
+    DeleteDedup<'a> = "delete_dedup" {
+        environment: EnvironmentId, scope: DedupScope, hash: &'a [u8; HASH_BYTES], object: Id,
+    };
+}
 
 /// Takes keys. The statement is prepared once for all of them.
 pub(crate) struct Claims<'t> {
     tx: &'t Tx<'t>,
-    append: CachedStatement<'t>,
+    append: Prepared<'t>,
 }
 
 impl<'t> Claims<'t> {
     pub(crate) fn new(tx: &'t Tx<'t>) -> Result<Claims<'t>, Fault> {
-        Ok(Claims { tx, append: tx.conn.prepare_cached(APPEND_DEDUP)? })
+        Ok(Claims { tx, append: prepare::<AppendDedup<'_>>(tx.conn)? })
     }
 
     /// Takes `key` for `object`; returns the holder if the key is not free.
@@ -31,33 +42,24 @@ impl<'t> Claims<'t> {
         key: &DedupKey,
         object: Id,
     ) -> Result<Option<KeyHolder>, Fault> {
-        let (tx, scope) = (self.tx, key.scope.to_db());
-        let expires_at = tx.now.plus(key.kept).as_micros();
-        let taken = self.append.execute(params![
-            environment.0,
-            scope,
-            key.hash,
-            object.as_bytes(),
-            key.body,
-            expires_at,
-            tx.now.as_micros(),
-        ])?;
-        if taken == 1 {
+        let (tx, DedupKey { scope, hash, body, kept }) = (self.tx, key);
+        let (scope, expires_at, now) = (*scope, tx.now.plus(*kept), tx.now);
+        if self.append.run(AppendDedup { environment, scope, hash, object, body, expires_at, now })? == 1 {
             return Ok(None);
         }
-        let mut find = tx.conn.prepare_cached(FIND_DEDUP)?;
-        let mut rows = find.query(params![environment.0, scope, key.hash])?;
-        let row = rows.next()?.ok_or(Fault::Corrupt { table: "dedup", column: "hash" })?;
-        let record = Reader::new(row, "dedup");
-        Ok(Some(KeyHolder { object: record.id(0, "object")?, body: record.get(1, "body")? }))
+        find(tx.conn, environment, key)?.ok_or(Fault::Corrupt { table: "dedup", column: "hash" }).map(Some)
     }
+}
+
+/// Finds the object that holds `key`.
+pub(crate) fn find(conn: &Connection, environment: EnvironmentId, key: &DedupKey) -> Result<Option<KeyHolder>, Fault> {
+    let found = run(conn, FindDedup { environment, scope: key.scope, hash: &key.hash })?;
+    Ok(found.map(|(object, body)| KeyHolder { object, body }))
 }
 
 /// Releases `key`, if `object` holds it.
 pub(crate) fn release(tx: &Tx<'_>, environment: EnvironmentId, key: &DedupKey, object: Id) -> Result<(), Fault> {
-    let mut delete = tx.conn.prepare_cached(DELETE_DEDUP)?;
-    delete.execute(params![environment.0, key.scope.to_db(), key.hash, object.as_bytes()])?;
-    Ok(())
+    run(tx.conn, DeleteDedup { environment, scope: key.scope, hash: &key.hash, object }).map(drop)
 }
 
 /// The result of taking the key of a request.

@@ -11,18 +11,17 @@ use everhook_core::time::Timestamp;
 use everhook_store::lease::FeedAsk;
 use everhook_store::queue::LaneGroup;
 use everhook_store::statement;
-use rusqlite::params;
 
 use crate::error::Fault;
 use crate::resource;
 use crate::sql::run;
 use crate::writer::Tx;
 
-const COUNT_LEASED: &str = include_str!("../queries/count_leased.sql");
-const COUNT_LEASED_LANE: &str = include_str!("../queries/count_leased_lane.sql");
-
 statement! {
     FindGroup = "find_group" { environment: EnvironmentId, id: Id } -> Option<LaneGroup>;
+    CountLeased = "count_leased" { group: Id, limit: u32 } -> Option<usize>;
+    CountLeasedLane = "count_leased_lane" { environment: EnvironmentId, group: Id, lane: LaneId, limit: u32 }
+        -> Option<usize>;
     ReserveGroupRate = (
         "reserve_group_rate",
         "update lane_group set booked_until = :until where environment = :environment and id = :id"
@@ -107,13 +106,10 @@ pub(crate) fn count(
     lane: Option<LaneId>,
     limit: Option<u32>,
 ) -> Result<usize, Fault> {
-    let Some(most) = limit else { return Ok(0) };
-    let leased: u32 = match lane {
-        None => tx.conn.prepare_cached(COUNT_LEASED)?.query_row(params![group.as_bytes(), most], |row| row.get(0))?,
-        Some(lane) => {
-            let params = params![group.as_bytes(), lane.as_bytes(), most, environment.0];
-            tx.conn.prepare_cached(COUNT_LEASED_LANE)?.query_row(params, |row| row.get(0))?
-        }
+    let Some(limit) = limit else { return Ok(0) };
+    let leased = match lane {
+        None => run(tx.conn, CountLeased { group, limit })?,
+        Some(lane) => run(tx.conn, CountLeasedLane { environment, group, lane, limit })?,
     };
-    Ok(usize::try_from(leased).unwrap_or(usize::MAX))
+    Ok(leased.unwrap_or_default())
 }

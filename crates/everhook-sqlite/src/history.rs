@@ -1,32 +1,39 @@
 //! Messages as users see them. Attempts and deliveries have files of their own.
 
-use everhook_core::id::{ApplicationId, EnvironmentId, MessageId};
+use everhook_core::id::{ApplicationId, EnvironmentId, Id, MessageId};
 use everhook_core::message::Message;
+use everhook_core::name::Name;
 use everhook_core::time::Timestamp;
-use everhook_store::catalog::Locator;
+use everhook_store::catalog::{Locator, Order};
 use everhook_store::dedup::DedupKey;
 use everhook_store::history::{MessageFilter, message_bytes};
 use everhook_store::piece::Piece;
-use rusqlite::{ToSql, params};
+use everhook_store::sql::rows::names;
+use everhook_store::statement;
 
 use crate::connection::Connection;
+use crate::dedup;
 use crate::error::Fault;
-use crate::rows::{self, Reader};
-use crate::sql::{directed, limit, scan_end};
+use crate::sql::{run, stream};
 use crate::writer::Tx;
 
 pub(crate) mod attempt;
 pub(crate) mod delivery;
 
-const FIND_MESSAGE: &str = include_str!("../queries/find_message.sql");
-const FIND_DEDUP: &str = include_str!("../queries/find_dedup.sql");
-const LIST_MESSAGE: &str = include_str!("../queries/list_message.sql");
-const SCAN_MESSAGE: &str = include_str!("../queries/scan_message.sql");
-const EXPUNGE_MESSAGE: &str = include_str!("../queries/expunge_message.sql");
-
-/// Returns bounds for times; a missing bound includes everything.
-pub(crate) fn time_bounds(after: Option<Timestamp>, before: Option<Timestamp>) -> (i64, i64) {
-    (after.map_or(i64::MIN, Timestamp::as_micros), before.map_or(i64::MAX, Timestamp::as_micros))
+statement! {
+    FindMessage = "find_message" { environment: EnvironmentId, application: ApplicationId, id: MessageId }
+        -> Option<Message>;
+    ListMessage<'a> = "list_message" {
+        environment: EnvironmentId, application: ApplicationId, above: &'a [u8], below: &'a [u8], before: Timestamp,
+        after: Timestamp, channel: Option<&'a Name>, tag: Option<&'a Name>, event_types: Option<String>,
+        text: Option<&'a [u8]>, limit: usize, order: Order,
+    } -> Vec<Message>;
+    // A search reads a bounded number of rows: this finds the last one.
+    ScanMessage<'a> = "scan_message" {
+        environment: EnvironmentId, application: ApplicationId, above: &'a [u8], below: &'a [u8], skipped: usize,
+        order: Order,
+    } -> Option<Id>;
+    ExpungeMessage = "expunge_message" { environment: EnvironmentId, application: ApplicationId, id: MessageId };
 }
 
 pub(crate) fn find(
@@ -37,19 +44,12 @@ pub(crate) fn find(
 ) -> Result<Option<Message>, Fault> {
     let id = match locator {
         Locator::Id(id) => *id,
-        Locator::Uid(event_id) => {
-            let key = DedupKey::event_id(application, event_id);
-            let mut find = conn.prepare_cached(FIND_DEDUP)?;
-            let mut rows = find.query(params![environment.0, key.scope.to_db(), key.hash])?;
-            match rows.next()? {
-                Some(row) => MessageId(Reader::new(row, "dedup").id(0, "object")?),
-                None => return Ok(None),
-            }
-        }
+        Locator::Uid(event_id) => match dedup::find(conn, environment, &DedupKey::event_id(application, event_id))? {
+            Some(holder) => MessageId(holder.object),
+            None => return Ok(None),
+        },
     };
-    let mut find = conn.prepare_cached(FIND_MESSAGE)?;
-    let mut rows = find.query(params![environment.0, application.as_bytes(), id.as_bytes()])?;
-    rows.next()?.map(|row| rows::message(row, application)).transpose()
+    run(conn, FindMessage { environment, application, id })
 }
 
 pub(crate) fn list(
@@ -60,27 +60,29 @@ pub(crate) fn list(
 ) -> Result<Piece<Message, MessageId>, Fault> {
     let (slice, mut range, mut scanned) = (&filter.slice, filter.range(), None);
     if filter.is_selective() {
-        let params: [&dyn ToSql; 4] = [&environment.0, application.as_bytes(), &range.above, &range.below];
-        scanned = scan_end(conn, SCAN_MESSAGE, slice.order, &params, filter.scan)?;
+        let (above, below) = (range.above.as_slice(), range.below.as_slice());
+        let (skipped, order) = (skipped(filter.scan), slice.order);
+        scanned = run(conn, ScanMessage { environment, application, above, below, skipped, order })?;
         range = scanned.map_or(range.clone(), |last| range.until(last, slice.order));
     }
-    let (later_than, earlier_than) = time_bounds(filter.after, filter.before);
-    let mut list = conn.prepare_cached(&directed(LIST_MESSAGE, slice.order))?;
-    let params = params![
-        environment.0,
-        application.as_bytes(),
-        range.above,
-        range.below,
-        earlier_than,
-        later_than,
-        filter.channel.as_ref().map(|name| name.as_str()),
-        filter.tag.as_ref().map(|name| name.as_str()),
-        rows::names_to_json(&filter.event_types)?,
-        filter.text.as_ref().map(|text| text.as_bytes()),
-        limit(slice.limit),
-    ];
-    let rows = list.query_and_then(params, |row| rows::message(row, application))?;
-    Piece::gather(rows, slice.limit, message_bytes, |row| row.id, scanned.map(MessageId))
+    let list = ListMessage {
+        environment,
+        application,
+        above: &range.above,
+        below: &range.below,
+        before: before(filter.before),
+        after: after(filter.after),
+        channel: filter.channel.as_ref(),
+        tag: filter.tag.as_ref(),
+        event_types: names(&filter.event_types),
+        text: filter.text.as_ref().map(|text| text.as_bytes()),
+        limit: slice.limit,
+        order: slice.order,
+    };
+    let gather = |rows: &mut dyn Iterator<Item = Result<Message, Fault>>| {
+        Piece::gather(rows, slice.limit, message_bytes, |row| row.id, scanned.map(MessageId))
+    };
+    stream(conn, list, gather)
 }
 
 pub(crate) fn expunge(
@@ -89,6 +91,20 @@ pub(crate) fn expunge(
     application: ApplicationId,
     id: MessageId,
 ) -> Result<bool, Fault> {
-    let mut expunge = tx.conn.prepare_cached(EXPUNGE_MESSAGE)?;
-    Ok(expunge.execute(params![environment.0, application.as_bytes(), id.as_bytes()])? == 1)
+    Ok(run(tx.conn, ExpungeMessage { environment, application, id })? == 1)
+}
+
+/// Returns the number of rows before the last one that a search reads.
+pub(crate) fn skipped(scan: usize) -> usize {
+    scan.saturating_sub(1)
+}
+
+/// Returns the end of a period; none includes everything.
+pub(crate) fn before(before: Option<Timestamp>) -> Timestamp {
+    before.unwrap_or(Timestamp::from_micros(i64::MAX))
+}
+
+/// Returns the start of a period; none includes everything.
+pub(crate) fn after(after: Option<Timestamp>) -> Timestamp {
+    after.unwrap_or(Timestamp::from_micros(i64::MIN))
 }

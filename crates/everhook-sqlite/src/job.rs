@@ -4,5 +4,4 @@
 
 pub(crate) mod enqueue;
 pub(crate) mod query;
-pub(crate) mod row;
 pub(crate) mod steer;

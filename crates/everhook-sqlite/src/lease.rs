@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use everhook_core::fair::{GroupId, GroupedLane};
-use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, LaneId};
+use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, LaneId, MessageId};
 use everhook_core::job::{Job, kind_hash};
 use everhook_core::lane::{Given, LanePosition, LaneState, Turn, turn};
 use everhook_core::limits::{APPEND_BATCH_BYTES_MAX, KIND_SCAN_MAX, LEASE_LANES_MAX, LEASE_SCAN_MAX};
@@ -19,13 +19,15 @@ use everhook_core::policy::limit::{Hold, LaneLimits, LockedLane};
 use everhook_core::task::{PRIORITY_DEFAULT, Task, TaskKind};
 use everhook_core::time::Timestamp;
 use everhook_store::capacity::PlannedSlots;
+use everhook_store::catalog::Locator;
 use everhook_store::lease::{LeaseAsk, LeaseGrant, Leased, Work};
 use rusqlite::{CachedStatement, Row, params};
 
 use crate::append::Applications;
 use crate::error::Fault;
 use crate::feed::{OpenFeed, count};
-use crate::job::row;
+use crate::history;
+use crate::job::query::find_record;
 use crate::rows::{self, Reader, TASK_COLUMNS};
 use crate::sql::limit;
 use crate::writer::Tx;
@@ -37,8 +39,6 @@ const RECOMPUTE_LANE_DUE: &str = include_str!("../queries/recompute_lane_due.sql
 const MARK_LANE_EMPTY: &str = include_str!("../queries/mark_lane_empty.sql");
 const FIND_LANE_BLOCKED: &str = include_str!("../queries/find_lane_blocked.sql");
 const BOOK_LANE: &str = include_str!("../queries/book_lane.sql");
-const FIND_MESSAGE: &str = include_str!("../queries/find_message.sql");
-pub(crate) const FIND_JOB_RECORD: &str = include_str!("../queries/find_job_record.sql");
 
 /// The payload bytes of one lease; the last task may exceed them.
 const LEASE_BYTES_MAX: usize = APPEND_BATCH_BYTES_MAX;
@@ -72,12 +72,6 @@ pub(crate) fn book_lane(tx: &Tx<'_>, (environment, lane): (EnvironmentId, LaneId
     let params = params![environment.0, lane.as_bytes(), hold.until.as_micros(), hold.kind.to_db()];
     tx.conn.prepare_cached(BOOK_LANE)?.execute(params)?;
     Ok(())
-}
-
-/// Reads the record of a job; none if it was pruned.
-pub(crate) fn read_job(find: &mut CachedStatement<'_>, task: &Task) -> Result<Option<Job>, Fault> {
-    let mut rows = find.query(params![task.key.environment.0, task.key.subject.as_bytes()])?;
-    rows.next()?.map(|row| row::job(row).map(|(job, _)| job)).transpose()
 }
 
 /// A lane that is ready now or later.
@@ -159,7 +153,6 @@ struct Taking<'t> {
     /// A lane that had its turn may have more due tasks.
     has_more: bool,
     next_task: CachedStatement<'t>,
-    find_job: CachedStatement<'t>,
     lease_task: CachedStatement<'t>,
 }
 
@@ -188,7 +181,6 @@ impl<'t> Taking<'t> {
             planned: None,
             has_more: false,
             next_task: tx.conn.prepare_cached(NEXT_TASK)?,
-            find_job: tx.conn.prepare_cached(FIND_JOB_RECORD)?,
             lease_task: tx.conn.prepare_cached(LEASE_TASK)?,
         })
     }
@@ -408,7 +400,7 @@ impl<'t> Taking<'t> {
     /// Reads the message and endpoint, or the job and target, of a task.
     fn work(&mut self, lane: &ReadyLane, task: &Task) -> Result<Work, Fault> {
         if task.kind == TaskKind::Job {
-            let job = read_job(&mut self.find_job, task)?.map(Arc::new);
+            let job = find_record(self.tx.conn, &task.key)?.map(Arc::new);
             return Ok(Work::Job { job, target: self.feeds[lane.feed].target.clone() });
         }
         let Some(application) = lane.application else { return Ok(Work::Delivery { message: None, endpoint: None }) };
@@ -427,12 +419,8 @@ impl<'t> Taking<'t> {
         if let Some(known) = self.messages.get(&(environment, subject)) {
             return Ok(known.clone());
         }
-        let mut find = self.tx.conn.prepare_cached(FIND_MESSAGE)?;
-        let mut rows = find.query(params![environment.0, application.as_bytes(), subject.as_bytes()])?;
-        let message = match rows.next()? {
-            Some(row) => Some(Arc::new(rows::message(row, application)?)),
-            None => None,
-        };
+        let id = Locator::Id(MessageId(subject));
+        let message = history::find(self.tx.conn, environment, application, &id)?.map(Arc::new);
         let payload = message.as_ref().and_then(|message| message.payload.as_ref());
         self.payload_bytes += payload.map_or(0, |payload| payload.len());
         self.messages.insert((environment, subject), message.clone());

@@ -10,24 +10,22 @@ use everhook_store::piece::names_beyond;
 use everhook_store::resource::{Deleted, ResourceKey};
 use everhook_store::statement;
 use everhook_store::store::Op;
-use rusqlite::params;
 
 use crate::SqliteStore;
 use crate::connection::Connection;
 use crate::error::Fault;
 use crate::resource;
-use crate::sql::{limit, run};
+use crate::sql::run;
 use crate::writer::Tx;
 
 pub(crate) mod stats;
-
-const DELETE_LANE_QUEUE: &str = include_str!("../queries/delete_lane_queue.sql");
 
 statement! {
     // The inner option is none for a queue without configuration.
     FindQueue<'a> = "find_queue" { environment: EnvironmentId, name: &'a Name } -> Option<Option<Queue>>;
     ListQueue<'a> = "list_queue" { environment: EnvironmentId, above: &'a str, below: &'a str, order: Order }
         -> Option<Name>;
+    DeleteLaneQueue<'a> = "delete_lane_queue" { environment: EnvironmentId, queue: &'a Name, limit: usize };
     ListQueueTarget = "list_queue_target" {} -> Vec<(EnvironmentId, Name)>;
 }
 
@@ -78,9 +76,8 @@ fn delete(tx: &Tx<'_>, environment: EnvironmentId, name: &Name) -> Result<Deleti
     if stats.pending + stats.running + stats.dead > 0 {
         return Ok(Deletion::HasJobs);
     }
-    let mut delete_lanes = tx.conn.prepare_cached(DELETE_LANE_QUEUE)?;
-    let lanes = delete_lanes.execute(params![environment.0, name.as_str(), limit(QUEUE_LANES_DELETED_MAX)])?;
-    if lanes == QUEUE_LANES_DELETED_MAX {
+    let lanes = run(tx.conn, DeleteLaneQueue { environment, queue: name, limit: QUEUE_LANES_DELETED_MAX })?;
+    if lanes == QUEUE_LANES_DELETED_MAX as u64 {
         return Ok(Deletion::Part);
     }
     let is_configured = resource::delete(tx, environment, &ResourceKey::Queue(name.clone()))?.answer;

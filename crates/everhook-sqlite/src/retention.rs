@@ -11,19 +11,23 @@ use everhook_core::name::Name;
 use everhook_core::retention::next_cut;
 use everhook_core::time::Timestamp;
 use everhook_core::traffic::Span;
+use everhook_store::catalog::Order;
 use everhook_store::error::StoreError;
 use everhook_store::retention::Prunable;
 use everhook_store::schedule::RUNS_KEPT;
+use everhook_store::sql::statement::Statement;
 use everhook_store::statement;
 use everhook_store::store::Op;
+use rusqlite::params_from_iter;
 use rusqlite::types::Value;
-use rusqlite::{Row, params, params_from_iter};
 
 use crate::SqliteStore;
 use crate::connection::Connection;
 use crate::error::Fault;
+use crate::job::enqueue::CreateLaneQueue;
+use crate::job::steer::{DeleteJobAttempt, DeleteJobOutput};
 use crate::rows::Reader;
-use crate::sql::{limit, run};
+use crate::sql::{limit, run, stream};
 use crate::token;
 use crate::writer::{Tx, WriteAsk, WriteClass};
 
@@ -46,7 +50,7 @@ struct Rule {
     /// Whether the deletion also takes the parameters of the list, to check the age again.
     is_asked_again: bool,
     /// Delete the rows that belong to it.
-    belongings: &'static [&'static str],
+    belongings: Vec<&'static str>,
 }
 
 /// Whether a row can be pruned.
@@ -63,10 +67,15 @@ macro_rules! query {
     };
 }
 
+/// The text of a declared statement, whose parameters are the columns of the key.
+fn text<S: Statement>() -> &'static str {
+    S::text().sql(Order::Ascending)
+}
+
 impl Rule {
     fn of(what: Prunable, before: Timestamp, now: Timestamp) -> Rule {
         let age = vec![Value::Integer(before.as_micros())];
-        let plain = |list, remove| Rule { list, ages: age.clone(), remove, is_asked_again: false, belongings: &[] };
+        let plain = |list, remove| Rule { list, ages: age.clone(), remove, is_asked_again: false, belongings: vec![] };
         let traffic = |shortest: Span, longest: Span| Rule {
             ages: [before.as_secs(), shortest.secs(), longest.secs()].map(Value::Integer).to_vec(),
             ..plain(query!("list_expired_traffic"), query!("prune_traffic"))
@@ -74,13 +83,13 @@ impl Rule {
         match what {
             Prunable::Messages => Rule {
                 ages: vec![Value::Blob(Id::floor(before).as_bytes().to_vec())],
-                belongings: &[query!("prune_attempt")],
+                belongings: vec![query!("prune_attempt")],
                 ..plain(query!("list_expired_message"), query!("prune_message"))
             },
             Prunable::DeadDeliveries => plain(query!("list_expired_task_dead"), query!("prune_task_dead")),
             Prunable::Payloads => Rule {
                 ages: vec![Value::Integer(now.as_micros())],
-                belongings: &[query!("erase_payload")],
+                belongings: vec![query!("erase_payload")],
                 ..plain(query!("list_expired_payload"), query!("prune_payload"))
             },
             Prunable::Keys => Rule {
@@ -99,16 +108,16 @@ impl Rule {
                 ..plain(query!("list_expired_poll_consumer"), query!("prune_poll_consumer"))
             },
             Prunable::Jobs => Rule {
-                belongings: &[query!("delete_job_attempt"), query!("delete_job_output")],
+                belongings: vec![text::<DeleteJobAttempt>(), text::<DeleteJobOutput>()],
                 ..plain(query!("list_expired_job"), query!("prune_job"))
             },
             Prunable::OnceSlots => Rule {
                 is_asked_again: true,
-                belongings: &[query!("prune_once_suppression")],
+                belongings: vec![query!("prune_once_suppression")],
                 ..plain(query!("list_expired_once"), query!("prune_once"))
             },
             Prunable::Sessions => Rule {
-                belongings: &[query!("prune_worker")],
+                belongings: vec![query!("prune_worker")],
                 ..plain(query!("list_expired_session"), query!("prune_session"))
             },
             Prunable::Batches => plain(query!("list_expired_batch"), query!("prune_batch")),
@@ -174,6 +183,13 @@ impl Verdict {
 
 statement! {
     FindSize = "find_size" {} -> Option<(i64, Option<MessageId>, Option<MessageId>)>;
+    ListExpiredLane = "list_expired_lane" {} -> Vec<(EnvironmentId, LaneId, Name)>;
+    // No index finds the leased tasks of one lane, but there are few leased tasks in total.
+    ListLaneLeased = (
+        "list_lane_leased",
+        "select environment, lane from task indexed by task_owner where state = 1"
+    ) {} -> Vec<(EnvironmentId, LaneId)>;
+    PruneLane = "prune_lane" { environment: EnvironmentId, id: LaneId };
 }
 
 /// Returns the next cut, as long as the store is too large. Deleted rows free their pages at once.
@@ -245,41 +261,24 @@ struct EmptyLane {
 }
 
 fn empty_lanes(conn: &Connection, most: usize) -> Result<Vec<EmptyLane>, Fault> {
-    let mut list = conn.prepare_cached(query!("list_expired_lane"))?;
-    let mut rows = list.query([])?;
-    let mut lanes = Vec::new();
-    while lanes.len() < most
-        && let Some(row) = rows.next()?
-    {
-        let record = Reader::new(row, "lane");
-        let (environment, lane): (_, LaneId) = (record.environment(0)?, LaneId(record.id(1, "id")?));
-        let queue: Name = record.name(2, "queue")?;
-        if lane != job::lane(environment, &queue, None) {
-            lanes.push(EmptyLane { environment, lane, queue });
-        }
-    }
-    Ok(lanes)
+    stream(conn, ListExpiredLane {}, |rows| {
+        let lanes = rows.map(|row| row.map(|(environment, lane, queue)| EmptyLane { environment, lane, queue }));
+        let is_own = |lane: &EmptyLane| lane.lane == job::lane(lane.environment, &lane.queue, None);
+        lanes.filter(|lane| !lane.as_ref().is_ok_and(is_own)).take(most).collect()
+    })
 }
 
 fn prune_lanes(tx: &Tx<'_>, lanes: &[EmptyLane]) -> Result<usize, Fault> {
-    // No index finds the leased tasks of one lane, but there are few leased tasks in total.
-    let mut leased =
-        tx.conn.prepare_cached("select environment, lane from task indexed by task_owner where state = 1")?;
-    let read = |row: &Row<'_>| {
-        let record = Reader::new(row, "task");
-        Ok((record.environment(0)?, LaneId(record.id(1, "lane")?)))
-    };
-    let leased = leased.query_and_then([], read)?.collect::<Result<HashSet<_>, Fault>>()?;
-    let mut prune = tx.conn.prepare_cached(query!("prune_lane"))?;
-    let mut keep = tx.conn.prepare_cached(query!("create_lane_queue"))?;
+    let leased: HashSet<(EnvironmentId, LaneId)> = run(tx.conn, ListLaneLeased {})?.into_iter().collect();
     let mut pruned = 0;
     for EmptyLane { environment, lane, queue } in lanes {
-        if leased.contains(&(*environment, *lane)) {
+        let environment = *environment;
+        if leased.contains(&(environment, *lane)) {
             continue;
         }
-        pruned += prune.execute(params![environment.0, lane.as_bytes()])?;
-        let own = job::lane(*environment, queue, None);
-        keep.execute(params![environment.0, own.as_bytes(), queue.as_str(), own.as_bytes()])?;
+        pruned += run(tx.conn, PruneLane { environment, id: *lane })?;
+        let own = job::lane(environment, queue, None);
+        run(tx.conn, CreateLaneQueue { environment, id: own, queue, feed: own.0 })?;
     }
-    Ok(pruned)
+    Ok(usize::try_from(pruned).unwrap_or(usize::MAX))
 }

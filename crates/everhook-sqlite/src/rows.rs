@@ -1,8 +1,6 @@
 //! Decodes and encodes rows. A value that breaks a rule of the schema is reported, never guessed.
 
-use bytes::Bytes;
-use everhook_core::id::{ApplicationId, EnvironmentId, Id, MessageId};
-use everhook_core::message::Message;
+use everhook_core::id::{EnvironmentId, Id};
 use everhook_core::name::Name;
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
@@ -10,7 +8,6 @@ use everhook_store::sql::cell::Read as _;
 use rusqlite::Row;
 use rusqlite::types::{FromSql, ValueRef};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use crate::error::Fault;
 use crate::sql::read_at;
@@ -56,33 +53,8 @@ impl<'r> Reader<'r> {
         self.get(index, column).map(Timestamp::from_micros)
     }
 
-    pub(crate) fn bytes(&self, index: usize, column: &'static str) -> Result<Option<Bytes>, Fault> {
-        match self.row.get_ref(index)? {
-            ValueRef::Null => Ok(None),
-            ValueRef::Blob(bytes) => Ok(Some(Bytes::copy_from_slice(bytes))),
-            _ => Err(self.corrupt(column)),
-        }
-    }
-
     pub(crate) fn is_null(&self, index: usize) -> Result<bool, Fault> {
         Ok(self.row.get_ref(index)? == ValueRef::Null)
-    }
-
-    pub(crate) fn name(&self, index: usize, column: &'static str) -> Result<Name, Fault> {
-        self.optional_name(index, column)?.ok_or_else(|| self.corrupt(column))
-    }
-
-    pub(crate) fn optional_name(&self, index: usize, column: &'static str) -> Result<Option<Name>, Fault> {
-        let text: Option<String> = self.get(index, column)?;
-        text.map(Name::try_from).transpose().map_err(|_| self.corrupt(column))
-    }
-
-    pub(crate) fn json<T: DeserializeOwned>(&self, index: usize, column: &'static str) -> Result<Option<T>, Fault> {
-        match self.row.get_ref(index)? {
-            ValueRef::Null => Ok(None),
-            ValueRef::Text(text) => serde_json::from_slice(text).map(Some).map_err(|_| self.corrupt(column)),
-            _ => Err(self.corrupt(column)),
-        }
     }
 
     /// Decodes a number that stands for a variant.
@@ -104,22 +76,6 @@ pub(crate) fn to_json<T: Serialize + ?Sized>(value: &T) -> Result<String, Fault>
 /// Encodes names as a JSON array; none if there are none.
 pub(crate) fn names_to_json(names: &[Name]) -> Result<Option<String>, Fault> {
     if names.is_empty() { Ok(None) } else { to_json(names).map(Some) }
-}
-
-/// Decodes the columns of a message of `application`.
-pub(crate) fn message(row: &Row<'_>, application: ApplicationId) -> Result<Message, Fault> {
-    let record = Reader::new(row, "message");
-    Ok(Message {
-        id: MessageId(record.id(0, "id")?),
-        application,
-        event_type: record.name(1, "event_type")?,
-        event_id: record.optional_name(2, "event_id")?,
-        channels: record.json(3, "channels")?.unwrap_or_default(),
-        tags: record.json(4, "tags")?.unwrap_or_default(),
-        payload: record.bytes(5, "payload")?,
-        created_at: record.time(6, "created_at")?,
-        rest: record.json(7, "rest")?.unwrap_or_default(),
-    })
 }
 
 /// The number of columns that [`task`] reads.

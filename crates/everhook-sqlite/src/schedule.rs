@@ -1,33 +1,25 @@
 //! The history of schedules. Schedules are resources, and `schedule::fire` starts their runs.
 
 use everhook_core::id::{EnvironmentId, ScheduleId};
-use everhook_store::schedule::{Run, RunKind};
-use rusqlite::{Row, params};
+use everhook_store::schedule::Run;
+use everhook_store::statement;
 
 use crate::connection::Connection;
 use crate::error::Fault;
-use crate::rows::Reader;
-use crate::sql::limit;
+use crate::sql::run;
 
 pub(crate) mod fire;
 
-const LIST_SCHEDULE_RUN: &str = include_str!("../queries/list_schedule_run.sql");
+statement! {
+    ListScheduleRun = "list_schedule_run" { environment: EnvironmentId, schedule: ScheduleId, limit: usize }
+        -> Vec<Run>;
+}
 
 pub(crate) fn list_runs(
     conn: &Connection,
     environment: EnvironmentId,
     id: ScheduleId,
-    runs: usize,
+    limit: usize,
 ) -> Result<Vec<Run>, Fault> {
-    let mut list = conn.prepare_cached(LIST_SCHEDULE_RUN)?;
-    let read = |row: &Row<'_>| {
-        let record = Reader::new(row, "schedule_run");
-        Ok(Run {
-            nominal: record.time(0, "nominal")?,
-            at: record.time(1, "at")?,
-            kind: record.variant(2, "kind", RunKind::from_db)?,
-            object: record.optional_id(3, "object")?,
-        })
-    };
-    list.query_and_then(params![environment.0, id.as_bytes(), limit(runs)], read)?.collect()
+    run(conn, ListScheduleRun { environment, schedule: id, limit })
 }

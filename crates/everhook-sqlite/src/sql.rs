@@ -1,21 +1,20 @@
 //! Runs statements: prepared once per connection, with rows decoded as they come.
 
-use everhook_core::id::Id;
 use everhook_store::catalog::Order;
 use everhook_store::seal::Seal;
 use everhook_store::sql::answer::Answer;
 use everhook_store::sql::cell::{Cells, Read};
-use everhook_store::sql::param::{Scalar, Value};
+use everhook_store::sql::param::{Scalar, Sink, Value};
 use everhook_store::sql::statement::{Statement, Text};
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Row, ToSql, params_from_iter};
+use rusqlite::{CachedStatement, Row, ToSql};
 
 use crate::connection::Connection;
 use crate::error::Fault;
-use crate::rows::Reader;
 use crate::{
-    append, background, backlog, deliveries, directory, egress, environment, failure, feed, history, operational, poll,
-    queue, quota, request, resource, schedule, seal, settle, token, traffic,
+    append, audit, background, backlog, batch, dedup, deliveries, directory, egress, environment, failure, feed,
+    history, job, once, operational, poll, queue, quota, request, resource, retention, schedule, seal, session, settle,
+    token, traffic, worker,
 };
 
 pub(crate) fn run<S: Statement>(conn: &Connection, statement: S) -> Result<S::Answer, Fault> {
@@ -28,15 +27,82 @@ pub(crate) fn run_plain<S: Statement>(conn: &rusqlite::Connection, statement: S)
 }
 
 fn run_with<S: Statement>(conn: &rusqlite::Connection, seal: &Seal, statement: S) -> Result<S::Answer, Fault> {
-    let call = statement.call();
-    let mut prepared = conn.prepare_cached(call.sql())?;
-    let mut rows = prepared.query(params_from_iter(call.values.iter().map(Bound)))?;
-    let mut answer = S::Answer::default();
-    while let Some(row) = rows.next()? {
-        answer.add(&mut Cursor { row, table: call.text.name(), at: 0, seal })?;
+    Prepared::new(conn, seal, S::text(), statement.order())?.run(statement)
+}
+
+/// Prepares a statement that runs many times.
+pub(crate) fn prepare<S: Statement>(conn: &Connection) -> Result<Prepared<'_>, Fault> {
+    Prepared::new(conn, conn.seal(), S::text(), Order::Ascending)
+}
+
+/// A statement that is looked up once and run many times, each time with values of another lifetime.
+pub(crate) struct Prepared<'c> {
+    conn: &'c rusqlite::Connection,
+    seal: &'c Seal,
+    text: &'static Text,
+    inner: CachedStatement<'c>,
+}
+
+impl<'c> Prepared<'c> {
+    fn new(
+        conn: &'c rusqlite::Connection,
+        seal: &'c Seal,
+        text: &'static Text,
+        order: Order,
+    ) -> Result<Prepared<'c>, Fault> {
+        Ok(Prepared { conn, seal, text, inner: conn.prepare_cached(text.sql(order))? })
     }
-    answer.set_changed(conn.changes());
-    Ok(answer)
+
+    /// Runs it with the values of `statement`, which must be the prepared one.
+    pub(crate) fn run<S: Statement>(&mut self, statement: S) -> Result<S::Answer, Fault> {
+        self.bind(statement)?;
+        let mut answer = S::Answer::default();
+        let mut rows = self.inner.raw_query();
+        while let Some(row) = rows.next()? {
+            answer.add(&mut Cursor { row, table: self.text.name(), at: 0, seal: self.seal })?;
+        }
+        answer.set_changed(self.conn.changes());
+        Ok(answer)
+    }
+
+    fn bind<S: Statement>(&mut self, statement: S) -> Result<(), Fault> {
+        assert!(std::ptr::eq(S::text(), self.text), "{} is not {}", S::text().name(), self.text.name());
+        let mut binder = Binder { statement: &mut self.inner, bound: 0, refused: Ok(()) };
+        statement.bind(&mut binder);
+        binder.refused.map_err(Fault::Sql)
+    }
+}
+
+/// Runs a list, and gives its rows to `take` one by one. Rows that `take` does not ask for are not read.
+pub(crate) fn stream<T: Read, S: Statement<Answer = Vec<T>>, R>(
+    conn: &Connection,
+    statement: S,
+    take: impl FnOnce(&mut dyn Iterator<Item = Result<T, Fault>>) -> Result<R, Fault>,
+) -> Result<R, Fault> {
+    let (table, seal) = (S::text().name(), conn.seal());
+    let mut prepared = Prepared::new(conn, seal, S::text(), statement.order())?;
+    prepared.bind(statement)?;
+    let mut rows = prepared.inner.raw_query();
+    take(&mut std::iter::from_fn(|| match rows.next() {
+        Ok(row) => row.map(|row| T::read(&mut Cursor { row, table, at: 0, seal }, "1st")),
+        Err(error) => Some(Err(error.into())),
+    }))
+}
+
+/// Binds the values of a statement without collecting them. SQLite copies texts and bytes.
+struct Binder<'s, 'c> {
+    statement: &'s mut rusqlite::Statement<'c>,
+    bound: usize,
+    refused: Result<(), rusqlite::Error>,
+}
+
+impl<'v> Sink<'v> for Binder<'_, '_> {
+    fn push(&mut self, value: Value<'v>) {
+        self.bound += 1;
+        if self.refused.is_ok() {
+            self.refused = self.statement.raw_bind_parameter(self.bound, Bound(&value));
+        }
+    }
 }
 
 /// Decodes a value without secrets that starts at a column of a row.
@@ -123,38 +189,6 @@ impl Cells for Cursor<'_> {
     }
 }
 
-/// Returns a list statement for a direction; the file has the ascending one.
-pub(crate) fn directed(sql: &'static str, order: Order) -> String {
-    match order {
-        Order::Ascending => sql.to_owned(),
-        Order::Descending => sql.replace(" asc\n", " desc\n"),
-    }
-}
-
-/// Returns the exclusive bounds of a slice; `ends` lie outside of all keys.
-pub(crate) fn bounds<'k, K: ?Sized>(after: Option<&'k K>, order: Order, ends: (&'k K, &'k K)) -> (&'k K, &'k K) {
-    match order {
-        Order::Ascending => (after.unwrap_or(ends.0), ends.1),
-        Order::Descending => (ends.0, after.unwrap_or(ends.1)),
-    }
-}
-
-/// Returns the id of the last of `scan` rows, or none if there are fewer.
-pub(crate) fn scan_end(
-    conn: &Connection,
-    sql: &'static str,
-    order: Order,
-    params: &[&dyn ToSql],
-    scan: usize,
-) -> Result<Option<Id>, Fault> {
-    let offset = limit(scan.saturating_sub(1));
-    let mut all = params.to_vec();
-    all.push(&offset);
-    let mut find = conn.prepare_cached(&directed(sql, order))?;
-    let mut rows = find.query(all.as_slice())?;
-    rows.next()?.map(|row| Reader::new(row, "scan").id(0, "id")).transpose()
-}
-
 /// Converts a number of rows to SQLite's integer.
 pub(crate) fn limit(rows: usize) -> i64 {
     i64::try_from(rows).unwrap_or(i64::MAX)
@@ -163,28 +197,42 @@ pub(crate) fn limit(rows: usize) -> i64 {
 /// The statements of every module.
 const ALL: &[&[fn() -> &'static Text]] = &[
     append::STATEMENTS,
+    audit::STATEMENTS,
     background::STATEMENTS,
     backlog::STATEMENTS,
+    batch::STATEMENTS,
+    dedup::STATEMENTS,
     deliveries::STATEMENTS,
     deliveries::steer::STATEMENTS,
-    egress::STATEMENTS,
     directory::STATEMENTS,
+    egress::STATEMENTS,
     environment::STATEMENTS,
-    history::delivery::STATEMENTS,
     failure::STATEMENTS,
     feed::STATEMENTS,
+    history::STATEMENTS,
+    history::attempt::STATEMENTS,
+    history::delivery::STATEMENTS,
+    job::enqueue::STATEMENTS,
+    job::query::STATEMENTS,
+    job::steer::STATEMENTS,
+    once::STATEMENTS,
     operational::STATEMENTS,
     poll::STATEMENTS,
     queue::STATEMENTS,
+    queue::stats::STATEMENTS,
     quota::STATEMENTS,
     request::STATEMENTS,
     resource::STATEMENTS,
     resource::PROJECTION_STATEMENTS,
+    retention::STATEMENTS,
+    schedule::STATEMENTS,
     schedule::fire::STATEMENTS,
     seal::STATEMENTS,
+    session::STATEMENTS,
     settle::STATEMENTS,
     token::STATEMENTS,
     traffic::STATEMENTS,
+    worker::STATEMENTS,
 ];
 
 /// Returns the text of a declared statement, for tests; lists in ascending order.

@@ -118,6 +118,7 @@ export const operations: ReadonlyMap<string, string> = new Map([
   ['POST /api/v1/app/{app_id}/destination', 'change-url'],
   ['POST /api/v1/app/{app_id}/endpoint', 'change-url'],
   ['POST /api/v1/app/{app_id}/endpoint/{endpoint_id}/bulk-cancel', 'operate'],
+  ['POST /api/v1/app/{app_id}/endpoint/{endpoint_id}/bulk-redrive', 'operate'],
   ['POST /api/v1/app/{app_id}/endpoint/{endpoint_id}/bulk-replay', 'operate'],
   ['POST /api/v1/app/{app_id}/endpoint/{endpoint_id}/filter/test', 'read'],
   ['POST /api/v1/app/{app_id}/endpoint/{endpoint_id}/recover', 'operate'],

@@ -312,6 +312,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/app/{app_id}/endpoint/{endpoint_id}/bulk-redrive": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make the dead deliveries to the endpoint pending again, of messages that were accepted in a window. Each is due now,
+         *     with a fresh set of attempts. A delivery without payload, or beside a resend that is open, stays dead.
+         */
+        post: operations["v1.endpoint.bulk-redrive"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/app/{app_id}/endpoint/{endpoint_id}/bulk-replay": {
         parameters: {
             query?: never;
@@ -3661,43 +3681,6 @@ export interface components {
              */
             suppressed?: boolean | null;
         };
-        /** @description The window and filters of a cancellation. Messages must match all filters. */
-        BulkCancelIn: {
-            /**
-             * @description Only messages on this channel.
-             * @example audit
-             */
-            channel?: string | null;
-            /**
-             * @description Only count the deliveries, in the background task `bulk.dry-run`. Its result has `messagesMatched`.
-             * @example true
-             */
-            dryRun?: boolean | null;
-            /**
-             * @description Only messages of these types.
-             * @example [
-             *       "invoice.paid"
-             *     ]
-             */
-            eventTypes?: string[] | null;
-            /**
-             * Format: date-time
-             * @description Messages accepted since this time.
-             * @example 2026-01-31T12:00:00.000000Z
-             */
-            since: string;
-            /**
-             * @description Only messages with this tag.
-             * @example eu
-             */
-            tag?: string | null;
-            /**
-             * Format: date-time
-             * @description Messages accepted before this time; now if it is not given.
-             * @example 2026-01-31T12:00:00.000000Z
-             */
-            until?: string | null;
-        };
         /** @description Messages whose payloads are to be removed. */
         BulkExpungeIn: {
             /**
@@ -3766,6 +3749,49 @@ export interface components {
              * @example 100
              */
             statusCodeClass?: number | null;
+            /**
+             * @description Only messages with this tag.
+             * @example eu
+             */
+            tag?: string | null;
+            /**
+             * Format: date-time
+             * @description Messages accepted before this time; now if it is not given.
+             * @example 2026-01-31T12:00:00.000000Z
+             */
+            until?: string | null;
+        };
+        /** @description The window and filters of a command for many deliveries. Messages must match all filters. */
+        BulkSelectionIn: {
+            /**
+             * @description Only messages on this channel.
+             * @example audit
+             */
+            channel?: string | null;
+            /**
+             * @description Only count the deliveries, in the background task `bulk.dry-run`. Its result has `messagesMatched`.
+             * @example true
+             */
+            dryRun?: boolean | null;
+            /**
+             * @description Only messages of these types.
+             * @example [
+             *       "invoice.paid"
+             *     ]
+             */
+            eventTypes?: string[] | null;
+            /**
+             * Format: int32
+             * @description Deliveries to change per second, so that other work is not held up. Default: as many as other work allows.
+             * @example 1
+             */
+            ratePerSecond?: number | null;
+            /**
+             * Format: date-time
+             * @description Messages accepted since this time.
+             * @example 2026-01-31T12:00:00.000000Z
+             */
+            since: string;
             /**
              * @description Only messages with this tag.
              * @example eu
@@ -6087,6 +6113,12 @@ export interface components {
              * @example true
              */
             dryRun?: boolean | null;
+            /**
+             * Format: int32
+             * @description Payloads to remove per second, so that other work is not held up. Default: as many as other work allows.
+             * @example 1
+             */
+            ratePerSecond?: number | null;
         };
         /** @description The report of a worker that an attempt failed. */
         FailIn: {
@@ -14389,7 +14421,75 @@ export interface operations {
                  *       "since": "2026-01-31T12:00:00.000000Z"
                  *     }
                  */
-                "application/json": components["schemas"]["BulkCancelIn"];
+                "application/json": components["schemas"]["BulkSelectionIn"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "job_1srOrx2ZWZBpBUvZwXKQmoEYga2",
+                     *       "status": "text",
+                     *       "task": "text",
+                     *       "updatedAt": "2026-01-31T12:00:00.000000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StartedTaskOut"];
+                };
+            };
+            400: components["responses"]["Failure400"];
+            401: components["responses"]["Failure401"];
+            403: components["responses"]["Failure403"];
+            404: components["responses"]["Failure404"];
+            408: components["responses"]["Failure408"];
+            409: components["responses"]["Failure409"];
+            413: components["responses"]["Failure413"];
+            414: components["responses"]["Failure414"];
+            422: components["responses"]["Failure422"];
+            429: components["responses"]["Failure429"];
+            431: components["responses"]["Failure431"];
+            500: components["responses"]["Failure500"];
+            503: components["responses"]["Failure503"];
+            507: components["responses"]["Failure507"];
+        };
+    };
+    "v1.endpoint.bulk-redrive": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description A repeated request with the same key has no further effect and gets the same response, for 12 hours.
+                 * @example 0b1a7f2c-1d9e-4c55-9d5f-6f2f3f1f9a10
+                 */
+                "idempotency-key"?: string;
+            };
+            path: {
+                /**
+                 * @description The application's id or uid.
+                 * @example app_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                app_id: string;
+                /**
+                 * @description The endpoint's id or uid.
+                 * @example ep_1srOrx2ZWZBpBUvZwXKQmoEYga2
+                 */
+                endpoint_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "since": "2026-01-31T12:00:00.000000Z"
+                 *     }
+                 */
+                "application/json": components["schemas"]["BulkSelectionIn"];
             };
         };
         responses: {
@@ -16768,7 +16868,8 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "dryRun": true
+                 *       "dryRun": true,
+                 *       "ratePerSecond": 1
                  *     }
                  */
                 "application/json": components["schemas"]["ExpungeAllIn"] | null;

@@ -80,7 +80,7 @@ const columns: Column<Job>[] = [
   { id: 'state', header: 'State', width: 130, tight: 112, narrow: 'd', cell: (job) => <StateText {...jobState(job)} /> },
   { id: 'detail', header: 'Detail', tight: 136, narrow: 'drop', cell: (job) => <Detail job={job} /> },
   { id: 'tries', header: 'Tries', width: 90, num: true, wide: true, narrow: 'drop', cell: (job) => <span className="t2">{job.tries ?? 0} of {job.maxAttempts}</span> },
-  { id: 'age', header: 'Created', width: 110, tight: 96, num: true, narrow: 'b', cell: (job) => <span className="t2"><Ago at={job.createdAt} /></span> },
+  { id: 'age', header: 'Created', width: 116, tight: 112, num: true, narrow: 'b', cell: (job) => <span className="t2"><Ago at={job.createdAt} /></span> },
 ];
 
 export default function Jobs() {

@@ -21,7 +21,6 @@ const PLUMBING: [(&str, &[&str]); 2] = [
         POSTGRES,
         &[
             "columns",
-            "connection",
             "hosts",
             "lease_sizing",
             "optimistic_append",
@@ -29,8 +28,6 @@ const PLUMBING: [(&str, &[&str]); 2] = [
             "preplan",
             "renew",
             "scan_cursor",
-            "sql",
-            "statement",
             "store",
             "svix",
             "tenant",
@@ -44,7 +41,7 @@ const PLUMBING: [(&str, &[&str]); 2] = [
 ];
 
 /// Operations that still have a file in one store only. The list must shrink: an entry that is not needed is a finding.
-const PENDING_TWINS: [(&str, &str); 9] = [
+const PENDING_TWINS: [(&str, &str); 8] = [
     // Part of `append` in the other store; leaves with the resource table.
     (POSTGRES, "endpoints"),
     // Part of `batch` in the other store.
@@ -57,7 +54,6 @@ const PENDING_TWINS: [(&str, &str); 9] = [
     (SQLITE, "history::attempt"),
     (SQLITE, "history::delivery"),
     // Read by declared rows in the other store.
-    (SQLITE, "job::row"),
     (SQLITE, "rows"),
     // Part of `queue` in the other store.
     (SQLITE, "queue::stats"),
@@ -91,7 +87,23 @@ fn public_type(line: &str) -> Option<&str> {
 
 /// A module of one store has a twin of the same name in the other, but for plumbing.
 pub(super) fn twin_modules(tree: &Tree) -> Vec<Finding> {
-    twins(tree, &PENDING_TWINS)
+    let mut findings = twins(tree, &PENDING_TWINS);
+    findings.extend(stale_plumbing(tree, &PLUMBING));
+    findings
+}
+
+/// Each module of plumbing exists, and in one store only.
+pub(super) fn stale_plumbing(tree: &Tree, plumbing: &[(&str, &[&str])]) -> Vec<Finding> {
+    let (sqlite, postgres) = (modules(tree, SQLITE), modules(tree, POSTGRES));
+    let mut findings = Vec::new();
+    for (store, listed) in plumbing {
+        let (own, twins) = if *store == SQLITE { (&sqlite, &postgres) } else { (&postgres, &sqlite) };
+        for module in listed.iter().filter(|module| !own.contains_key(**module) || twins.contains_key(**module)) {
+            let remedy = format!("{module} is no plumbing of {store} any more: remove it from PLUMBING");
+            findings.push(Finding::new("xtask/src/tidy/names.rs", 1, remedy));
+        }
+    }
+    findings
 }
 
 /// As `twin_modules`, with these exceptions; each of them must be one.

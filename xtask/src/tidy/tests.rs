@@ -151,4 +151,11 @@ fn a_module_of_a_store_needs_a_twin() {
     pending(&[(sqlite, "")], &[]);
     pending(&[(sqlite, ""), (postgres, "")], &["xtask/src/tidy/names.rs:1"]);
     pending(&[], &["xtask/src/tidy/names.rs:1"]);
+    let plumbing = |files: &[(&str, &str)], want: &[&str]| {
+        check(|tree| names::stale_plumbing(tree, &[("everhook-sqlite", &["writer"])]), files, want);
+    };
+    let (sqlite, postgres) = ("crates/everhook-sqlite/src/writer.rs", "crates/everhook-postgres/src/writer.rs");
+    plumbing(&[(sqlite, "")], &[]);
+    plumbing(&[(sqlite, ""), (postgres, "")], &["xtask/src/tidy/names.rs:1"]);
+    plumbing(&[], &["xtask/src/tidy/names.rs:1"]);
 }

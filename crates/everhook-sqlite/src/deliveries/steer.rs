@@ -10,18 +10,17 @@ use everhook_store::statement;
 
 use crate::append::{add_pending, write_message};
 use crate::error::Fault;
-use crate::job::steer::{CancelNote, FLAG_TASK, Tries, log_cancelled, on_task, wait};
+use crate::job::steer::{CancelNote, Tries, log_cancelled, request_cancel, wait};
 use crate::order;
 use crate::settle::free_lane;
 use crate::sql::run;
 use crate::writer::Tx;
 
-const CANCEL_DELIVERY: &str = include_str!("../../queries/cancel_delivery.sql");
-
 statement! {
     ListTaskDelivery = "list_task_delivery" {
         environment: EnvironmentId, message: MessageId, endpoint: Option<EndpointId>,
     } -> Vec<(Task, TaskState)>;
+    CancelDelivery = "cancel_delivery" { key: TaskKey };
 }
 
 /// Applies a command to the open tasks of a message; one action for each.
@@ -40,7 +39,7 @@ pub(crate) fn change(
         }
         match action {
             DeliveryAction::End => end(tx, &task, command.note())?,
-            DeliveryAction::RequestCancel => on_task(tx, FLAG_TASK, &task.key)?,
+            DeliveryAction::RequestCancel => request_cancel(tx, &task.key)?,
             DeliveryAction::RunNow => wait(tx, &task, task.due_at.min(tx.now), Tries::Kept)?,
             DeliveryAction::Redrive => wait(tx, &task, tx.now, Tries::Fresh)?,
             DeliveryAction::Nothing | DeliveryAction::Refuse => {}
@@ -79,6 +78,6 @@ pub(crate) fn correct(
 
 /// Ends a task that no session holds.
 fn end(tx: &Tx<'_>, task: &Task, note: &str) -> Result<(), Fault> {
-    on_task(tx, CANCEL_DELIVERY, &task.key)?;
+    run(tx.conn, CancelDelivery { key: task.key })?;
     log_cancelled(tx, task, CancelNote { endpoint: Some(EndpointId(task.lane.0)), text: note })
 }

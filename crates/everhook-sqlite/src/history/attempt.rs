@@ -1,23 +1,52 @@
 //! The log of attempts.
 
-use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, MessageId};
+use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, Id, MessageId};
+use everhook_core::name::Name;
+use everhook_core::time::Timestamp;
+use everhook_store::catalog::Order;
 use everhook_store::history::{Attempt, AttemptFilter, AttemptResult, AttemptsOf, attempt_bytes};
 use everhook_store::piece::Piece;
-use rusqlite::{Row, ToSql, params};
+use everhook_store::sql::rows::names;
+use everhook_store::{fields, statement};
 
 use crate::connection::Connection;
 use crate::error::Fault;
-use crate::history::time_bounds;
-use crate::rows::names_to_json;
-use crate::sql::read_at;
-use crate::sql::{directed, limit, scan_end};
+use crate::history::{after, before, skipped};
+use crate::sql::{run, stream};
 use crate::writer::Tx;
 
-const LIST_ATTEMPT_MESSAGE: &str = include_str!("../../queries/list_attempt_message.sql");
-const LIST_ATTEMPT_ENDPOINT: &str = include_str!("../../queries/list_attempt_endpoint.sql");
-const SCAN_ATTEMPT: &str = include_str!("../../queries/scan_attempt.sql");
-const FIND_ATTEMPT: &str = include_str!("../../queries/find_attempt.sql");
-const EXPUNGE_ATTEMPT: &str = include_str!("../../queries/expunge_attempt.sql");
+fields! {
+    /// The filter of a list of attempts; `of` is a message or an endpoint.
+    AttemptSearch<'a> {
+        environment: EnvironmentId,
+        of: Id,
+        above: &'a [u8],
+        below: &'a [u8],
+        succeeded: Option<bool>,
+        status_from: i32,
+        status_to: i32,
+        before: Timestamp,
+        after: Timestamp,
+        channel: Option<&'a Name>,
+        tag: Option<&'a Name>,
+        event_types: Option<String>,
+        application: ApplicationId,
+        limit: usize,
+        order: Order,
+    }
+}
+
+statement! {
+    ListAttemptEndpoint<'a> = "list_attempt_endpoint" { search: AttemptSearch<'a> } -> Vec<Attempt>;
+    ListAttemptMessage<'a> = "list_attempt_message" { search: AttemptSearch<'a>, endpoint: Option<EndpointId> }
+        -> Vec<Attempt>;
+    ScanAttempt<'a> = "scan_attempt" {
+        environment: EnvironmentId, endpoint: EndpointId, above: &'a [u8], below: &'a [u8], skipped: usize,
+        order: Order,
+    } -> Option<Id>;
+    FindAttempt = "find_attempt" { environment: EnvironmentId, message: MessageId, id: AttemptId } -> Option<Attempt>;
+    ExpungeAttempt = "expunge_attempt" { environment: EnvironmentId, message: MessageId, id: AttemptId };
+}
 
 pub(crate) fn list(
     conn: &Connection,
@@ -25,52 +54,52 @@ pub(crate) fn list(
     application: ApplicationId,
     filter: &AttemptFilter,
 ) -> Result<Piece<Attempt, AttemptId>, Fault> {
-    let (sql, of, endpoint) = match &filter.of {
-        AttemptsOf::Message(message, endpoint) => (LIST_ATTEMPT_MESSAGE, message.as_bytes(), endpoint.as_ref()),
-        AttemptsOf::Endpoint(endpoint) => (LIST_ATTEMPT_ENDPOINT, endpoint.as_bytes(), None),
-    };
     let (slice, mut range, mut scanned) = (&filter.slice, filter.range(), None);
     // A message has few attempts, which are sorted after the search. A part of them cannot be read in order.
-    if filter.is_selective() && sql == LIST_ATTEMPT_ENDPOINT {
-        let params: [&dyn ToSql; 4] = [&environment.0, of, &range.above, &range.below];
-        scanned = scan_end(conn, SCAN_ATTEMPT, slice.order, &params, filter.scan)?;
+    if let (true, AttemptsOf::Endpoint(endpoint)) = (filter.is_selective(), filter.of) {
+        let (above, below) = (range.above.as_slice(), range.below.as_slice());
+        let (skipped, order) = (skipped(filter.scan), slice.order);
+        scanned = run(conn, ScanAttempt { environment, endpoint, above, below, skipped, order })?;
         range = scanned.map_or(range.clone(), |last| range.until(last, slice.order));
     }
-    let (later_than, earlier_than) = time_bounds(filter.after, filter.before);
-    let (status_from, status_below) = match filter.status_class {
-        None => (0, u32::MAX),
-        Some(0) => (0, 1),
-        Some(class) => (u32::from(class), u32::from(class) + 100),
+    let (status_from, status_to) = statuses(filter.status_class);
+    let of = match filter.of {
+        AttemptsOf::Message(message, _) => message.0,
+        AttemptsOf::Endpoint(endpoint) => endpoint.0,
     };
-    let succeeded = filter.result.map(|result| result == AttemptResult::Succeeded);
-    let event_types = names_to_json(&filter.event_types)?;
-    let (channel, tag) = (filter.channel.as_ref(), filter.tag.as_ref());
-    let (channel, tag) = (channel.map(|name| name.as_str()), tag.map(|name| name.as_str()));
-    let limit = limit(slice.limit);
-    let endpoint = endpoint.map(EndpointId::as_bytes);
-    let shared: [&dyn ToSql; 14] = [
-        &environment.0,
+    let search = AttemptSearch {
+        environment,
         of,
-        &range.above,
-        &range.below,
-        &succeeded,
-        &status_from,
-        &status_below,
-        &earlier_than,
-        &later_than,
-        &channel,
-        &tag,
-        &event_types,
-        application.as_bytes(),
-        &limit,
-    ];
-    let mut params = shared.to_vec();
-    if sql == LIST_ATTEMPT_MESSAGE {
-        params.push(&endpoint);
+        above: &range.above,
+        below: &range.below,
+        succeeded: filter.result.map(|result| result == AttemptResult::Succeeded),
+        status_from,
+        status_to,
+        before: before(filter.before),
+        after: after(filter.after),
+        channel: filter.channel.as_ref(),
+        tag: filter.tag.as_ref(),
+        event_types: names(&filter.event_types),
+        application,
+        limit: slice.limit,
+        order: slice.order,
+    };
+    let gather = |rows: &mut dyn Iterator<Item = Result<Attempt, Fault>>| {
+        Piece::gather(rows, slice.limit, attempt_bytes, |row| row.id, scanned.map(AttemptId))
+    };
+    match filter.of {
+        AttemptsOf::Message(_, endpoint) => stream(conn, ListAttemptMessage { search, endpoint }, gather),
+        AttemptsOf::Endpoint(_) => stream(conn, ListAttemptEndpoint { search }, gather),
     }
-    let mut list = conn.prepare_cached(&directed(sql, slice.order))?;
-    let rows = list.query_and_then(params.as_slice(), read)?;
-    Piece::gather(rows, slice.limit, attempt_bytes, |row| row.id, scanned.map(AttemptId))
+}
+
+/// Returns the first status of the range, and the first one above it. Class 0 is only the status 0.
+fn statuses(class: Option<u16>) -> (i32, i32) {
+    match class {
+        None => (i32::MIN, i32::MAX),
+        Some(0) => (0, 1),
+        Some(class) => (i32::from(class), i32::from(class) + 100),
+    }
 }
 
 pub(crate) fn find(
@@ -79,9 +108,7 @@ pub(crate) fn find(
     message: MessageId,
     id: AttemptId,
 ) -> Result<Option<Attempt>, Fault> {
-    let mut find = conn.prepare_cached(FIND_ATTEMPT)?;
-    let mut rows = find.query(params![environment.0, message.as_bytes(), id.as_bytes()])?;
-    rows.next()?.map(read).transpose()
+    run(conn, FindAttempt { environment, message, id })
 }
 
 pub(crate) fn expunge(
@@ -90,10 +117,5 @@ pub(crate) fn expunge(
     message: MessageId,
     id: AttemptId,
 ) -> Result<bool, Fault> {
-    let mut expunge = tx.conn.prepare_cached(EXPUNGE_ATTEMPT)?;
-    Ok(expunge.execute(params![environment.0, message.as_bytes(), id.as_bytes()])? == 1)
-}
-
-fn read(row: &Row<'_>) -> Result<Attempt, Fault> {
-    read_at(row, 0)
+    Ok(run(tx.conn, ExpungeAttempt { environment, message, id })? == 1)
 }

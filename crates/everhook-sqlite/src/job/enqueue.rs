@@ -4,44 +4,50 @@
 //! schedules, on the writer's thread.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use everhook_core::batch::{BadChange, BatchChange};
-use everhook_core::id::{EnvironmentId, LaneId, TaskId};
-use everhook_core::job::{Job, kind_hash};
+use everhook_core::id::{BatchId, EnvironmentId, Id, JobId, LaneId, TaskId};
+use everhook_core::job::{Job, Priority, kind_hash};
 use everhook_core::name::Name;
 use everhook_core::queue::queue_id;
-use everhook_core::task::Task;
-use everhook_core::time::{Timestamp, micros};
+use everhook_core::task::{Task, TaskKey, TaskKind, Trigger};
+use everhook_core::time::Timestamp;
 use everhook_store::job::encoding::extra_json;
 use everhook_store::job::{Enqueued, NewJob, due_at, judge, keys_of, new_task};
-use rusqlite::{CachedStatement, params};
+use everhook_store::sql::rows::names;
+use everhook_store::statement;
 
 use crate::append::{Waits, lower_lane_due};
 use crate::batch;
 use crate::dedup::{self, Claims};
 use crate::error::Fault;
-use crate::rows::names_to_json;
+use crate::sql::run;
 use crate::writer::Tx;
 
-const APPEND_JOB: &str = include_str!("../../queries/append_job.sql");
-const APPEND_TASK_JOB: &str = include_str!("../../queries/append_task_job.sql");
-const CREATE_LANE_QUEUE: &str = include_str!("../../queries/create_lane_queue.sql");
+statement! {
+    AppendJob<'a> = "append_job" {
+        environment: EnvironmentId, id: JobId, queue: &'a Name, kind: &'a Name, name: Option<&'a str>,
+        priority: Priority, concurrency_key: Option<&'a str>, tags: Option<String>, batch: Option<BatchId>,
+        rest: Option<String>, now: Timestamp, payload: Option<&'a [u8]>,
+    };
+    AppendTaskJob = "append_task_job" {
+        key: TaskKey, lane: LaneId, kind: TaskKind, trigger: Trigger, priority: i16, due_at: Timestamp,
+        timeout_us: Duration, kind_hash: i32, batch: Option<BatchId>,
+    };
+    pub(crate) CreateLaneQueue<'a> = "create_lane_queue" {
+        environment: EnvironmentId, id: LaneId, queue: &'a Name, feed: Id,
+    };
+}
 
 /// Accepts jobs; one answer for each.
 pub(crate) fn enqueue(tx: &Tx<'_>, jobs: &[NewJob]) -> Result<Vec<Enqueued>, Fault> {
-    let mut bulk = Bulk {
-        tx,
-        claims: Claims::new(tx)?,
-        append_job: tx.conn.prepare_cached(APPEND_JOB)?,
-        append_task: tx.conn.prepare_cached(APPEND_TASK_JOB)?,
-        lanes: BTreeMap::new(),
-    };
+    let mut bulk = Bulk { tx, claims: Claims::new(tx)?, lanes: BTreeMap::new() };
     let answers = jobs.iter().map(|new| bulk.accept(new)).collect::<Result<_, Fault>>()?;
     let Bulk { lanes, .. } = bulk;
-    let mut create = tx.conn.prepare_cached(CREATE_LANE_QUEUE)?;
     for ((environment, lane), (queue, due)) in lanes {
         let feed = queue_id(environment, &queue);
-        create.execute(params![environment.0, lane.as_bytes(), queue.as_str(), feed.as_bytes()])?;
+        run(tx.conn, CreateLaneQueue { environment, id: lane, queue: &queue, feed })?;
         lower_lane_due(tx, environment, lane, due.as_micros(), Waits::No)?;
     }
     Ok(answers)
@@ -50,8 +56,6 @@ pub(crate) fn enqueue(tx: &Tx<'_>, jobs: &[NewJob]) -> Result<Vec<Enqueued>, Fau
 struct Bulk<'t> {
     tx: &'t Tx<'t>,
     claims: Claims<'t>,
-    append_job: CachedStatement<'t>,
-    append_task: CachedStatement<'t>,
     /// Each lane with its queue and the due time of its first new job. Lanes are written once, at the end.
     lanes: BTreeMap<(EnvironmentId, LaneId), (Name, Timestamp)>,
 }
@@ -84,42 +88,33 @@ impl Bulk<'_> {
         let (tx, environment, job) = (self.tx, new.environment, &new.job);
         let due_at = due_at(new.run_at, tx.now);
         let task = new_task(environment, job, TaskId(tx.ids.next(tx.now)), due_at);
-        self.append_job.execute(params![
-            environment.0,
-            job.id.as_bytes(),
-            job.queue.as_str(),
-            job.kind.as_str(),
-            job.name,
-            job.priority.get(),
-            job.concurrency_key,
-            names_to_json(&job.tags)?,
-            job.batch.as_ref().map(|batch| batch.as_bytes()),
-            extra_json(job),
-            tx.now.as_micros(),
-            job.payload.as_deref(),
-        ])?;
-        self.write_task(job, &task)?;
+        let append = AppendJob {
+            environment,
+            id: job.id,
+            queue: &job.queue,
+            kind: &job.kind,
+            name: job.name.as_deref(),
+            priority: job.priority,
+            concurrency_key: job.concurrency_key.as_deref(),
+            tags: names(&job.tags),
+            batch: job.batch,
+            rest: extra_json(job),
+            now: tx.now,
+            payload: job.payload.as_deref(),
+        };
+        run(tx.conn, append)?;
+        write_task(tx, job, &task)?;
         let lane = self.lanes.entry((environment, task.lane)).or_insert_with(|| (job.queue.clone(), due_at));
         lane.1 = lane.1.min(due_at);
         Ok(Enqueued::Accepted { created_at: tx.now, due_at })
     }
+}
 
-    fn write_task(&mut self, job: &Job, task: &Task) -> Result<(), Fault> {
-        self.append_task.execute(params![
-            task.key.environment.0,
-            task.key.subject.as_bytes(),
-            task.key.id.as_bytes(),
-            task.lane.as_bytes(),
-            task.kind.to_db(),
-            task.trigger.to_db(),
-            task.priority,
-            task.due_at.as_micros(),
-            micros(job.timeout),
-            kind_hash(&job.kind),
-            task.batch.as_ref().map(|batch| batch.as_bytes()),
-        ])?;
-        Ok(())
-    }
+fn write_task(tx: &Tx<'_>, job: &Job, task: &Task) -> Result<(), Fault> {
+    let Task { key, lane, kind, trigger, priority, due_at, batch, .. } = *task;
+    let (timeout_us, kind_hash) = (job.timeout, kind_hash(&job.kind));
+    let append = AppendTaskJob { key, lane, kind, trigger, priority, due_at, timeout_us, kind_hash, batch };
+    run(tx.conn, append).map(drop)
 }
 
 /// Counts a job in its batch; returns the refusal if the batch does not take it.

@@ -1,58 +1,58 @@
 //! Finds jobs, their attempts, and the jobs of a session.
 
-use everhook_core::id::{EnvironmentId, Id, JobId, SessionId};
-use everhook_core::job::JobState;
-use everhook_core::task::Task;
+use everhook_core::id::{BatchId, EnvironmentId, Id, JobId, SessionId};
+use everhook_core::job::{Job, JobState};
+use everhook_core::name::Name;
+use everhook_core::task::{Task, TaskKey};
+use everhook_core::time::Timestamp;
+use everhook_store::catalog::Order;
 use everhook_store::job::{JobAttempt, JobFilter, JobRecord, job_bytes};
-use everhook_store::piece::Piece;
-use rusqlite::{ToSql, params};
+use everhook_store::piece::{IdRange, Piece};
+use everhook_store::{fields, statement};
 
 use crate::connection::Connection;
 use crate::error::Fault;
-use crate::history::time_bounds;
-use crate::job::row;
-use crate::rows::{self, Reader};
-use crate::sql::{directed, limit, scan_end};
+use crate::history::{after, before, skipped};
+use crate::sql::{run, stream};
 
-const FIND_JOB: &str = include_str!("../../queries/find_job.sql");
-const LIST_JOB: &str = include_str!("../../queries/list_job.sql");
-const LIST_JOB_BATCH: &str = include_str!("../../queries/list_job_batch.sql");
-const LIST_JOB_OPEN: &str = include_str!("../../queries/list_job_open.sql");
-const LIST_JOB_LEASED: &str = include_str!("../../queries/list_job_leased.sql");
-const LIST_JOB_DEAD: &str = include_str!("../../queries/list_job_dead.sql");
-const LIST_JOB_ATTEMPT: &str = include_str!("../../queries/list_job_attempt.sql");
-const SCAN_JOB: &str = include_str!("../../queries/scan_job.sql");
-const SCAN_JOB_BATCH: &str = include_str!("../../queries/scan_job_batch.sql");
-const SCAN_JOB_DEAD: &str = include_str!("../../queries/scan_job_dead.sql");
-const SCAN_TASK: &str = include_str!("../../queries/scan_task.sql");
-const LIST_TASK_HELD: &str = include_str!("../../queries/list_task_held.sql");
+fields! {
+    /// The ids of one list.
+    JobRange<'a> { environment: EnvironmentId, above: &'a [u8], below: &'a [u8], order: Order }
+}
 
-/// Whether the payload is read; lists leave it out.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Payload {
-    Read,
-    Left,
+statement! {
+    FindJob = "find_job" { environment: EnvironmentId, id: JobId, has_payload: bool } -> Option<JobRecord>;
+    FindJobRecord = "find_job_record" { environment: EnvironmentId, id: JobId } -> Option<Job>;
+    ListJob<'a> = "list_job" {
+        range: JobRange<'a>, before: Timestamp, after: Timestamp, queue: Option<&'a Name>, kind: Option<&'a Name>,
+        tag: Option<&'a Name>,
+    } -> Vec<JobId>;
+    ListJobBatch<'a> = "list_job_batch" { range: JobRange<'a>, batch: BatchId } -> Vec<JobId>;
+    ListJobOpen<'a> = "list_job_open" { range: JobRange<'a> } -> Vec<JobId>;
+    ListJobLeased<'a> = "list_job_leased" { range: JobRange<'a> } -> Vec<JobId>;
+    ListJobDead<'a> = "list_job_dead" { range: JobRange<'a> } -> Vec<JobId>;
+    // A search reads a bounded number of rows: a scan finds the last one.
+    ScanJob<'a> = "scan_job" { range: JobRange<'a>, skipped: usize } -> Option<Id>;
+    ScanJobBatch<'a> = "scan_job_batch" { range: JobRange<'a>, batch: BatchId, skipped: usize } -> Option<Id>;
+    ScanJobDead<'a> = "scan_job_dead" { range: JobRange<'a>, skipped: usize } -> Option<Id>;
+    ScanTask<'a> = "scan_task" { range: JobRange<'a>, skipped: usize } -> Option<Id>;
+    ListJobAttempt = "list_job_attempt" { environment: EnvironmentId, job: JobId, limit: usize } -> Vec<JobAttempt>;
+    ListTaskHeld = "list_task_held" { owner: SessionId } -> Vec<Task>;
 }
 
 /// Finds a job as users see it.
 pub(crate) fn find(conn: &Connection, environment: EnvironmentId, id: JobId) -> Result<Option<JobRecord>, Fault> {
-    read(conn, environment, id, Payload::Read)
+    run(conn, FindJob { environment, id, has_payload: true })
 }
 
 /// Finds a job as users see it, without its payload.
 pub(crate) fn find_bare(conn: &Connection, environment: EnvironmentId, id: JobId) -> Result<Option<JobRecord>, Fault> {
-    read(conn, environment, id, Payload::Left)
+    run(conn, FindJob { environment, id, has_payload: false })
 }
 
-fn read(
-    conn: &Connection,
-    environment: EnvironmentId,
-    id: JobId,
-    payload: Payload,
-) -> Result<Option<JobRecord>, Fault> {
-    let mut find = conn.prepare_cached(FIND_JOB)?;
-    let mut rows = find.query(params![environment.0, id.as_bytes(), payload == Payload::Read])?;
-    rows.next()?.map(row::record).transpose()
+/// Finds the job of a task for its holder; none if it was pruned.
+pub(crate) fn find_record(conn: &Connection, task: &TaskKey) -> Result<Option<Job>, Fault> {
+    run(conn, FindJobRecord { environment: task.environment, id: JobId(task.subject) })
 }
 
 /// Lists jobs: the most selective index yields candidates, and each is then read and compared with the filter. The
@@ -62,54 +62,45 @@ pub(crate) fn list(
     environment: EnvironmentId,
     filter: &JobFilter,
 ) -> Result<Piece<JobRecord, JobId>, Fault> {
-    let (slice, scanned) = (&filter.slice, scanned(conn, environment, filter)?);
+    let (order, scanned) = (filter.slice.order, scanned(conn, environment, filter)?);
     let range = filter.range();
-    let range = scanned.map_or(range.clone(), |last| range.until(last, slice.order));
-    let (above, below) = (&range.above, &range.below);
-    let (later_than, earlier_than) = time_bounds(filter.after, filter.before);
-    let name = |name: &Option<everhook_core::name::Name>| name.as_ref().map(|name| name.as_str().to_owned());
-    let (queue, kind, tag) = (name(&filter.queue), name(&filter.kind), name(&filter.tag));
-    let batch = filter.batch.map(|batch| batch.as_bytes().to_vec());
-    let mut params: Vec<&dyn ToSql> = vec![&environment.0, above, below];
-    let sql = match (filter.state, &filter.batch) {
-        (Some(JobState::Dead), _) => LIST_JOB_DEAD,
-        (Some(JobState::Leased), _) => LIST_JOB_LEASED,
-        (_, Some(_)) => {
-            params.push(&batch);
-            LIST_JOB_BATCH
-        }
-        (Some(JobState::Pending), None) => LIST_JOB_OPEN,
-        (None | Some(JobState::Succeeded | JobState::Cancelled), None) => {
-            params.extend([&earlier_than as &dyn ToSql, &later_than, &queue, &kind, &tag]);
-            LIST_JOB
-        }
+    let IdRange { above, below } = scanned.map_or(range.clone(), |last| range.until(last, order));
+    let range = JobRange { environment, above: &above, below: &below, order };
+    let gather = |ids: &mut dyn Iterator<Item = Result<JobId, Fault>>| {
+        let found = ids.filter_map(|id| match id.and_then(|id| find_bare(conn, environment, id)) {
+            Ok(found) => found.filter(|record| filter.wants(record)).map(Ok),
+            Err(fault) => Some(Err(fault)),
+        });
+        Piece::gather(found, filter.slice.limit, job_bytes, |record| record.job.id, scanned.map(JobId))
     };
-    let mut list = conn.prepare_cached(&directed(sql, slice.order))?;
-    let candidates = list.query_and_then(params.as_slice(), |row| Reader::new(row, "job").id(0, "id").map(JobId))?;
-    let found = candidates.filter_map(|id| match id.and_then(|id| find_bare(conn, environment, id)) {
-        Ok(found) => found.filter(|record| filter.wants(record)).map(Ok),
-        Err(fault) => Some(Err(fault)),
-    });
-    Piece::gather(found, slice.limit, job_bytes, |record| record.job.id, scanned.map(JobId))
+    match (filter.state, filter.batch) {
+        (Some(JobState::Dead), _) => stream(conn, ListJobDead { range }, gather),
+        (Some(JobState::Leased), _) => stream(conn, ListJobLeased { range }, gather),
+        (_, Some(batch)) => stream(conn, ListJobBatch { range, batch }, gather),
+        (Some(JobState::Pending), None) => stream(conn, ListJobOpen { range }, gather),
+        (None | Some(JobState::Succeeded | JobState::Cancelled), None) => {
+            let (before, after) = (before(filter.before), after(filter.after));
+            let (queue, kind, tag) = (filter.queue.as_ref(), filter.kind.as_ref(), filter.tag.as_ref());
+            stream(conn, ListJob { range, before, after, queue, kind, tag }, gather)
+        }
+    }
 }
 
 /// Returns the last id that a search reads; none if every candidate belongs to the list, or if there are fewer.
 fn scanned(conn: &Connection, environment: EnvironmentId, filter: &JobFilter) -> Result<Option<Id>, Fault> {
-    let (range, batch) = (filter.range(), filter.batch.map(|batch| batch.as_bytes().to_vec()));
-    let mut params: Vec<&dyn ToSql> = vec![&environment.0, &range.above, &range.below];
-    let sql = match (filter.state, &filter.batch) {
-        _ if !filter.is_selective() => return Ok(None),
-        (Some(JobState::Dead), _) => SCAN_JOB_DEAD,
+    if !filter.is_selective() {
+        return Ok(None);
+    }
+    let (IdRange { above, below }, order, skipped) = (filter.range(), filter.slice.order, skipped(filter.scan));
+    let range = JobRange { environment, above: &above, below: &below, order };
+    match (filter.state, filter.batch) {
+        (Some(JobState::Dead), _) => run(conn, ScanJobDead { range, skipped }),
         // Sessions hold a bounded number of jobs.
-        (Some(JobState::Leased), _) => return Ok(None),
-        (_, Some(_)) => {
-            params.push(&batch);
-            SCAN_JOB_BATCH
-        }
-        (Some(JobState::Pending), None) => SCAN_TASK,
-        (None | Some(JobState::Succeeded | JobState::Cancelled), None) => SCAN_JOB,
-    };
-    scan_end(conn, sql, filter.slice.order, &params, filter.scan)
+        (Some(JobState::Leased), _) => Ok(None),
+        (_, Some(batch)) => run(conn, ScanJobBatch { range, batch, skipped }),
+        (Some(JobState::Pending), None) => run(conn, ScanTask { range, skipped }),
+        (None | Some(JobState::Succeeded | JobState::Cancelled), None) => run(conn, ScanJob { range, skipped }),
+    }
 }
 
 /// Lists the latest attempts of a job, newest first.
@@ -117,14 +108,11 @@ pub(crate) fn list_attempts(
     conn: &Connection,
     environment: EnvironmentId,
     id: JobId,
-    attempts: usize,
+    limit: usize,
 ) -> Result<Vec<JobAttempt>, Fault> {
-    let mut list = conn.prepare_cached(LIST_JOB_ATTEMPT)?;
-    let params = params![environment.0, id.as_bytes(), limit(attempts)];
-    list.query_and_then(params, |row| row::attempt(row, 0))?.collect()
+    run(conn, ListJobAttempt { environment, job: id, limit })
 }
 
 pub(crate) fn list_held(conn: &Connection, session: SessionId) -> Result<Vec<Task>, Fault> {
-    let mut list = conn.prepare_cached(LIST_TASK_HELD)?;
-    list.query_and_then([session.as_bytes()], |row| rows::task(row, 0))?.collect()
+    run(conn, ListTaskHeld { owner: session })
 }

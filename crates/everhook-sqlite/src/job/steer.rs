@@ -10,22 +10,32 @@ use everhook_core::time::Timestamp;
 use everhook_store::batch::steered;
 use everhook_store::job::{JobRecord, due_at};
 use everhook_store::made::{Made, WithMade};
+use everhook_store::statement;
 use rusqlite::params;
 
 use crate::append::{Waits, lower_lane_due};
 use crate::batch;
 use crate::error::Fault;
 use crate::job::query::find_bare;
+use crate::sql::run;
 use crate::writer::Tx;
 
 const APPEND_ATTEMPT: &str = include_str!("../../queries/append_attempt.sql");
-const PUT_JOB_PROGRESS: &str = include_str!("../../queries/put_job_progress.sql");
-pub(crate) const FLAG_TASK: &str = "update task set cancel = 1 where environment = ?1 and subject = ?2 and id = ?3";
-const CANCEL_PENDING_JOB: &str = include_str!("../../queries/cancel_pending_job.sql");
-const RESCHEDULE_JOB_TASK: &str = include_str!("../../queries/reschedule_job_task.sql");
-const DELETE_JOB: &str = include_str!("../../queries/delete_job.sql");
-const DELETE_JOB_ATTEMPT: &str = include_str!("../../queries/delete_job_attempt.sql");
-const DELETE_JOB_OUTPUT: &str = include_str!("../../queries/delete_job_output.sql");
+
+statement! {
+    PutJobProgress<'a> = "put_job_progress" {
+        environment: EnvironmentId, job: JobId, progress: i16, text: &'a str, now: Timestamp,
+    };
+    FlagTask = (
+        "flag_task",
+        "update task set cancel = 1 where environment = :environment and subject = :subject and id = :id"
+    ) { key: TaskKey };
+    CancelPendingJob = "cancel_pending_job" { key: TaskKey };
+    RescheduleJobTask = "reschedule_job_task" { key: TaskKey, due_at: Timestamp, is_fresh: bool };
+    DeleteJob = "delete_job" { environment: EnvironmentId, id: JobId };
+    pub(crate) DeleteJobAttempt = "delete_job_attempt" { environment: EnvironmentId, job: JobId };
+    pub(crate) DeleteJobOutput = "delete_job_output" { environment: EnvironmentId, job: JobId };
+}
 
 /// Applies an operator's command to each job in turn; none if the job does not exist.
 pub(crate) fn change(
@@ -73,14 +83,14 @@ pub(crate) fn carry_out(
     match (plan, task) {
         (JobAction::Nothing | JobAction::Refuse, _) => Ok(()),
         (JobAction::Delete, task) => {
-            task.map_or(Ok(()), |task| on_task(tx, CANCEL_PENDING_JOB, &task.key))?;
+            task.map_or(Ok(0), |task| run(tx.conn, CancelPendingJob { key: task.key }))?;
             erase(tx, environment, record.job.id)
         }
         (JobAction::Cancel, Some(task)) => {
-            on_task(tx, CANCEL_PENDING_JOB, &task.key)?;
+            run(tx.conn, CancelPendingJob { key: task.key })?;
             log_cancelled(tx, task, CancelNote::default())
         }
-        (JobAction::RequestCancel, Some(task)) => on_task(tx, FLAG_TASK, &task.key),
+        (JobAction::RequestCancel, Some(task)) => request_cancel(tx, &task.key),
         (JobAction::RunNow, Some(task)) => wait(tx, task, tx.now, Tries::Kept),
         (JobAction::Reschedule(run_at), Some(task)) => wait(tx, task, due_at(run_at, tx.now), Tries::Kept),
         (JobAction::Redrive, Some(task)) => wait(tx, task, tx.now, Tries::Fresh),
@@ -119,28 +129,20 @@ pub(crate) fn put_progress(
     id: JobId,
     progress: &Progress,
 ) -> Result<(), Fault> {
-    tx.conn.prepare_cached(PUT_JOB_PROGRESS)?.execute(params![
-        environment.0,
-        id.as_bytes(),
-        progress.percent(),
-        progress.text(),
-        tx.now.as_micros(),
-    ])?;
-    Ok(())
+    let (progress, text) = (progress.percent().into(), progress.text());
+    run(tx.conn, PutJobProgress { environment, job: id, progress, text, now: tx.now }).map(drop)
 }
 
 /// Deletes a job with its attempts and output.
 pub(crate) fn erase(tx: &Tx<'_>, environment: EnvironmentId, id: JobId) -> Result<(), Fault> {
-    for delete in [DELETE_JOB_ATTEMPT, DELETE_JOB_OUTPUT, DELETE_JOB] {
-        tx.conn.prepare_cached(delete)?.execute(params![environment.0, id.as_bytes()])?;
-    }
-    Ok(())
+    run(tx.conn, DeleteJobAttempt { environment, job: id })?;
+    run(tx.conn, DeleteJobOutput { environment, job: id })?;
+    run(tx.conn, DeleteJob { environment, id }).map(drop)
 }
 
-pub(crate) fn on_task(tx: &Tx<'_>, sql: &str, key: &TaskKey) -> Result<(), Fault> {
-    let params = params![key.environment.0, key.subject.as_bytes(), key.id.as_bytes()];
-    tx.conn.prepare_cached(sql)?.execute(params)?;
-    Ok(())
+/// Asks the holder of a task to stop.
+pub(crate) fn request_cancel(tx: &Tx<'_>, key: &TaskKey) -> Result<(), Fault> {
+    run(tx.conn, FlagTask { key: *key }).map(drop)
 }
 
 /// Whether a rescheduled task keeps its tries.
@@ -152,11 +154,8 @@ pub(crate) enum Tries {
 
 /// Reschedules a task, and lowers the due time of its lane.
 pub(crate) fn wait(tx: &Tx<'_>, task: &Task, due_at: Timestamp, tries: Tries) -> Result<(), Fault> {
-    let (key, due) = (&task.key, due_at.as_micros());
-    let is_fresh = tries == Tries::Fresh;
-    let params = params![key.environment.0, key.subject.as_bytes(), key.id.as_bytes(), due, is_fresh];
-    tx.conn.prepare_cached(RESCHEDULE_JOB_TASK)?.execute(params)?;
-    lower_lane_due(tx, key.environment, task.lane, due, Waits::No)
+    run(tx.conn, RescheduleJobTask { key: task.key, due_at, is_fresh: tries == Tries::Fresh })?;
+    lower_lane_due(tx, task.key.environment, task.lane, due_at.as_micros(), Waits::No)
 }
 
 /// The parts of a logged cancellation that depend on the kind of the task.

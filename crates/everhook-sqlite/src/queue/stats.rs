@@ -2,24 +2,34 @@
 
 use std::collections::BTreeSet;
 
-use everhook_core::id::EnvironmentId;
+use everhook_core::id::{EnvironmentId, Id};
 use everhook_core::limits::QUEUE_COUNTED_MAX;
 use everhook_core::name::Name;
 use everhook_core::queue::queue_id;
 use everhook_core::time::Timestamp;
 use everhook_store::queue::{QUEUE_KINDS_LOOKED_AT, QueueCount, QueueStats};
-use rusqlite::{Row, params};
+use everhook_store::{row, statement};
 
 use crate::connection::Connection;
 use crate::error::Fault;
-use crate::rows::Reader;
-use crate::sql::limit;
+use crate::sql::run;
 use crate::writer::Tx;
 
-const COUNT_QUEUE: &str = include_str!("../../queries/count_queue.sql");
-const LIST_QUEUE_KIND: &str = include_str!("../../queries/list_queue_kind.sql");
-const ADD_QUEUE_MINUTE: &str = include_str!("../../queries/add_queue_minute.sql");
-const PRUNE_QUEUE_MINUTE: &str = "delete from queue_minute where environment = ?1 and queue = ?2 and minute < ?3";
+row! { struct StatsRow in "queue" { pending: u64, due: u64, running: u64, dead: u64, ended: u64 } }
+
+statement! {
+    CountQueue<'a> = "count_queue" {
+        environment: EnvironmentId, queue: &'a Name, feed: Id, now: Timestamp, counted_max: usize, minute: i64,
+    } -> Option<StatsRow>;
+    // A job that was pruned has no kind.
+    ListQueueKind = "list_queue_kind" { environment: EnvironmentId, feed: Id, now: Timestamp, jobs_max: usize }
+        -> Vec<(Timestamp, Option<Name>)>;
+    AddQueueMinute<'a> = "add_queue_minute" { environment: EnvironmentId, queue: &'a Name, minute: i64, ended: u64 };
+    PruneQueueMinute<'a> = (
+        "prune_queue_minute",
+        "delete from queue_minute where environment = :environment and queue = :queue and minute < :minute"
+    ) { environment: EnvironmentId, queue: &'a Name, minute: i64 };
+}
 
 /// The number of minutes that counts are kept; only the last whole minute is shown.
 const MINUTES_KEPT: i64 = 60;
@@ -31,62 +41,25 @@ pub(crate) fn read(
     name: &Name,
     now: Timestamp,
 ) -> Result<QueueStats, Fault> {
-    let mut count = conn.prepare_cached(COUNT_QUEUE)?;
-    let feed = queue_id(environment, name);
-    let params = params![
-        environment.0,
-        name.as_str(),
-        now.as_micros(),
-        limit(QUEUE_COUNTED_MAX),
-        minute(now) - 1,
-        feed.as_bytes(),
-    ];
-    let counted = count.query_row(params, |row| Ok(read_counts(row)))??;
-    let (oldest, due_kinds) = list_due(conn, environment, name, now)?;
-    Ok(QueueStats { oldest_due: oldest.map(|at| now.since(at)), due_kinds, ..counted })
-}
-
-fn read_counts(row: &Row<'_>) -> Result<QueueStats, Fault> {
-    let record = Reader::new(row, "task");
-    let count = |index, column| Ok::<u64, Fault>(record.get::<i64>(index, column)?.unsigned_abs());
-    Ok(QueueStats {
-        pending: count(0, "pending")?,
-        due: count(1, "due")?,
-        running: count(2, "running")?,
-        dead: count(3, "dead")?,
-        ended_last_minute: count(4, "ended")?,
-        ..QueueStats::default()
-    })
-}
-
-/// Returns the due time of the job that has been due longest, and the kinds of the jobs that have been due longest.
-fn list_due(
-    conn: &Connection,
-    environment: EnvironmentId,
-    name: &Name,
-    now: Timestamp,
-) -> Result<(Option<Timestamp>, Vec<Name>), Fault> {
-    let mut list = conn.prepare_cached(LIST_QUEUE_KIND)?;
-    let feed = queue_id(environment, name);
-    let params = params![environment.0, feed.as_bytes(), now.as_micros(), limit(QUEUE_KINDS_LOOKED_AT)];
-    let mut rows = list.query(params)?;
-    let (mut oldest, mut kinds) = (None, BTreeSet::new());
-    while let Some(row) = rows.next()? {
-        let record = Reader::new(row, "task");
-        oldest.get_or_insert(record.time(0, "due_at")?);
-        kinds.extend(record.optional_name(1, "kind")?);
+    let (feed, counted_max, minute) = (queue_id(environment, name), QUEUE_COUNTED_MAX, minute(now) - 1);
+    let counted = run(conn, CountQueue { environment, queue: name, feed, now, counted_max, minute })?;
+    let due = run(conn, ListQueueKind { environment, feed, now, jobs_max: QUEUE_KINDS_LOOKED_AT })?;
+    let oldest_due = due.first().map(|(at, _)| now.since(*at));
+    let due_kinds: BTreeSet<Name> = due.into_iter().filter_map(|(_, kind)| kind).collect();
+    let mut stats = QueueStats { oldest_due, due_kinds: due_kinds.into_iter().collect(), ..QueueStats::default() };
+    if let Some(StatsRow { pending, due, running, dead, ended }) = counted {
+        stats = QueueStats { pending, due, running, dead, ended_last_minute: ended, ..stats };
     }
-    Ok((oldest, kinds.into_iter().collect()))
+    Ok(stats)
 }
 
 /// Adds to the numbers of attempts that ended in this minute.
 pub(crate) fn count_ended(tx: &Tx<'_>, counts: &[QueueCount]) -> Result<(), Fault> {
     let minute = minute(tx.now);
-    for count in counts {
-        let (environment, name) = (count.environment.0, count.name.as_str());
-        let ended = i64::try_from(count.ended).unwrap_or(i64::MAX);
-        tx.conn.prepare_cached(ADD_QUEUE_MINUTE)?.execute(params![environment, name, minute, ended])?;
-        tx.conn.prepare_cached(PRUNE_QUEUE_MINUTE)?.execute(params![environment, name, minute - MINUTES_KEPT])?;
+    for QueueCount { environment, name: queue, ended } in counts {
+        let environment = *environment;
+        run(tx.conn, AddQueueMinute { environment, queue, minute, ended: *ended })?;
+        run(tx.conn, PruneQueueMinute { environment, queue, minute: minute - MINUTES_KEPT })?;
     }
     Ok(())
 }

@@ -12,7 +12,6 @@ use everhook_store::made::{Made, WithMade};
 use everhook_store::schedule::{Begun, FiredAll, Run, RunKind, ScheduleRecord, runs_of};
 use everhook_store::sql::rows::{FiringRow, ResourceRow};
 use everhook_store::statement;
-use rusqlite::params;
 
 use crate::append;
 use crate::error::Fault;
@@ -21,14 +20,16 @@ use crate::resource;
 use crate::sql::run as run_statement;
 use crate::writer::Tx;
 
-const FIND_TASK_OPEN: &str = include_str!("../../queries/find_task_open.sql");
-const APPEND_SCHEDULE_RUN: &str = include_str!("../../queries/append_schedule_run.sql");
-
 statement! {
     NextSchedule = "next_schedule" { now: Timestamp, limit: usize } -> Vec<(ResourceRow, FiringRow)>;
     MoveSchedule = "move_schedule" {
         environment: EnvironmentId, id: ScheduleId, next: Option<Timestamp>, queued: Option<Timestamp>,
         look_at: Timestamp, last_job: Option<JobId>,
+    };
+    FindTaskOpen = "find_task_open" { environment: EnvironmentId, job: JobId } -> Option<JobId>;
+    AppendScheduleRun = "append_schedule_run" {
+        environment: EnvironmentId, schedule: ScheduleId, id: Id, nominal: Timestamp, at: Timestamp, kind: RunKind,
+        object: Option<Id>,
     };
     NextLook = (
         "next_look",
@@ -98,9 +99,8 @@ fn fire(
 /// Whether the last job that the schedule started is still pending or leased.
 fn last_run(tx: &Tx<'_>, environment: EnvironmentId, last_job: Option<JobId>) -> Result<LastRun, Fault> {
     let Some(job) = last_job else { return Ok(LastRun::Ended) };
-    let mut open = tx.conn.prepare_cached(FIND_TASK_OPEN)?;
-    let is_open = open.exists(params![environment.0, job.as_bytes()])?;
-    Ok(if is_open { LastRun::Open } else { LastRun::Ended })
+    let open = run_statement(tx.conn, FindTaskOpen { environment, job })?;
+    Ok(if open.is_some() { LastRun::Open } else { LastRun::Ended })
 }
 
 /// Starts one run; returns its object, and the job if it is one. Returns none if the application is gone.
@@ -133,16 +133,8 @@ fn start(
 }
 
 fn log(tx: &Tx<'_>, environment: EnvironmentId, schedule: ScheduleId, run: &Run) -> Result<(), Fault> {
-    tx.conn.prepare_cached(APPEND_SCHEDULE_RUN)?.execute(params![
-        environment.0,
-        schedule.as_bytes(),
-        tx.ids.next(tx.now).as_bytes(),
-        run.nominal.as_micros(),
-        run.at.as_micros(),
-        run.kind.to_db(),
-        run.object.as_ref().map(|object| object.as_bytes()),
-    ])?;
-    Ok(())
+    let (id, Run { nominal, at, kind, object }) = (tx.ids.next(tx.now), *run);
+    run_statement(tx.conn, AppendScheduleRun { environment, schedule, id, nominal, at, kind, object }).map(drop)
 }
 
 fn keep(

@@ -7,7 +7,7 @@
 //! - `unnest(:lanes)` is a field of a [`columns!`](crate::columns) type as a table `lanes` with its columns;
 //!   `unnest(:lanes, n)` numbers the rows in a column `n`; `:lanes.id` is one of its arrays;
 //! - `{task: Task}` lists the columns of a [`row!`](crate::row), taken from `task`; `{Task}` takes them from the
-//!   only table; `{job: Job; payload = null}` replaces one of the columns by an expression.
+//!   only table; `{job: Job; payload = null}` replaces one of the columns by an expression, which may use parameters.
 //!
 //! Expanding panics if a file uses a name that its declaration lacks, or does not use a declared field. A test of each
 //! store expands all files.
@@ -52,7 +52,19 @@ pub(super) struct Expander<'a> {
 
 impl Expander<'_> {
     pub(super) fn expand(&self, file: &str) -> String {
-        let (mut out, mut used) = (String::with_capacity(file.len() * 2), BTreeSet::new());
+        let mut used = BTreeSet::new();
+        let out = self.piece(file, &mut used);
+        for (field, _) in self.fields {
+            if !used.contains(field) {
+                self.wrong(&format!("no :{field}"));
+            }
+        }
+        out
+    }
+
+    /// Expands a part of the file.
+    fn piece(&self, file: &str, used: &mut BTreeSet<&'static str>) -> String {
+        let mut out = String::with_capacity(file.len() * 2);
         let mut rest = file;
         while let Some(next) = rest.chars().next() {
             let length = match next {
@@ -61,7 +73,7 @@ impl Expander<'_> {
                 ':' if rest.starts_with("::") => 2,
                 ':' => {
                     let path = &rest[1..1 + rest[1..].find(|c| !is_path(c)).unwrap_or(rest.len() - 1)];
-                    out += &self.value(path, &mut used);
+                    out += &self.value(path, used);
                     rest = &rest[1 + path.len()..];
                     continue;
                 }
@@ -72,13 +84,13 @@ impl Expander<'_> {
                         c == '}' && !is_quoted
                     });
                     let end = end.unwrap_or_else(|| self.wrong("a { without its }"));
-                    out += &self.columns(&rest[1..end]);
+                    out += &self.columns(&rest[1..end], used);
                     rest = &rest[end + 1..];
                     continue;
                 }
                 'u' if rest.starts_with("unnest(:") => {
                     let end = rest.find(')').unwrap_or_else(|| self.wrong("a ( without its )"));
-                    out += &self.table(&rest["unnest(:".len()..end], &mut used);
+                    out += &self.table(&rest["unnest(:".len()..end], used);
                     rest = &rest[end + 1..];
                     continue;
                 }
@@ -86,11 +98,6 @@ impl Expander<'_> {
             };
             out += &rest[..length];
             rest = &rest[length..];
-        }
-        for (field, _) in self.fields {
-            if !used.contains(field) {
-                self.wrong(&format!("no :{field}"));
-            }
         }
         out
     }
@@ -128,7 +135,7 @@ impl Expander<'_> {
     }
 
     /// The inside of `{alias: Row; column = expression}`.
-    fn columns(&self, inside: &str) -> String {
+    fn columns(&self, inside: &str, used: &mut BTreeSet<&'static str>) -> String {
         let mut pieces = inside.split(';').map(str::trim);
         let head = pieces.next().unwrap_or_default();
         let (alias, row) = head.split_once(": ").map_or((None, head), |(alias, row)| (Some(alias), row));
@@ -140,7 +147,7 @@ impl Expander<'_> {
             self.wrong(&format!("{row:?} has no {column}"));
         }
         let column = |name: &&'static str| match (replaced.iter().find(|(column, _)| column == name), alias) {
-            (Some((_, expression)), _) => (*expression).to_owned(),
+            (Some((_, expression)), _) => self.piece(expression, used),
             (None, Some(alias)) => format!("{alias}.{}", quoted(name)),
             (None, None) => quoted(name),
         };

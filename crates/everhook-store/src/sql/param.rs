@@ -24,14 +24,13 @@ use everhook_core::resource::ResourceKind;
 use everhook_core::right::KeyScope;
 use everhook_core::role::Role;
 use everhook_core::seal::SealKeyId;
-use everhook_core::task::{TaskKind, TaskState, Trigger};
+use everhook_core::task::{TaskKey, TaskKind, TaskState, Trigger};
 use everhook_core::time::{Timestamp, micros};
 
 use crate::catalog::{Having, Order};
 use crate::dedup::DedupScope;
 use crate::resource::Parent;
 use crate::schedule::RunKind;
-use crate::sql::statement::Call;
 
 /// The SQL type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,57 +84,85 @@ pub enum Shape {
     Order,
 }
 
+/// Takes the values of a statement, in the order of its parameters.
+pub trait Sink<'v> {
+    fn push(&mut self, value: Value<'v>);
+}
+
 /// A type that a field of a statement may have.
 pub trait Bind {
     const SHAPE: Shape;
 
-    /// Adds its values to a call.
-    fn bind<'v>(self, call: &mut Call<'v>)
+    /// Gives its values to a sink.
+    fn bind<'v>(self, sink: &mut impl Sink<'v>)
     where
         Self: 'v;
+
+    /// Returns the direction of a list, if the field decides it.
+    fn order(&self) -> Option<Order> {
+        None
+    }
 }
 
 impl<P: Param> Bind for P {
     const SHAPE: Shape = Shape::One(P::KIND);
 
-    fn bind<'v>(self, call: &mut Call<'v>)
+    fn bind<'v>(self, sink: &mut impl Sink<'v>)
     where
         Self: 'v,
     {
-        call.push(Value::One(self.scalar()));
+        sink.push(Value::One(self.scalar()));
     }
 }
 
 impl<P: Param> Bind for Vec<P> {
     const SHAPE: Shape = Shape::Many(P::KIND);
 
-    fn bind<'v>(self, call: &mut Call<'v>)
+    fn bind<'v>(self, sink: &mut impl Sink<'v>)
     where
         Self: 'v,
     {
-        call.push(many(self));
+        sink.push(many(self));
     }
 }
 
 impl<P: Param> Bind for Option<Vec<P>> {
     const SHAPE: Shape = Shape::Many(P::KIND);
 
-    fn bind<'v>(self, call: &mut Call<'v>)
+    fn bind<'v>(self, sink: &mut impl Sink<'v>)
     where
         Self: 'v,
     {
-        call.push(self.map_or(Value::One(Scalar::Null), many));
+        sink.push(self.map_or(Value::One(Scalar::Null), many));
     }
 }
 
 impl Bind for Order {
     const SHAPE: Shape = Shape::Order;
 
-    fn bind<'v>(self, call: &mut Call<'v>)
+    fn bind<'v>(self, _: &mut impl Sink<'v>)
     where
         Self: 'v,
     {
-        call.order = self;
+    }
+
+    fn order(&self) -> Option<Order> {
+        Some(*self)
+    }
+}
+
+/// A task is found by its key, in three parameters.
+impl Bind for TaskKey {
+    const SHAPE: Shape =
+        Shape::Fields(&[("environment", EnvironmentId::SHAPE), ("subject", Id::SHAPE), ("id", TaskId::SHAPE)]);
+
+    fn bind<'v>(self, sink: &mut impl Sink<'v>)
+    where
+        Self: 'v,
+    {
+        self.environment.bind(sink);
+        self.subject.bind(sink);
+        self.id.bind(sink);
     }
 }
 

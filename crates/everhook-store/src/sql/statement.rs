@@ -6,7 +6,7 @@ use crate::catalog::Order;
 use crate::sql::answer::Answer;
 use crate::sql::cell::Part;
 use crate::sql::expand::{Expander, flat, params};
-use crate::sql::param::{Kind, Scalar, Shape, Value};
+use crate::sql::param::{Kind, Scalar, Shape, Sink, Value};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
@@ -80,8 +80,8 @@ pub struct Call<'v> {
 }
 
 impl<'v> Call<'v> {
-    fn new(text: &'static Text) -> Call<'v> {
-        Call { text, order: Order::Ascending, values: Vec::with_capacity(text.params.len()) }
+    fn new(text: &'static Text, order: Order) -> Call<'v> {
+        Call { text, order, values: Vec::with_capacity(text.params.len()) }
     }
 
     /// Returns a call that reads and changes no rows: arrays are empty, and limits are zero.
@@ -93,14 +93,16 @@ impl<'v> Call<'v> {
             (Width::One, Kind::Text) => Value::One(Scalar::Text("".into())),
             (Width::One, Kind::Bytes) => Value::One(Scalar::Bytes(&[])),
         };
-        Call { values: text.params.iter().map(value).collect(), ..Call::new(text) }
+        Call { values: text.params.iter().map(value).collect(), ..Call::new(text, Order::Ascending) }
     }
 
     pub fn sql(&self) -> &'static str {
         self.text.sql(self.order)
     }
+}
 
-    pub fn push(&mut self, value: Value<'v>) {
+impl<'v> Sink<'v> for Call<'v> {
+    fn push(&mut self, value: Value<'v>) {
         self.values.push(value);
     }
 }
@@ -113,8 +115,11 @@ pub trait Statement: Sized {
     /// Returns the text, which is expanded on the first call.
     fn text() -> &'static Text;
 
-    /// Adds the values of its fields to a call.
-    fn bind<'v>(self, call: &mut Call<'v>)
+    /// Returns the direction of a list; ascending if the statement has none.
+    fn order(&self) -> Order;
+
+    /// Gives the values of its fields to a sink.
+    fn bind<'v>(self, sink: &mut impl Sink<'v>)
     where
         Self: 'v;
 
@@ -123,7 +128,7 @@ pub trait Statement: Sized {
     where
         Self: 'v,
     {
-        let mut call = Call::new(Self::text());
+        let mut call = Call::new(Self::text(), self.order());
         self.bind(&mut call);
         call
     }
@@ -180,12 +185,18 @@ macro_rules! statement {
                     })
                 }
 
+                fn order(&self) -> $crate::catalog::Order {
+                    let order: Option<$crate::catalog::Order> = None;
+                    $(let order = order.or($crate::sql::param::Bind::order(&self.$field));)*
+                    order.unwrap_or($crate::catalog::Order::Ascending)
+                }
+
                 #[allow(unused_variables, reason = "a statement may have no fields")]
-                fn bind<'v>(self, call: &mut $crate::sql::statement::Call<'v>)
+                fn bind<'v>(self, sink: &mut impl $crate::sql::param::Sink<'v>)
                 where
                     Self: 'v,
                 {
-                    $($crate::sql::param::Bind::bind(self.$field, call);)*
+                    $($crate::sql::param::Bind::bind(self.$field, sink);)*
                 }
             }
         )*
@@ -224,11 +235,17 @@ macro_rules! fields {
                 $((stringify!($field), <$type as $crate::sql::param::Bind>::SHAPE)),*
             ]);
 
-            fn bind<'v>(self, call: &mut $crate::sql::statement::Call<'v>)
+            fn bind<'v>(self, sink: &mut impl $crate::sql::param::Sink<'v>)
             where
                 Self: 'v,
             {
-                $($crate::sql::param::Bind::bind(self.$field, call);)*
+                $($crate::sql::param::Bind::bind(self.$field, sink);)*
+            }
+
+            fn order(&self) -> Option<$crate::catalog::Order> {
+                let order: Option<$crate::catalog::Order> = None;
+                $(let order = order.or($crate::sql::param::Bind::order(&self.$field));)*
+                order
             }
         }
     )*};
@@ -285,11 +302,11 @@ macro_rules! columns {
                 $((stringify!($field), <$type as $crate::sql::param::Param>::KIND)),*
             ]);
 
-            fn bind<'v>(self, call: &mut $crate::sql::statement::Call<'v>)
+            fn bind<'v>(self, sink: &mut impl $crate::sql::param::Sink<'v>)
             where
                 Self: 'v,
             {
-                $($crate::sql::param::Bind::bind(self.$field, call);)*
+                $($crate::sql::param::Bind::bind(self.$field, sink);)*
             }
         }
     )*};

@@ -15,7 +15,7 @@ use everhook_core::task::Trigger;
 use everhook_store::backlog::Backlog;
 use everhook_store::capacity::{Capacity, LeaseCapacity};
 use everhook_store::catalog::{Locator, Replaced};
-use everhook_store::lease::{Append, Appended, LeaseAsk, Leased, NewMessage, Settlement};
+use everhook_store::lease::{Append, Appended, LeaseAsk, Leased, NewMessage, Reclaim, ReclaimAsk, Settlement};
 use everhook_store::query;
 use everhook_store::store::{Reads, Resources};
 
@@ -321,6 +321,20 @@ pub(super) async fn deliveries_to_a_deleted_endpoint_come_out_whatever_they_wait
         fx.end(&leased.task, session, NextRow::Gone).await;
     }
     assert_eq!(fx.lease_with(fx.ask(session)).await.next_ready, None);
+}
+
+pub(super) async fn a_delivery_that_was_leased_before_it_was_due_is_held_since_its_lease(fx: &Fixture) {
+    let endpoint = fx.endpoint().await;
+    let session = fx.session().await;
+    fx.send().await;
+    let leased = fx.lease_one(session).await;
+    fx.end(&leased.task, session, NextRow::Pending { due_in: HOUR }).await;
+    fx.delete(endpoint).await;
+    assert_eq!(fx.lease(session).await.len(), 1, "a deleted endpoint lets go what waits for it");
+    fx.store.close_session(session).await.unwrap();
+    let ask = ReclaimAsk { session: fx.session().await, limit: PLENTY, what: Reclaim::Orphaned };
+    let taken = fx.store.reclaim(ask).await.unwrap();
+    assert!(taken[0].from.since <= fx.store.now().await.unwrap(), "{taken:?}");
 }
 
 pub(super) async fn deliveries_to_a_deleted_endpoint_come_out_also_if_it_was_disabled(fx: &Fixture) {

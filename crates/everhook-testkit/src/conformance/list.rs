@@ -95,6 +95,7 @@ macro_rules! conformance_lease {
             a_disabled_endpoint_may_hold_new_deliveries
             a_retry_for_a_disabled_endpoint_waits_until_it_is_enabled
             deliveries_to_a_deleted_endpoint_come_out_whatever_they_waited_for
+            a_delivery_that_was_leased_before_it_was_due_is_held_since_its_lease
             deliveries_to_a_deleted_endpoint_come_out_also_if_it_was_disabled
             deliveries_to_a_deleted_endpoint_come_out_in_portions
             deleting_an_application_lets_its_deliveries_out

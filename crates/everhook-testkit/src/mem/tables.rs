@@ -197,7 +197,7 @@ impl TaskRow {
     /// Returns the holder. A task inserted as leased is held since its due time.
     pub(super) fn holder(&self) -> Option<Holding> {
         let TaskPlace::Leased(session) = self.place else { return None };
-        Some(Holding { session, since: self.leased_at.unwrap_or_default().max(self.task.due_at) })
+        Some(Holding { session, since: self.leased_at.unwrap_or(self.task.due_at) })
     }
 
     /// Moves the task to another holder.

@@ -154,7 +154,8 @@ function Members({ group }: { group: FailureGroup }) {
           </td>
           <td className="hide-narrow">{row.lastAttempt && <Code>{attemptLabel(row.lastAttempt, row.lastAttempt.status)}</Code>}</td>
           <td className="num t2 s12">{row.tries ? plural(row.tries, 'try', 'tries') : ''}</td>
-          <td className="t2 s12 hide-narrow" colSpan={3}>
+          <td className="hide-narrow" />
+          <td className="t2 s12 hide-narrow" colSpan={2}>
             died <ListTime at={row.lastAttempt?.timestamp ?? row.timestamp} />
           </td>
         </tr>

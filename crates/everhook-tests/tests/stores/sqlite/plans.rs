@@ -59,13 +59,13 @@ fn a_lease_walks_ready_lanes_and_due_rows_only() {
     check(&conn, query!("next_task"), &["task_ready (environment=? AND lane=? AND priority=? AND due_at<?)"]);
     check(&conn, query!("lease_task"), &[TASK_KEY]);
     check(&conn, query!("recompute_lane_due"), &["task_ready (environment=? AND lane=? AND priority=?)"]);
-    check(&conn, query!("count_leased"), &["COVERING INDEX task_limit_group (limit_group=?)"]);
+    check(&conn, declared("count_leased"), &["COVERING INDEX task_limit_group (limit_group=?)"]);
     check(
         &conn,
-        query!("count_leased_lane"),
+        declared("count_leased_lane"),
         &["COVERING INDEX task_limit_group (limit_group=? AND lane=? AND environment=?)"],
     );
-    check(&conn, query!("find_job_record"), &["(environment=? AND id=?)"]);
+    check(&conn, declared("find_job_record"), &["(environment=? AND id=?)"]);
     for sorted in [query!("next_lane"), query!("next_task"), query!("recompute_lane_due")] {
         assert!(!plan(&conn, sorted).contains("TEMP B-TREE"), "what is found in order needs no sorting: {sorted}");
     }
@@ -86,57 +86,58 @@ fn a_settle_is_driven_by_the_primary_key() {
 #[test]
 fn a_sweep_hops_over_owners() {
     let (_folder, conn) = schema();
-    check(&conn, query!("next_orphan"), &["task_owner (owner=?)", "task_owner (owner>?)"]);
-    check(&conn, query!("reclaim_task"), &[TASK_KEY]);
+    check(&conn, declared("next_orphan"), &["task_owner (owner=?)", "task_owner (owner>?)"]);
+    check(&conn, declared("reclaim_task"), &[TASK_KEY]);
 }
 
 #[test]
 fn lists_walk_their_keys() {
     let (_folder, conn) = schema();
-    check(&conn, query!("list_message"), &["(environment=? AND application=? AND id>? AND id<?)"]);
+    check(&conn, declared("list_message"), &["(environment=? AND application=? AND id>? AND id<?)"]);
     check(
         &conn,
-        query!("list_attempt_endpoint"),
+        declared("list_attempt_endpoint"),
         &["INDEX attempt_endpoint (environment=? AND endpoint=? AND id>? AND id<?)"],
     );
-    check(&conn, query!("list_attempt_message"), &["(environment=? AND subject=?)"]);
+    check(&conn, declared("list_attempt_message"), &["(environment=? AND subject=?)"]);
     check(&conn, declared("list_destination"), &["task USING PRIMARY KEY (environment=? AND subject=?)"]);
     let one = "USING PRIMARY KEY (environment=? AND subject=?)";
     check(&conn, query!("redrive_task"), &["INDEX task_dead (environment=? AND lane=?)", one, TASK_KEY]);
     check(&conn, declared("find_key"), &["(hash=?)"]);
     let calls = "once_suppression_slot (environment=? AND application=? AND key=?)";
-    check(&conn, query!("list_once"), &["(environment=? AND application=? AND key>? AND key<?)", calls]);
-    check(&conn, query!("find_once"), &["(environment=? AND application=? AND key=?)", calls]);
+    check(&conn, declared("list_once"), &["(environment=? AND application=? AND key>? AND key<?)", calls]);
+    check(&conn, declared("find_once"), &["(environment=? AND application=? AND key=?)", calls]);
 }
 
 #[test]
 fn a_job_is_enqueued_settled_and_steered_by_primary_keys() {
     let (_folder, conn) = schema();
-    check(&conn, query!("create_lane_queue"), &[]);
+    check(&conn, declared("create_lane_queue"), &[]);
     check(&conn, declared("stop_queue"), &["lane USING PRIMARY KEY (environment=? AND id=?)"]);
     let of_job = "(environment=? AND subject=? AND task=? AND epoch=?)";
-    check(&conn, query!("find_job"), &["job USING", "task USING PRIMARY KEY (environment=? AND subject=?)", of_job]);
-    for sql in [query!("cancel_pending_job"), query!("reschedule_job_task")] {
+    check(&conn, declared("find_job"), &["job USING", "task USING PRIMARY KEY (environment=? AND subject=?)", of_job]);
+    for sql in [declared("cancel_pending_job"), declared("reschedule_job_task")] {
         check(&conn, sql, &[TASK_KEY]);
     }
-    check(&conn, query!("next_overdue"), &["task_deadline (deadline<?)"]);
-    check(&conn, query!("find_task_open"), &["task USING PRIMARY KEY (environment=? AND subject=?)"]);
-    check(&conn, query!("list_task_held"), &["task_owner (owner=?)"]);
-    check(&conn, query!("list_job_failed"), &["task_dead_batch (environment=? AND batch=?)"]);
-    assert!(!plan(&conn, query!("list_job_failed")).contains("TEMP B-TREE"));
+    check(&conn, declared("next_overdue"), &["task_deadline (deadline<?)"]);
+    check(&conn, declared("find_task_open"), &["task USING PRIMARY KEY (environment=? AND subject=?)"]);
+    check(&conn, declared("list_task_held"), &["task_owner (owner=?)"]);
+    check(&conn, declared("list_job_failed"), &["task_dead_batch (environment=? AND batch=?)"]);
+    assert!(!plan(&conn, declared("list_job_failed")).contains("TEMP B-TREE"));
 }
 
 #[test]
 fn lists_of_jobs_walk_their_keys() {
     let (_folder, conn) = schema();
-    check(&conn, query!("list_job"), &["(environment=? AND id>? AND id<?)"]);
-    check(&conn, query!("list_job_batch"), &["job_batch (environment=? AND batch=? AND id>? AND id<?)"]);
-    check(&conn, query!("list_job_open"), &["PRIMARY KEY (environment=? AND subject>? AND subject<?)"]);
-    check(&conn, query!("list_job_dead"), &["task_dead_job (environment=? AND subject>? AND subject<?)"]);
+    check(&conn, declared("list_job"), &["(environment=? AND id>? AND id<?)"]);
+    check(&conn, declared("list_job_batch"), &["job_batch (environment=? AND batch=? AND id>? AND id<?)"]);
+    check(&conn, declared("list_job_open"), &["PRIMARY KEY (environment=? AND subject>? AND subject<?)"]);
+    check(&conn, declared("list_job_dead"), &["task_dead_job (environment=? AND subject>? AND subject<?)"]);
     for sorted in ["list_job", "list_job_batch", "list_job_open", "list_job_dead", "list_job_attempt"] {
-        let file = format!("{}/../everhook-sqlite/queries/{sorted}.sql", env!("CARGO_MANIFEST_DIR"));
-        let sql = std::fs::read_to_string(file).unwrap();
-        assert!(!plan(&conn, &sql).contains("TEMP B-TREE"), "what is found in order needs no sorting: {sorted}");
+        assert!(
+            !plan(&conn, declared(sorted)).contains("TEMP B-TREE"),
+            "what is found in order needs no sorting: {sorted}"
+        );
     }
     check(
         &conn,
@@ -167,8 +168,8 @@ fn what_is_counted_or_forgotten_is_found_by_what_was_made_for_it() {
     let (_folder, conn) = schema();
     let due = "task_ready (environment=? AND lane=? AND priority=? AND due_at<?)";
     let lanes = "lane USING INDEX lane_ready (feed=? AND ready_at<?)";
-    check(&conn, query!("list_queue_kind"), &[lanes, due]);
-    let counted = plan(&conn, query!("count_queue"));
+    check(&conn, declared("list_queue_kind"), &[lanes, due]);
+    let counted = plan(&conn, declared("count_queue"));
     for want in [lanes, due, "task USING INDEX task_owner", "task_dead_job (environment=?)"] {
         assert!(counted.contains(want), "wanted {want:?} in:\n{counted}");
     }
@@ -189,7 +190,7 @@ fn what_is_counted_or_forgotten_is_found_by_what_was_made_for_it() {
     check(&conn, query!("prune_session"), &["task_owner (owner=?)"]);
     check(
         &conn,
-        query!("prune_lane"),
+        declared("prune_lane"),
         &["task_ready (environment=? AND lane=?)", "task_dead (environment=? AND lane=?)"],
     );
     // Nodes read changed quotas every two seconds, and count stored messages by their keys alone.
@@ -210,7 +211,7 @@ fn bulk_work_finds_its_rows_by_key() {
     check(&conn, declared("count_attempt"), &[attempts]);
     let message = "sqlite_autoindex_message_1 (environment=? AND application=? AND id=?)";
     check(&conn, declared("purge_content"), &[message]);
-    for listed in [query!("list_background"), query!("scan_background")] {
+    for listed in [declared("list_background"), declared("scan_background")] {
         check(&conn, listed, &["job_background (concurrency_key=? AND id>? AND id<?)"]);
         assert!(!plan(&conn, listed).contains("TEMP B-TREE"), "{listed}");
     }
