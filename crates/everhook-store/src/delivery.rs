@@ -468,3 +468,65 @@ impl PageBytes {
         self.0 <= PAGE_BYTES_MAX
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(at: i64) -> Id {
+        Id::floor(Timestamp::from_millis(1_700_000_000_000 + at * 1000))
+    }
+
+    fn filter(states: Vec<DeliveryState>, endpoint: Option<EndpointId>) -> DeliveryFilter {
+        let slice = Slice { after: None, order: Order::Ascending, limit: 10 };
+        DeliveryFilter { states, endpoint, ..DeliveryFilter::of(None, slice, 5000) }
+    }
+
+    #[test]
+    fn a_page_that_took_long_ends_and_tells_where_to_continue() {
+        let filter = filter(vec![DeliveryState::Dead], None);
+        let mut listing = Listing::new(&filter);
+        let mut last = 0;
+        let mut step = |listing: &mut Listing<'_>, took| {
+            let (_, limit) = listing.step()?;
+            let visited = (0..limit).map(|_| {
+                last += 1;
+                id(last)
+            });
+            listing.add(&Visit::of_messages(visited.collect()), Vec::new(), took);
+            Some(limit)
+        };
+        let quick = Duration::from_millis(1);
+        assert_eq!([step(&mut listing, quick), step(&mut listing, quick)], [Some(25), Some(50)], "steps grow");
+        assert_eq!(step(&mut listing, STEP_TIME), Some(100));
+        assert_eq!(step(&mut listing, SEARCH_PAGE_TIME), Some(50), "a slow step is followed by a smaller one");
+        assert_eq!(step(&mut listing, quick), None, "the page has taken its time");
+        let piece = listing.finish(Vec::new());
+        assert_eq!(piece.next.map(|key| key.message), Some(MessageId(id(225))));
+    }
+
+    #[test]
+    fn a_step_passes_over_tasks_that_cannot_match_but_never_over_its_last_message() {
+        let (here, there) = (EndpointId(id(1)), EndpointId(id(2)));
+        let task = |at, endpoint: EndpointId, state, has_class| VisitedTask {
+            subject: id(at),
+            kind: TaskKind::Delivery,
+            lane: endpoint.lane(),
+            state,
+            has_class,
+        };
+        let tasks = [
+            task(10, here, TaskState::Dead, true),
+            task(11, here, TaskState::Pending, true),
+            task(12, there, TaskState::Dead, true),
+            task(13, here, TaskState::Dead, false),
+            VisitedTask { kind: TaskKind::Job, ..task(14, here, TaskState::Dead, true) },
+            task(15, there, TaskState::Pending, true),
+        ];
+        let visit = Visit::of_tasks(&tasks, &filter(vec![DeliveryState::Dead], Some(here)));
+        assert_eq!(visit.messages(), [id(10), id(15)], "the tasks of the last one may go on behind the step");
+        assert_eq!((visit.read, visit.last), (6, Some(id(15))));
+        let held = filter(vec![DeliveryState::Held, DeliveryState::Sending], None);
+        assert_eq!(Visit::of_tasks(&tasks[..4], &held).messages(), [id(11), id(13)]);
+    }
+}

@@ -46,6 +46,7 @@ on_both_stores! {
 fn every_command_works_with_a_real_server(backend: Arc<Backend>) {
     let folder = tempfile::tempdir().unwrap();
     let pages = folder.path().join("pages");
+    std::fs::create_dir(&pages).unwrap();
     let output = everhook().args(["man", "--folder", pages.to_str().unwrap()]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let commands = commands(&pages);
