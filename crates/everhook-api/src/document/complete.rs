@@ -243,7 +243,11 @@ fn example(schemas: &Schemas, schema: &str, field: &str, value: &Value, depth: u
         "array" if value["maxItems"] == 0 => json!([]),
         "integer" => number(value),
         "number" => json!(number(value).as_i64().unwrap_or(1) as f64),
-        "array" => json!([example(schemas, schema, singular(field), &value["items"], depth + 1)]),
+        "array" => {
+            let item = example(schemas, schema, singular(field), &value["items"], depth + 1);
+            let count = value["minItems"].as_u64().and_then(|count| count.try_into().ok()).unwrap_or(1);
+            json!(vec![item; std::cmp::max(count, 1)])
+        }
         "string" => json!(text(schema, field, value)),
         _ => object(schemas, schema, value, depth),
     }
