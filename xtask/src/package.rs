@@ -65,8 +65,8 @@ fn build(workspace: &Workspace) -> Result<PathBuf> {
     } else {
         println!("the binary does not list its dependencies: `cargo install --locked cargo-auditable` adds the list");
     }
-    check(cargo.args(["build", "--release", "--locked", "--bin", "everhook"]).stdin(Stdio::null()))?;
-    Ok(workspace.target().join("release/everhook"))
+    check(cargo.args(["build", "--profile", "dist", "--locked", "--bin", "everhook"]).stdin(Stdio::null()))?;
+    Ok(workspace.target().join("dist/everhook"))
 }
 
 /// Whether cargo-auditable is installed.

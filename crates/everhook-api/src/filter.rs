@@ -7,7 +7,7 @@ use axum::extract::State;
 use everhook_core::draft::Draft;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::filter::expression::Expression;
-use everhook_core::filter::{Checked, Facts, FilterPart, explain};
+use everhook_core::filter::{Facts, FilterCheck, FilterPart, explain};
 use everhook_core::id::MessageId;
 use everhook_core::message::{Message, Rest};
 use everhook_core::scope::AppScope;
@@ -138,8 +138,8 @@ pub(crate) fn changed(
 }
 
 impl FilterTestOut {
-    fn new(checks: Vec<Checked>) -> FilterTestOut {
-        let checked = |Checked { part, passes, reason }| {
+    fn new(checks: Vec<FilterCheck>) -> FilterTestOut {
+        let checked = |FilterCheck { part, passes, reason }| {
             let check = match part {
                 FilterPart::EventTypes => "eventTypes",
                 FilterPart::Channels => "channels",

@@ -22,7 +22,7 @@ pub struct Draft {
 
 /// A message whose fields are valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Checked {
+pub struct CheckedDraft {
     pub event_type: Name,
     /// The producer's own id, accepted once per application.
     pub event_id: Option<Name>,
@@ -32,7 +32,7 @@ pub struct Checked {
 }
 
 impl Draft {
-    pub fn check(self) -> Result<Checked, Violation> {
+    pub fn check(self) -> Result<CheckedDraft, Violation> {
         let tags = self.tags.unwrap_or_default();
         if tags.len() > MESSAGE_TAGS_MAX {
             return Err(at("tags").breaks(format!("must have at most {MESSAGE_TAGS_MAX} entries")));
@@ -41,7 +41,7 @@ impl Draft {
             return Err(at("channels").breaks(format!("must have 1 to {MESSAGE_CHANNELS_MAX} entries, or be null")));
         }
         let event_id = self.event_id.map(|text| Name::uid(&text, MessageId::PREFIX)).transpose();
-        Ok(Checked {
+        Ok(CheckedDraft {
             event_id: at("eventId").check(event_id)?,
             event_type: at("eventType").check(Name::try_from(self.event_type))?,
             channels: names("channels", self.channels.unwrap_or_default())?,

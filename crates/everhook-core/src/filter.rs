@@ -188,7 +188,7 @@ pub enum FilterPart {
 
 /// The result of one check, with its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Checked {
+pub struct FilterCheck {
     pub part: FilterPart,
     pub passes: bool,
     pub reason: String,
@@ -207,7 +207,7 @@ pub fn passes_plain(endpoint: &Endpoint, event_type: &Name, channels: &[Name]) -
 }
 
 /// Runs every check of an endpoint's filters.
-pub fn explain(endpoint: &Endpoint, facts: &Facts<'_>) -> Vec<Checked> {
+pub fn explain(endpoint: &Endpoint, facts: &Facts<'_>) -> Vec<FilterCheck> {
     let types = match &endpoint.event_types {
         None => (true, "the endpoint gets all event types".to_owned()),
         Some(wanted) => match wanted.iter().find(|pattern| pattern.matches(facts.event_type)) {
@@ -228,7 +228,7 @@ pub fn explain(endpoint: &Endpoint, facts: &Facts<'_>) -> Vec<Checked> {
         Some(Ok(false)) => (false, "the expression is false".to_owned()),
         Some(Err(error)) => (false, format!("the expression fails, which counts as false: {error}")),
     };
-    let checked = |part, (passes, reason)| Checked { part, passes, reason };
+    let checked = |part, (passes, reason)| FilterCheck { part, passes, reason };
     vec![
         checked(FilterPart::EventTypes, types),
         checked(FilterPart::Channels, channels),

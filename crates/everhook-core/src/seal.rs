@@ -1,7 +1,7 @@
 //! Sealed secrets: text that is encrypted before a store keeps it, and opened with a ring of keys.
 //!
 //! Pure: the caller passes the random bytes of keys and nonces. A sealed text names its key, so that several keys can be
-//! in use during a rotation. It is bound to its [`Place`]: a text that is copied to another row or column does not open.
+//! in use during a rotation. It is bound to its [`SealedAt`]: a text that is copied to another row or column does not open.
 //! A text without the prefix is plain, from before secrets were sealed. `everhook_store::seal` seals and opens for the
 //! stores; `everhook secrets` makes keys.
 //!
@@ -51,7 +51,7 @@ pub struct SealRing {
 
 /// The place of a sealed text in the store, to which it is bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place<'a> {
+pub struct SealedAt<'a> {
     /// The table and the column, such as `resource.spec`.
     pub column: &'a str,
     pub environment: EnvironmentId,
@@ -174,7 +174,7 @@ impl SealRing {
     pub fn seal(
         &self,
         key: SealKeyId,
-        place: Place<'_>,
+        place: SealedAt<'_>,
         plain: &[u8],
         nonce: [u8; SEAL_NONCE_BYTES],
     ) -> Result<String, OpenError> {
@@ -187,7 +187,7 @@ impl SealRing {
     }
 
     /// Decrypts a text of this place. Returns a plain text as it is.
-    pub fn open(&self, place: Place<'_>, text: &[u8]) -> Result<Vec<u8>, OpenError> {
+    pub fn open(&self, place: SealedAt<'_>, text: &[u8]) -> Result<Vec<u8>, OpenError> {
         let Some(sealed) = text.strip_prefix(SEALED_PREFIX.as_bytes()) else { return Ok(text.to_vec()) };
         let sealed = str::from_utf8(sealed).map_err(|_| OpenError::Damaged)?;
         let (id, blob) = sealed.split_once(':').ok_or(OpenError::Damaged)?;
@@ -234,7 +234,7 @@ pub fn current(needed: &[NeededKey]) -> Option<SealKeyId> {
     needed.iter().find(|key| key.state == SealKeyState::Current).map(|key| key.id)
 }
 
-impl Place<'_> {
+impl SealedAt<'_> {
     /// The associated data. The column has no NUL, so that two places never have the same data.
     fn data(&self) -> Aad<Vec<u8>> {
         Aad::from([self.column.as_bytes(), &[0], &self.environment.0.to_be_bytes(), self.row].concat())
@@ -293,8 +293,8 @@ mod tests {
 
     const NONCE: [u8; SEAL_NONCE_BYTES] = [7; SEAL_NONCE_BYTES];
 
-    fn place(column: &str) -> Place<'_> {
-        Place { column, environment: EnvironmentId(1), row: &[3; 16] }
+    fn place(column: &str) -> SealedAt<'_> {
+        SealedAt { column, environment: EnvironmentId(1), row: &[3; 16] }
     }
 
     fn key(byte: u8) -> SealKeyId {
@@ -318,8 +318,8 @@ mod tests {
         assert_eq!(ring.open(place("endpoint.keys"), &sealed).as_deref(), Ok(b"whsec_abc".as_slice()));
         let elsewhere = [
             place("endpoint.headers"),
-            Place { environment: EnvironmentId(2), ..place("endpoint.keys") },
-            Place { row: &[4; 16], ..place("endpoint.keys") },
+            SealedAt { environment: EnvironmentId(2), ..place("endpoint.keys") },
+            SealedAt { row: &[4; 16], ..place("endpoint.keys") },
         ];
         for place in elsewhere {
             assert_eq!(ring.open(place, &sealed), Err(OpenError::Damaged), "{place:?}");

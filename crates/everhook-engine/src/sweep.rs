@@ -11,7 +11,7 @@ use bytes::Bytes;
 use everhook_core::job::report::{Note, Report};
 use everhook_core::limits::RECLAIM_BATCH_MAX;
 use everhook_core::outcome::{Class, Outcome};
-use everhook_core::policy::limit::{LimitEnd, Place};
+use everhook_core::policy::limit::{LimitEnd, RetryPlace};
 use everhook_core::task::{Task, TaskKind};
 use everhook_store::error::StoreError;
 use everhook_store::lease::{Holding, Reclaim, ReclaimAsk, Reclaimed};
@@ -143,8 +143,8 @@ impl Sweeper {
         let end = AttemptEnd::Attempted(record);
         // A delivery of an ordered lane returns to its place.
         let place = match task.kind {
-            TaskKind::Delivery => Place::KeptIfCounted,
-            TaskKind::Job => Place::Moves,
+            TaskKind::Delivery => RetryPlace::KeptIfCounted,
+            TaskKind::Job => RetryPlace::Moves,
         };
         let limits = LimitEnd { place, ..LimitEnd::default() };
         let ended = FinishedAttempt { task, job, retry: None, limits, by, slot: SlotHold::Nothing, end };

@@ -13,7 +13,7 @@ use everhook_core::lane::HoldKind;
 use everhook_core::lifecycle::{EndState, NextRow};
 use everhook_core::outcome::Class;
 use everhook_core::policy::breaker::{Breaker, BreakerChange};
-use everhook_core::policy::limit::Place;
+use everhook_core::policy::limit::RetryPlace;
 use everhook_core::task::{TaskKey, TaskKind, TaskState, Trigger};
 use everhook_core::time::Timestamp;
 use everhook_store::batch::ended;
@@ -381,7 +381,7 @@ settlement_row!(KeptTask, |member| {
     tries: member.tries,
     crashes: member.crashes,
     due_in: due_in(member),
-    in_place: member.limits.place != Place::Moves,
+    in_place: member.limits.place != RetryPlace::Moves,
 });
 
 fn due_in(settlement: &Settlement) -> Option<Duration> {

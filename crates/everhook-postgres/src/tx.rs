@@ -14,7 +14,7 @@ use deadpool_postgres::{Object, Pool};
 use everhook_core::time::Timestamp;
 use everhook_store::seal::Seal;
 use everhook_store::sql::answer::{Pipeline, ReturnedRows as _};
-use everhook_store::sql::cell::Read;
+use everhook_store::sql::cell::FromCells;
 use everhook_store::sql::statement::{Call, Statement, Text};
 use everhook_store::statement;
 use futures_util::TryStreamExt as _;
@@ -189,7 +189,7 @@ impl<'a> Tx<'a> {
     pub(crate) fn stream<'t, R, S>(&'t self, statement: S) -> Sent<'t, Vec<R>>
     where
         S: Statement<Answer = Vec<R>> + 't,
-        R: Read + Send + 't,
+        R: FromCells + Send + 't,
     {
         let call = statement.call();
         Box::pin(async move {

@@ -4,7 +4,7 @@ use std::error::Error;
 
 use bytes::BytesMut;
 use everhook_store::seal::Seal;
-use everhook_store::sql::answer::{Answer, ReturnedRows};
+use everhook_store::sql::answer::{FromRows, ReturnedRows};
 use everhook_store::sql::cell::Cells;
 use everhook_store::sql::param::{Kind, Scalar, Value};
 use everhook_store::sql::statement::{Call, Text, Width};
@@ -99,7 +99,7 @@ pub(crate) struct Answered {
 impl ReturnedRows for Answered {
     type Fault = Fault;
 
-    fn read<A: Answer>(&self) -> Result<A, Fault> {
+    fn read<A: FromRows>(&self) -> Result<A, Fault> {
         let mut answer = A::default();
         for row in &self.rows {
             answer.add(&mut Cursor::new(row, self.name, &self.seal))?;

@@ -181,13 +181,13 @@ pub(crate) fn replace(
         _ => None,
     };
     let replaced = replace_unreported(tx, environment, changed)?;
-    let made = match (old, &replaced) {
-        (Some(old), Replaced::Done(Resource::Endpoint(new))) => {
-            operational::tell_endpoint(tx, environment, new, &events::changed(&old, new))?
-        }
-        (_, Replaced::Done(_)) => operational::tell(tx, changed.messages.clone())?,
-        _ => Made::default(),
-    };
+    let mut made = Made::default();
+    if let (Some(old), Replaced::Done(Resource::Endpoint(new))) = (old, &replaced) {
+        made += operational::tell_endpoint(tx, environment, new, &events::changed(&old, new))?;
+    }
+    if let Replaced::Done(_) = replaced {
+        made += operational::tell(tx, changed.messages.clone())?;
+    }
     Ok(made.with(replaced))
 }
 

@@ -4,7 +4,7 @@ use everhook_core::id::{EnvironmentId, Id};
 use everhook_core::name::Name;
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
-use everhook_store::sql::cell::Read as _;
+use everhook_store::sql::cell::FromCells as _;
 use rusqlite::Row;
 use rusqlite::types::{FromSql, ValueRef};
 use serde::Serialize;

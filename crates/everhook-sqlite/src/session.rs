@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use everhook_core::id::SessionId;
-use everhook_core::limits::{RECLAIM_BATCH_MAX, SESSIONS_LISTED_MAX};
+use everhook_core::limits::SESSIONS_LISTED_MAX;
 use everhook_core::role::Role;
 use everhook_core::task::{Task, TaskKey};
 use everhook_core::time::{Timestamp, micros};
@@ -79,7 +79,7 @@ pub(crate) fn list(conn: &Connection, closed_after: Timestamp) -> Result<Vec<Ses
 /// Gives tasks of lost holders to the asking session. The old holder may still be mid-request; the new epoch turns its
 /// late settle into a no-op.
 pub(crate) fn reclaim(tx: &Tx<'_>, ask: ReclaimAsk) -> Result<Vec<Reclaimed>, Fault> {
-    let limit = ask.limit.min(RECLAIM_BATCH_MAX);
+    let limit = ask.limit;
     let lost = match ask.what {
         Reclaim::Orphaned => run(tx.conn, NextOrphan { limit })?,
         Reclaim::Overdue => run(tx.conn, NextOverdue { now: tx.now, limit })?,

@@ -13,7 +13,7 @@ use everhook_core::lane::HoldKind;
 use everhook_core::lifecycle::NextRow;
 use everhook_core::operational::OperationalEvent;
 use everhook_core::policy::breaker::{Breaker, BreakerChange};
-use everhook_core::policy::limit::Place;
+use everhook_core::policy::limit::RetryPlace;
 use everhook_core::task::{TaskKind, TaskState};
 use everhook_core::time::{Timestamp, micros};
 use everhook_store::batch::ended;
@@ -122,7 +122,7 @@ fn settle_kept(tx: &Tx<'_>, settlement: &Settlement, due: Option<i64>) -> Result
         due,
         settlement.tries,
         settlement.crashes,
-        settlement.limits.place != Place::Moves,
+        settlement.limits.place != RetryPlace::Moves,
     ];
     let kept: Option<i64> = tx.conn.prepare_cached(SETTLE_KEPT)?.query_row(params, |row| row.get(0)).optional()?;
     if let (Some(due_at), Some(_)) = (kept, due) {

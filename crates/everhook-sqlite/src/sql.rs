@@ -2,8 +2,8 @@
 
 use everhook_store::catalog::Order;
 use everhook_store::seal::Seal;
-use everhook_store::sql::answer::Answer;
-use everhook_store::sql::cell::{Cells, Read};
+use everhook_store::sql::answer::FromRows;
+use everhook_store::sql::cell::{Cells, FromCells};
 use everhook_store::sql::param::{Scalar, Sink, Value};
 use everhook_store::sql::statement::{Statement, Text};
 use rusqlite::types::{ToSqlOutput, ValueRef};
@@ -74,7 +74,7 @@ impl<'c> Prepared<'c> {
 }
 
 /// Runs a list, and gives its rows to `take` one by one. Rows that `take` does not ask for are not read.
-pub(crate) fn stream<T: Read, S: Statement<Answer = Vec<T>>, R>(
+pub(crate) fn stream<T: FromCells, S: Statement<Answer = Vec<T>>, R>(
     conn: &Connection,
     statement: S,
     take: impl FnOnce(&mut dyn Iterator<Item = Result<T, Fault>>) -> Result<R, Fault>,
@@ -106,7 +106,7 @@ impl<'v> Sink<'v> for Binder<'_, '_> {
 }
 
 /// Decodes a value without secrets that starts at a column of a row.
-pub(crate) fn read_at<T: Read>(row: &Row<'_>, at: usize) -> Result<T, Fault> {
+pub(crate) fn read_at<T: FromCells>(row: &Row<'_>, at: usize) -> Result<T, Fault> {
     T::read(&mut Cursor { row, table: "row", at, seal: Seal::NONE }, "1st")
 }
 

@@ -22,7 +22,7 @@ use everhook_core::once::OnceClaim;
 use everhook_core::outcome::Class;
 use everhook_core::policy::RateLimit;
 use everhook_core::policy::breaker::Breaker;
-use everhook_core::policy::limit::{LimitEnd, Place};
+use everhook_core::policy::limit::{LimitEnd, RetryPlace};
 use everhook_core::policy::order::OrderKey;
 use everhook_core::queue::Target;
 use everhook_core::role::Role;
@@ -441,7 +441,7 @@ impl Settlement {
     /// Returns how long an ordered lane waits for the retry of this task; zero if it does not.
     pub fn retry_hold(&self) -> Duration {
         match (self.limits.place, self.row) {
-            (Place::Kept, NextRow::Pending { due_in }) => due_in,
+            (RetryPlace::Kept, NextRow::Pending { due_in }) => due_in,
             _ => Duration::ZERO,
         }
     }

@@ -15,8 +15,8 @@ use bytes::Bytes;
 use everhook_core::id::{EnvironmentId, ID_BYTES, Id, TokenKeyId};
 use everhook_core::resource::ResourceKind;
 use everhook_core::seal::{
-    BadSealRing, NeededKey, OpenError, Place, SEAL_KEY_BYTES, SEAL_NONCE_BYTES, SealKey, SealKeyId, SealRefusal,
-    SealRing, check_needed, is_sealed, key_of,
+    BadSealRing, NeededKey, OpenError, SEAL_KEY_BYTES, SEAL_NONCE_BYTES, SealKey, SealKeyId, SealRefusal, SealRing,
+    SealedAt, check_needed, is_sealed, key_of,
 };
 
 use crate::dedup::HASH_BYTES;
@@ -100,7 +100,7 @@ impl Seal {
     }
 
     /// Opens a text of this place; a plain one stays as it is.
-    pub fn open<'t>(&self, place: Place<'_>, text: &'t [u8]) -> Result<Cow<'t, [u8]>, OpenError> {
+    pub fn open<'t>(&self, place: SealedAt<'_>, text: &'t [u8]) -> Result<Cow<'t, [u8]>, OpenError> {
         if !is_sealed(text) {
             return Ok(Cow::Borrowed(text));
         }
@@ -110,7 +110,7 @@ impl Seal {
         keys.with(|ring| ring.open(place, text)).map(Cow::Owned)
     }
 
-    pub fn open_text(&self, place: Place<'_>, text: String) -> Result<String, OpenError> {
+    pub fn open_text(&self, place: SealedAt<'_>, text: String) -> Result<String, OpenError> {
         match self.open(place, text.as_bytes())? {
             Cow::Borrowed(_) => Ok(text),
             Cow::Owned(plain) => String::from_utf8(plain).map_err(|_| OpenError::Damaged),
@@ -121,7 +121,7 @@ impl Seal {
     pub fn seal<'t>(
         &self,
         current: Option<SealKeyId>,
-        place: Place<'_>,
+        place: SealedAt<'_>,
         plain: &'t [u8],
     ) -> Result<Cow<'t, [u8]>, OpenError> {
         let Some(key) = current else { return Ok(Cow::Borrowed(plain)) };
@@ -132,7 +132,7 @@ impl Seal {
     pub fn seal_text<'t>(
         &self,
         current: Option<SealKeyId>,
-        place: Place<'_>,
+        place: SealedAt<'_>,
         plain: &'t str,
     ) -> Result<Cow<'t, str>, OpenError> {
         Ok(match self.seal(current, place, plain.as_bytes())? {
@@ -142,7 +142,7 @@ impl Seal {
     }
 
     /// Seals a stored text anew; none if it is sealed with this key already.
-    pub fn reseal(&self, key: SealKeyId, place: Place<'_>, text: &[u8]) -> Result<Option<Vec<u8>>, OpenError> {
+    pub fn reseal(&self, key: SealKeyId, place: SealedAt<'_>, text: &[u8]) -> Result<Option<Vec<u8>>, OpenError> {
         if key_of(text) == Some(key) {
             return Ok(None);
         }
@@ -191,23 +191,23 @@ impl ResourceAt {
         row
     }
 
-    pub fn place<'r>(&self, row: &'r [u8]) -> Place<'r> {
-        Place { column: "resource.spec", environment: self.environment, row }
+    pub fn place<'r>(&self, row: &'r [u8]) -> SealedAt<'r> {
+        SealedAt { column: "resource.spec", environment: self.environment, row }
     }
 }
 
 /// The place of the secret of a key that signs tokens.
-pub fn token_place(id: &TokenKeyId) -> Place<'_> {
-    Place { column: "token_key.secret", environment: EnvironmentId(0), row: id.0.as_bytes() }
+pub fn token_place(id: &TokenKeyId) -> SealedAt<'_> {
+    SealedAt { column: "token_key.secret", environment: EnvironmentId(0), row: id.0.as_bytes() }
 }
 
 /// The place of the stored answer of a request.
-pub fn answer_place(environment: EnvironmentId, hash: &[u8; HASH_BYTES]) -> Place<'_> {
-    Place { column: "request.answer", environment, row: hash }
+pub fn answer_place(environment: EnvironmentId, hash: &[u8; HASH_BYTES]) -> SealedAt<'_> {
+    SealedAt { column: "request.answer", environment, row: hash }
 }
 
 /// Opens the stored answer of a request.
-pub fn open_answer(seal: &Seal, place: Place<'_>, answer: Option<Bytes>) -> Result<Option<Bytes>, OpenError> {
+pub fn open_answer(seal: &Seal, place: SealedAt<'_>, answer: Option<Bytes>) -> Result<Option<Bytes>, OpenError> {
     let Some(answer) = answer else { return Ok(None) };
     let opened = match seal.open(place, &answer)? {
         Cow::Borrowed(_) => None,

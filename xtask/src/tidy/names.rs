@@ -59,16 +59,15 @@ const PENDING_TWINS: [(&str, &str); 8] = [
     (SQLITE, "queue::stats"),
 ];
 
-/// No public type of the server has the name of a public type in another of its crates.
+/// No public type of the server has the name of another public type in its crates.
 pub(super) fn unique_public_types(tree: &Tree) -> Vec<Finding> {
-    let mut first: BTreeMap<String, (&str, &str)> = BTreeMap::new();
+    let mut first: BTreeMap<String, &str> = BTreeMap::new();
     let mut findings = Vec::new();
     let is_free = |name: &str| CUSTOMER_CRATES.contains(&name) || TEST_CRATES.contains(&name);
     for source in tree.product_sources().filter(|source| !is_free(source.crate_name)) {
         for (number, line) in source.code_lines() {
             let Some(name) = public_type(line) else { continue };
-            let (other, path) = *first.entry(name.to_owned()).or_insert((source.crate_name, source.path));
-            if other != source.crate_name {
+            if let Some(path) = first.insert(name.to_owned(), source.path) {
                 let remedy = format!("{path} has a public type {name}, too: give one of them a name of its own");
                 findings.push(Finding::new(source.path, number, remedy));
             }

@@ -130,6 +130,11 @@ fn a_public_type_has_its_name_alone() {
     };
     let rule = names::unique_public_types;
     check(rule, &files("//! B.\npub enum Lane<T> {"), &["crates/everhook-store/src/b.rs:2"]);
+    check(
+        rule,
+        &[("crates/everhook-core/src/a.rs", "pub struct A;\npub type A<T> = T;")],
+        &["crates/everhook-core/src/a.rs:2"],
+    );
     check(rule, &files("pub(crate) struct Lane;"), &[]);
     check(rule, &files("pub struct LaneId;"), &[]);
     check(rule, &files("mod tests {\npub struct Lane;\n}"), &[]);

@@ -44,7 +44,7 @@ fn the_image_is_built_by_the_compiler_of_the_repository_and_runs_without_root() 
     assert!(stages[1].contains("distroless") && !stages[1].contains(" AS "), "{stages:?}");
     // Kubernetes cannot tell a name from root.
     assert_eq!(all("USER"), ["65532:65532"]);
-    assert!(all("RUN").iter().any(|run| run.contains("cargo auditable build --release --locked --bin everhook")));
+    assert!(all("RUN").iter().any(|run| run.contains("cargo auditable build --profile dist --locked --bin everhook")));
     for variable in all("ENV") {
         assert_setting(variable.split_once('=').unwrap().0);
     }

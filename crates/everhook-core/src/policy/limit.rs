@@ -38,13 +38,13 @@ pub struct LaneLimits {
 pub struct LimitEnd {
     /// Ends the hold of a lane at its concurrency limit.
     pub is_freed: bool,
-    pub place: Place,
+    pub place: RetryPlace,
     pub breaker: Option<BreakerChange>,
 }
 
 /// The place of a task in its lane after a failed attempt with a retry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Place {
+pub enum RetryPlace {
     /// The task is due after its delay, behind tasks that are due earlier.
     #[default]
     Moves,
@@ -119,7 +119,7 @@ impl LaneLimits {
     /// Returns the effect of an end of one of its deliveries. The hold of a lane with a rate limit also says which
     /// permits are used, and must not end early.
     pub fn end(&self) -> LimitEnd {
-        let place = if self.order.is_some() { Place::Kept } else { Place::Moves };
+        let place = if self.order.is_some() { RetryPlace::Kept } else { RetryPlace::Moves };
         LimitEnd { is_freed: self.at_once().is_some() && self.rate.is_none(), place, breaker: None }
     }
 
@@ -197,7 +197,7 @@ mod tests {
         let skip = order(OnDead::Skip);
         assert_eq!([0, 1].map(|leased| skip.room(lane(leased, 0))), [1, 0]);
         assert_eq!(skip.hold(lane(0, 0), 1), Some(Hold { until: at(1_000), kind: HoldKind::Order }));
-        assert_eq!(skip.end(), LimitEnd { is_freed: true, place: Place::Kept, breaker: None });
+        assert_eq!(skip.end(), LimitEnd { is_freed: true, place: RetryPlace::Kept, breaker: None });
         let behind = LockedLane { is_behind_dead: true, ..lane(0, 0) };
         assert_eq!((skip.room(behind), order(OnDead::Block).room(behind)), (1, 0));
         let blocked = order(OnDead::Block).hold(behind, 0);

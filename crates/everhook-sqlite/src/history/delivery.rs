@@ -7,7 +7,6 @@ use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, MessageId, TaskId};
 use everhook_core::lane::HoldKind;
 use everhook_core::lifecycle::EndState;
-use everhook_core::limits::REDRIVE_BATCH_MAX;
 use everhook_core::policy::order::OrderKey;
 use everhook_core::task::{TaskKey, TaskState, Trigger};
 use everhook_core::time::Timestamp;
@@ -138,7 +137,7 @@ pub(crate) fn redrive(tx: &Tx<'_>, environment: EnvironmentId, redrive: &Redrive
         since.as_ref().map_or(BELOW_IDS, |id| id.as_bytes()),
         until.as_ref().map_or(ABOVE_IDS, |id| id.as_bytes()),
         redrive.message.as_ref().map(|message| message.as_bytes()),
-        limit(redrive.limit.min(REDRIVE_BATCH_MAX)),
+        limit(redrive.limit),
         tx.now.as_micros(),
     ];
     let keys = redrive_task.query_map(params, |row| row.get::<_, Option<i64>>(0))?;

@@ -1,6 +1,6 @@
 //! Answers of statements, and pipelines: several statements that share a round trip.
 
-use crate::sql::cell::{Cells, Part, Read};
+use crate::sql::cell::{Cells, FromCells, Part};
 use crate::sql::statement::{Call, Statement};
 
 /// The rows that a database returned for one statement.
@@ -8,11 +8,11 @@ pub trait ReturnedRows {
     type Fault;
 
     /// Decodes the rows as an answer.
-    fn read<A: Answer>(&self) -> Result<A, Self::Fault>;
+    fn read<A: FromRows>(&self) -> Result<A, Self::Fault>;
 }
 
 /// The answer of a statement. The default is the answer of a statement that was left out or found nothing.
-pub trait Answer: Default {
+pub trait FromRows: Default {
     fn add<C: Cells>(&mut self, cells: &mut C) -> Result<(), C::Fault>;
 
     /// Sets the number of changed rows, after the last row.
@@ -24,7 +24,7 @@ pub trait Answer: Default {
     }
 }
 
-impl Answer for u64 {
+impl FromRows for u64 {
     fn add<C: Cells>(&mut self, _: &mut C) -> Result<(), C::Fault> {
         Ok(())
     }
@@ -34,7 +34,7 @@ impl Answer for u64 {
     }
 }
 
-impl<T: Read> Answer for Vec<T> {
+impl<T: FromCells> FromRows for Vec<T> {
     fn add<C: Cells>(&mut self, cells: &mut C) -> Result<(), C::Fault> {
         self.push(T::read(cells, "1st")?);
         Ok(())
@@ -45,7 +45,7 @@ impl<T: Read> Answer for Vec<T> {
     }
 }
 
-impl<T: Read> Answer for Option<T> {
+impl<T: FromCells> FromRows for Option<T> {
     fn add<C: Cells>(&mut self, cells: &mut C) -> Result<(), C::Fault> {
         if self.is_none() {
             *self = Some(T::read(cells, "1st")?);

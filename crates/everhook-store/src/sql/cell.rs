@@ -62,7 +62,7 @@ pub struct Part {
 
 /// A type that is decoded from cells: a single cell, a row, a tuple of these, or an option, which is none if its first
 /// cell is null.
-pub trait Read: Sized {
+pub trait FromCells: Sized {
     const WIDTH: usize;
 
     /// Decodes the value; `column` names a single cell in errors.
@@ -78,7 +78,7 @@ pub trait Read: Sized {
     }
 }
 
-impl<R: Read> Read for Option<R> {
+impl<R: FromCells> FromCells for Option<R> {
     const WIDTH: usize = R::WIDTH;
 
     fn read<C: Cells>(cells: &mut C, column: &'static str) -> Result<Self, C::Fault> {
@@ -100,7 +100,7 @@ impl<R: Read> Read for Option<R> {
 
 macro_rules! tuples {
     ($($($part:ident $column:literal),+;)*) => {$(
-        impl<$($part: Read),+> Read for ($($part,)+) {
+        impl<$($part: FromCells),+> FromCells for ($($part,)+) {
             const WIDTH: usize = 0 $(+ $part::WIDTH)+;
 
             fn read<C: Cells>(cells: &mut C, _: &'static str) -> Result<Self, C::Fault> {
@@ -124,7 +124,7 @@ tuples! {
 
 macro_rules! cells {
     ($($type:ty: $cells:ident => $read:expr;)*) => {$(
-        impl Read for $type {
+        impl FromCells for $type {
             const WIDTH: usize = 1;
 
             fn read<C: Cells>($cells: &mut C, column: &'static str) -> Result<Self, C::Fault> {
@@ -164,7 +164,7 @@ cells! {
     });
 }
 
-impl<const N: usize> Read for [u8; N] {
+impl<const N: usize> FromCells for [u8; N] {
     const WIDTH: usize = 1;
 
     fn read<C: Cells>(cells: &mut C, column: &'static str) -> Result<Self, C::Fault> {
@@ -228,7 +228,7 @@ pub struct Json<T>(pub T);
 /// A JSON text, or null for the default.
 pub struct JsonOrDefault<T>(pub T);
 
-impl<T: DeserializeOwned> Read for Json<T> {
+impl<T: DeserializeOwned> FromCells for Json<T> {
     const WIDTH: usize = 1;
 
     fn read<C: Cells>(cells: &mut C, column: &'static str) -> Result<Self, C::Fault> {
@@ -237,7 +237,7 @@ impl<T: DeserializeOwned> Read for Json<T> {
     }
 }
 
-impl<T: DeserializeOwned + Default> Read for JsonOrDefault<T> {
+impl<T: DeserializeOwned + Default> FromCells for JsonOrDefault<T> {
     const WIDTH: usize = 1;
 
     fn read<C: Cells>(cells: &mut C, column: &'static str) -> Result<Self, C::Fault> {
@@ -266,13 +266,13 @@ macro_rules! row {
             $($vis $field: $type,)*
         }
 
-        impl $crate::sql::cell::Read for $name {
-            const WIDTH: usize = 0 $(+ <$type as $crate::sql::cell::Read>::WIDTH)*;
+        impl $crate::sql::cell::FromCells for $name {
+            const WIDTH: usize = 0 $(+ <$type as $crate::sql::cell::FromCells>::WIDTH)*;
 
             fn read<C: $crate::sql::cell::Cells>(cells: &mut C, _: &'static str) -> Result<Self, C::Fault> {
                 cells.set_table($table);
                 Ok($name {
-                    $($field: <$type as $crate::sql::cell::Read>::read(
+                    $($field: <$type as $crate::sql::cell::FromCells>::read(
                         cells,
                         $crate::row!(@column $field $($column)?),
                     )?,)*
@@ -291,7 +291,7 @@ macro_rules! row {
     ($name:ident in $table:literal {
         $($field:ident $(: $row:ty)? $(as $via:ident)? $(= $column:ident)?),* $(,)?
     }) => {
-        impl $crate::sql::cell::Read for $name {
+        impl $crate::sql::cell::FromCells for $name {
             const WIDTH: usize = 0 $(+ $crate::row!(@width $($row)?))*;
 
             fn read<C: $crate::sql::cell::Cells>(cells: &mut C, _: &'static str) -> Result<Self, C::Fault> {
@@ -309,22 +309,22 @@ macro_rules! row {
 
             fn parts() -> Vec<$crate::sql::cell::Part> {
                 let part = $crate::sql::cell::Part { name: stringify!($name), columns: Self::columns() };
-                [vec![part] $($(, <$row as $crate::sql::cell::Read>::parts())?)*].concat()
+                [vec![part] $($(, <$row as $crate::sql::cell::FromCells>::parts())?)*].concat()
             }
         }
     };
     ($name:ident from $row:ident else $column:literal: $convert:expr) => {
-        impl $crate::sql::cell::Read for $name {
-            const WIDTH: usize = <$row as $crate::sql::cell::Read>::WIDTH;
+        impl $crate::sql::cell::FromCells for $name {
+            const WIDTH: usize = <$row as $crate::sql::cell::FromCells>::WIDTH;
 
             fn read<C: $crate::sql::cell::Cells>(cells: &mut C, column: &'static str) -> Result<Self, C::Fault> {
                 let convert: fn($row) -> Option<$name> = $convert;
-                let row = <$row as $crate::sql::cell::Read>::read(cells, column)?;
+                let row = <$row as $crate::sql::cell::FromCells>::read(cells, column)?;
                 convert(row).ok_or_else(|| cells.corrupt($column))
             }
 
             fn columns() -> Vec<&'static str> {
-                <$row as $crate::sql::cell::Read>::columns()
+                <$row as $crate::sql::cell::FromCells>::columns()
             }
 
             fn parts() -> Vec<$crate::sql::cell::Part> {
@@ -335,12 +335,12 @@ macro_rules! row {
     (@column $field:ident) => { stringify!($field) };
     (@column $field:ident $column:ident) => { stringify!($column) };
     (@width) => { 1 };
-    (@width $row:ty) => { <$row as $crate::sql::cell::Read>::WIDTH };
+    (@width $row:ty) => { <$row as $crate::sql::cell::FromCells>::WIDTH };
     (@columns $column:expr,) => { vec![$column] };
-    (@columns $column:expr, $row:ty) => { <$row as $crate::sql::cell::Read>::columns() };
-    (@read $cells:ident, $column:expr,) => { $crate::sql::cell::Read::read($cells, $column)? };
+    (@columns $column:expr, $row:ty) => { <$row as $crate::sql::cell::FromCells>::columns() };
+    (@read $cells:ident, $column:expr,) => { $crate::sql::cell::FromCells::read($cells, $column)? };
     (@read $cells:ident, $column:expr, as $via:ident) => {
-        <$via<_> as $crate::sql::cell::Read>::read($cells, $column)?.0
+        <$via<_> as $crate::sql::cell::FromCells>::read($cells, $column)?.0
     };
-    (@read $cells:ident, $column:expr, $row:ty) => { <$row as $crate::sql::cell::Read>::read($cells, $column)? };
+    (@read $cells:ident, $column:expr, $row:ty) => { <$row as $crate::sql::cell::FromCells>::read($cells, $column)? };
 }

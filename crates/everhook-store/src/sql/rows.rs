@@ -40,7 +40,7 @@ use crate::resource::{Parent, encoding};
 use crate::row;
 use crate::schedule::Run;
 use crate::seal::{ResourceAt, token_place};
-use crate::sql::cell::{Cells, Json, JsonOrDefault, Part, Read};
+use crate::sql::cell::{Cells, FromCells, Json, JsonOrDefault, Part};
 use crate::worker::{Takes, WorkerRecord};
 
 row! { Environment in "environment" { id, org, name } }
@@ -56,7 +56,7 @@ row! {
     }
 }
 
-impl Read for TokenKey {
+impl FromCells for TokenKey {
     const WIDTH: usize = TokenKeyRow::WIDTH;
 
     fn read<C: Cells>(cells: &mut C, column: &'static str) -> Result<Self, C::Fault> {
@@ -160,7 +160,7 @@ pub struct ResourceRow {
     pub info: String,
 }
 
-impl Read for ResourceRow {
+impl FromCells for ResourceRow {
     const WIDTH: usize = StoredResource::WIDTH;
 
     fn read<C: Cells>(cells: &mut C, column: &'static str) -> Result<Self, C::Fault> {
@@ -284,7 +284,7 @@ type DeliveryCells = (
     Option<LastAttempt>,
 );
 
-impl Read for DeliveryRecord {
+impl FromCells for DeliveryRecord {
     const WIDTH: usize = DeliveryCells::WIDTH;
 
     fn read<C: Cells>(cells: &mut C, column: &'static str) -> Result<Self, C::Fault> {
@@ -417,7 +417,7 @@ row! {
 /// A job's open task: the task, its state, its holder and the time of its lease.
 type OpenTaskRow = (Task, TaskState, Option<SessionId>, Timestamp);
 
-impl Read for OpenTask {
+impl FromCells for OpenTask {
     const WIDTH: usize = OpenTaskRow::WIDTH;
 
     fn read<C: Cells>(cells: &mut C, column: &'static str) -> Result<Self, C::Fault> {
@@ -433,7 +433,7 @@ impl Read for OpenTask {
 /// A job with its open task, last attempt and output.
 type JobRecordRow = (Job, Timestamp, Option<OpenTask>, Option<JobAttempt>, OutputRow);
 
-impl Read for JobRecord {
+impl FromCells for JobRecord {
     const WIDTH: usize = JobRecordRow::WIDTH;
 
     fn read<C: Cells>(cells: &mut C, column: &'static str) -> Result<Self, C::Fault> {

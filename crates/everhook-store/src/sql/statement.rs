@@ -3,7 +3,7 @@
 //! `sql/expand.rs` explains the names that a query file may use.
 
 use crate::catalog::Order;
-use crate::sql::answer::Answer;
+use crate::sql::answer::FromRows;
 use crate::sql::cell::Part;
 use crate::sql::expand::{Expander, flat, params};
 use crate::sql::param::{Kind, Scalar, Shape, Sink, Value};
@@ -110,7 +110,7 @@ impl<'v> Sink<'v> for Call<'v> {
 /// A statement; made by [`statement!`](crate::statement).
 pub trait Statement: Sized {
     /// The result: `Vec<Row>`, `Option<Row>`, or the number of changed rows.
-    type Answer: Answer;
+    type Answer: FromRows;
 
     /// Returns the text, which is expanded on the first call.
     fn text() -> &'static Text;
@@ -180,7 +180,7 @@ macro_rules! statement {
                         let (name, text) = $crate::statement!(@text $source);
                         let fields: &[(&'static str, $crate::sql::param::Shape)] =
                             &[$((stringify!($field), <$type as $crate::sql::param::Bind>::SHAPE)),*];
-                        let parts = <Self::Answer as $crate::sql::answer::Answer>::parts();
+                        let parts = <Self::Answer as $crate::sql::answer::FromRows>::parts();
                         $crate::sql::statement::Text::new(crate::DIALECT, name, text, fields, parts)
                     })
                 }

@@ -7,7 +7,7 @@ use everhook_core::delivery::{DeliveryCommand, DeliveryState};
 use everhook_core::endpoint::EndpointState;
 use everhook_core::id::{EndpointId, MessageId, SessionId};
 use everhook_core::lifecycle::NextRow;
-use everhook_core::policy::limit::{LimitEnd, Place};
+use everhook_core::policy::limit::{LimitEnd, RetryPlace};
 use everhook_core::policy::{OnDead, Ordering, Settings, Switch};
 use everhook_core::task::Task;
 use everhook_store::delivery::{DeliveryFilter, DeliveryRecord};
@@ -41,7 +41,7 @@ async fn send<const N: usize>(fx: &Fixture) -> [MessageId; N] {
 
 /// Ends an attempt in an ordered lane.
 async fn end(fx: &Fixture, task: &Task, session: SessionId, row: NextRow) {
-    let limits = LimitEnd { is_freed: true, place: Place::Kept, ..LimitEnd::default() };
+    let limits = LimitEnd { is_freed: true, place: RetryPlace::Kept, ..LimitEnd::default() };
     fx.settle(&Settlement { limits, ..fx.settlement(task, session, row) }).await;
 }
 
@@ -130,7 +130,7 @@ pub(super) async fn a_takeover_keeps_the_place_in_an_ordered_lane(fx: &Fixture) 
     assert_eq!(close_expired(fx).await, [crashed]);
     let [task] = fx.reclaim(session, 10).await[..] else { panic!("one task") };
     // A node that takes a task over does not know its lane.
-    let limits = LimitEnd { is_freed: true, place: Place::KeptIfCounted, ..LimitEnd::default() };
+    let limits = LimitEnd { is_freed: true, place: RetryPlace::KeptIfCounted, ..LimitEnd::default() };
     fx.settle(&Settlement { limits, ..fx.settlement(&task, session, NOW) }).await;
     rest(fx, session, &[first, second, third]).await;
 }

@@ -7,7 +7,7 @@ use everhook_core::delivery::{DeliveryAction, DeliveryCommand, DeliveryState};
 use everhook_core::endpoint::EndpointState;
 use everhook_core::id::{EndpointId, MessageId, SessionId};
 use everhook_core::lifecycle::NextRow;
-use everhook_core::policy::limit::{LimitEnd, Place};
+use everhook_core::policy::limit::{LimitEnd, RetryPlace};
 use everhook_core::policy::{OnDead, Ordering, Settings, Switch};
 use everhook_core::task::Task;
 use everhook_store::lease::{Appended, Settlement};
@@ -143,7 +143,7 @@ pub(super) async fn a_takeover_keeps_the_order_of_a_key(fx: &Fixture) {
     let session = fx.session().await;
     assert_eq!(close_expired(fx).await, [crashed]);
     let [task] = fx.reclaim(session, 10).await[..] else { panic!("one task") };
-    let limits = LimitEnd { is_freed: false, place: Place::KeptIfCounted, breaker: None };
+    let limits = LimitEnd { is_freed: false, place: RetryPlace::KeptIfCounted, breaker: None };
     let now = NextRow::Pending { due_in: std::time::Duration::ZERO };
     fx.settle(&Settlement { limits, ..fx.settlement(&task, session, now) }).await;
     let [a3] = send(fx, [A]).await;

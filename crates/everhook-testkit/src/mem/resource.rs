@@ -101,16 +101,14 @@ impl MemStore {
         };
         let messages = changed.messages.clone();
         let replaced = replace(&mut tables, environment, changed, now);
-        let made = match (old, &replaced) {
-            (Some(old), Replaced::Done(Resource::Endpoint(new))) => {
-                self.tell(&mut tables, now, (environment, new.id), &events::changed(&old, new))
-            }
-            (_, Replaced::Done(_)) => {
-                let appended = messages.into_iter().map(|new| append_one(&mut tables, &self.ids, now, None, new));
-                Made::messages(&appended.collect::<Vec<_>>())
-            }
-            _ => Made::default(),
-        };
+        let mut made = Made::default();
+        if let (Some(old), Replaced::Done(Resource::Endpoint(new))) = (old, &replaced) {
+            made += self.tell(&mut tables, now, (environment, new.id), &events::changed(&old, new));
+        }
+        if let Replaced::Done(_) = replaced {
+            let appended = messages.into_iter().map(|new| append_one(&mut tables, &self.ids, now, None, new));
+            made += Made::messages(&appended.collect::<Vec<_>>());
+        }
         made.with(replaced)
     }
 

@@ -18,7 +18,7 @@ use everhook_core::message::Message;
 use everhook_core::name::Name;
 use everhook_core::once::OnceSlot;
 use everhook_core::policy::breaker::Breaker;
-use everhook_core::policy::limit::Place;
+use everhook_core::policy::limit::RetryPlace;
 use everhook_core::poll::PollMark;
 use everhook_core::resource::ResourceKind;
 use everhook_core::role::Role;
@@ -219,8 +219,8 @@ impl TaskRow {
     }
 
     /// Ends the lease. A task that keeps its place in the lane keeps its limit group.
-    pub(super) fn let_go_in(&mut self, place: TaskPlace, kept: Place) {
-        let limit_group = self.limit_group.filter(|_| kept != Place::Moves);
+    pub(super) fn let_go_in(&mut self, place: TaskPlace, kept: RetryPlace) {
+        let limit_group = self.limit_group.filter(|_| kept != RetryPlace::Moves);
         *self = TaskRow { limit_group, ..TaskRow::new(self.task, place) };
     }
 }

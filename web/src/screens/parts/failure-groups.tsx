@@ -5,6 +5,7 @@ import { Link } from '@tanstack/react-router';
 import { Check, ChevronDown, ChevronRight, CircleCheck, RotateCcw, RotateCw } from 'lucide-react';
 import { Fragment, useState } from 'react';
 import { messageOf, raw } from '../../api/client';
+import { useDead } from '../../api/dead';
 import { backgroundTaskQuery, deliveriesQuery, useChange, usePoll } from '../../api/queries';
 import type { FailureGroup, Page } from '../../api/types';
 import { failureClass } from '../../lib/buckets';
@@ -25,6 +26,25 @@ import { TaskProgress } from './task-progress';
 export const groupsQuery = (state: string, iterator?: string) =>
   queryOptions({ queryKey: ['deliveries', 'groups', state, iterator], queryFn: () => raw<Page<FailureGroup>>('GET', '/api/v1/failure-group', { query: { state, iterator } }) });
 
+/** Dead deliveries may be elsewhere: groups have states, and those of deleted endpoints are not listed. */
+function NoGroups({ state }: { state: string }) {
+  const { deliveries } = useDead();
+  if (state !== 'open') return <Empty title={`No ${state} groups`} />;
+  if (!deliveries) return <Empty title="No dead letters">A delivery that runs out of attempts waits here for your decision.</Empty>;
+  return (
+    <Empty
+      title="No open groups"
+      action={
+        <Link to="/messages" search={{ status: 'dead' }} className="btn">
+          Show dead messages
+        </Link>
+      }
+    >
+      {`Dead deliveries: ${deliveries}. They are acknowledged or resolved, or their endpoint was deleted. They stay until they are dismissed or pruned.`}
+    </Empty>
+  );
+}
+
 type Verb = 'acknowledge' | 'resolve' | 'reopen' | 'redrive';
 
 export function FailureGroups({ state }: { state: string }) {
@@ -39,7 +59,7 @@ export function FailureGroups({ state }: { state: string }) {
       <div className="body listbody">
         {query.isError && !rows && <Failure error={query.error} what="Dead letters" retry={() => void query.refetch()} />}
         {!rows && !query.isError && <Skeleton rows={8} />}
-        {rows?.length === 0 && <Empty title={state === 'open' ? 'No dead letters' : `No ${state} groups`}>{state === 'open' ? 'A delivery that runs out of attempts waits here for your decision.' : undefined}</Empty>}
+        {rows?.length === 0 && <NoGroups state={state} />}
         {rows && rows.length > 0 && (
           <table className="tbl dl-tbl dl-groups" aria-label="Groups of dead letters">
             <thead>

@@ -24,7 +24,7 @@ use everhook_core::policy::Settings;
 use everhook_core::policy::statuses::FinalStatuses;
 use everhook_core::poll::PollIterator;
 use everhook_core::schedule::cron::Cron;
-use everhook_core::seal::{Place, SealKey, SealRing};
+use everhook_core::seal::{SealKey, SealRing, SealedAt};
 use everhook_core::signing::SigningKey;
 use everhook_core::time::Timestamp;
 use everhook_core::trace::TraceContext;
@@ -123,7 +123,7 @@ pub(crate) const TARGETS: &[Target] = &[
         run: |bytes| {
             let ring = SealRing::new(SealKey::new([7; 32]));
             if let Ok(plain) =
-                ring.open(Place { column: "resource.spec", environment: EnvironmentId(1), row: b"row" }, bytes)
+                ring.open(SealedAt { column: "resource.spec", environment: EnvironmentId(1), row: b"row" }, bytes)
             {
                 assert_eq!(plain, bytes, "only a plain text opens without its key");
             }

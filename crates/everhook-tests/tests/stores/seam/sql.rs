@@ -4,7 +4,7 @@ use everhook_core::id::{EnvironmentId, LaneId};
 use everhook_core::task::Task;
 
 use everhook_store::catalog::Order;
-use everhook_store::sql::answer::Answer;
+use everhook_store::sql::answer::FromRows;
 use everhook_store::sql::param::Shape;
 use everhook_store::sql::param::{Bind, Kind};
 use everhook_store::sql::statement::{Dialect, Text};
@@ -13,7 +13,7 @@ everhook_store::columns! { LaneKeys of LaneKey { environment: EnvironmentId, id:
 
 fn text(dialect: Dialect, file: &'static str) -> Text {
     let fields = [("lanes", <LaneKeys as Bind>::SHAPE), ("order", Shape::Order), ("limit", Shape::One(Kind::Int8))];
-    Text::new(dialect, "test", file, &fields, <Vec<Task> as Answer>::parts())
+    Text::new(dialect, "test", file, &fields, <Vec<Task> as FromRows>::parts())
 }
 
 #[test]
