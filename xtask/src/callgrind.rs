@@ -37,11 +37,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         bail!("valgrind is not installed: apt-get install valgrind (Debian), dnf install valgrind (Fedora)");
     }
     let workspace = Workspace::find()?;
-    let build = ["build", "--release", "--package", "everhook-bench", "--bin", "everhook-paths"];
+    let build = ["build", "--profile", "dist", "--package", "everhook-bench", "--bin", "everhook-paths"];
     if !workspace.cargo().args(build).stdin(Stdio::null()).status()?.success() {
         bail!("the build failed (see above)");
     }
-    let counted = count(&workspace.target().join("release").join("everhook-paths"))?;
+    let counted = count(&workspace.target().join("dist").join("everhook-paths"))?;
     let baseline = workspace.root.join(BASELINE);
     if arguments.record {
         let lines: String = counted.iter().map(|(path, instructions)| format!("{path} {instructions}\n")).collect();
