@@ -80,8 +80,8 @@ impl Drop for Database {
     }
 }
 
-/// Returns the name of a database with today's schema. The first test makes it, and the others copy it: a copy takes a
-/// third of the time of the migrations.
+/// Returns the name of a database with the current schema. The first test makes it and the others copy it, so that the
+/// migrations run once. Partitions go by weeks, so the database is made anew each day.
 async fn template() -> String {
     let client = connect(&server()).await;
     // Ends with the connection.
