@@ -20,8 +20,6 @@ use crate::store::PostgresStore;
 
 /// Waits for every transaction that reads the table for a write, and keeps later ones waiting.
 const LOCK: &str = "lock table everhook.seal_key in exclusive mode";
-/// From now on, a binary must know the table: an older one could not read sealed secrets.
-const REFUSE_OLDER: &str = "update everhook.schema_version set compatible_from = version where name = 'seal keys'";
 
 statement! {
     // The lock lets a rotation wait for this transaction.
@@ -92,7 +90,6 @@ impl PostgresStore {
         // Another replica may have been first.
         let (needed, has_secrets) = tx.run((ListSealKey {}, HasSecrets {})).await?;
         if needed.is_empty() && has_secrets.is_none() {
-            tx.run_text(REFUSE_OLDER).await?;
             tx.run(PutSealKey { id: &ring.first() }).await?;
             info!("secrets are sealed with the key {}", ring.first());
         }
@@ -125,7 +122,6 @@ impl PostgresStore {
         tx.begin(()).await?;
         tx.run_text(LOCK).await?;
         let before = tx.run(ListSealKey {}).await?;
-        tx.run_text(REFUSE_OLDER).await?;
         tx.finish((PutSealKey { id: &id }, RetireSealKey { id: &id })).await?;
         Ok((id, before))
     }
