@@ -8,14 +8,10 @@ use std::sync::Arc;
 
 use everhook_core::endpoint::Endpoint;
 use everhook_core::fair::{GroupId, GroupedLane};
-use everhook_core::fanout;
-use everhook_core::id::{ApplicationId, EnvironmentId, Id, LaneId};
+use everhook_core::id::{ApplicationId, EnvironmentId, LaneId};
 use everhook_core::lane::HoldKind;
 use everhook_core::message::Message;
-use everhook_core::name::Name;
 use everhook_core::policy::limit::Hold;
-use everhook_core::resource::environment_policy_id;
-use everhook_core::scope::AppScope;
 use everhook_core::task::{Task, TaskState};
 use everhook_core::time::Timestamp;
 use everhook_store::append::{PlannedTask, TakesPosition, accepted, judge, kept_by_suppressed, plan, plan_polled};
@@ -23,19 +19,18 @@ use everhook_store::cache::EndpointSet;
 use everhook_store::capacity::Slot;
 use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
 use everhook_store::once::{Suppression, Suppressions};
-use everhook_store::resource::encoding;
+use everhook_store::sql::rows::names;
 use everhook_store::statement;
 use rusqlite::{CachedStatement, params};
 
-use crate::connection::Connection;
 use crate::dedup::{self, Claims};
+use crate::endpoints::Applications;
 use crate::error::Fault;
 use crate::lease::book_lane;
 use crate::once;
 use crate::order;
 use crate::poll::AppendPolled;
-use crate::rows::{self, Reader};
-use crate::sql::run;
+use crate::sql::{Reader, run};
 use crate::writer::Tx;
 
 const APPEND_MESSAGE: &str = include_str!("../queries/append_message.sql");
@@ -46,9 +41,6 @@ const FIND_LANE: &str = include_str!("../queries/find_lane.sql");
 
 statement! {
     pub(crate) FindGroupVersion = "find_group_version" { environment: EnvironmentId, id: ApplicationId } -> Option<i64>;
-    ListEndpointApplication = "list_endpoint_application" {
-        environment: EnvironmentId, application: ApplicationId, policy: Id,
-    } -> Vec<(Endpoint, Option<String>, Option<String>)>;
 }
 
 /// Appends messages; one answer for each.
@@ -89,8 +81,8 @@ fn write_message_with(
         message.id.as_bytes(),
         message.event_type.as_str(),
         message.event_id.as_ref().map(|id| id.as_str()),
-        rows::names_to_json(&message.channels)?,
-        rows::names_to_json(&message.tags)?,
+        names(&message.channels),
+        names(&message.tags),
         message.payload.as_deref(),
         message.created_at.as_micros(),
         message.rest.to_json(),
@@ -298,59 +290,4 @@ fn find_lane(tx: &Tx<'_>, environment: EnvironmentId, lane: LaneId) -> Result<Ba
         (record.get(0, "state")?, record.get(1, "waiting")?, record.time(2, "hold_until")?);
     let free = state == 0 && !waiting && hold_until <= tx.now;
     Ok(if free { BatchLane::Free { hold_until } } else { BatchLane::Busy })
-}
-
-/// The endpoints of applications as of this transaction. Each application is read once.
-#[derive(Default)]
-pub(crate) struct Applications(HashMap<(EnvironmentId, ApplicationId), Option<Arc<EndpointSet>>>);
-
-impl Applications {
-    /// Returns the endpoints of an application; none if it does not exist.
-    pub(crate) fn endpoints(
-        &mut self,
-        tx: &Tx<'_>,
-        environment: EnvironmentId,
-        application: ApplicationId,
-    ) -> Result<Option<Arc<EndpointSet>>, Fault> {
-        if let Some(known) = self.0.get(&(environment, application)) {
-            return Ok(known.clone());
-        }
-        let endpoints = read_endpoints(tx, environment, application)?;
-        self.0.insert((environment, application), endpoints.clone());
-        Ok(endpoints)
-    }
-}
-
-/// Returns whether an endpoint of the application wants such a message.
-pub(crate) fn has_subscriber(
-    conn: &Connection,
-    scope: AppScope,
-    event_type: &Name,
-    channels: &[Name],
-) -> Result<bool, Fault> {
-    let AppScope { environment, application } = scope;
-    let policy = environment_policy_id();
-    let endpoints = run(conn, ListEndpointApplication { environment, application, policy })?;
-    Ok(endpoints.iter().any(|(endpoint, ..)| fanout::wants(endpoint, event_type, channels)))
-}
-
-/// Returns the endpoints of an application, from the cache if its version is current; none if it does not exist.
-pub(crate) fn read_endpoints(
-    tx: &Tx<'_>,
-    environment: EnvironmentId,
-    application: ApplicationId,
-) -> Result<Option<Arc<EndpointSet>>, Fault> {
-    let version = run(tx.conn, FindGroupVersion { environment, id: application })?;
-    let Some(version) = version else { return Ok(None) };
-    if let Some(known) = tx.cache.get(environment, application, version) {
-        return Ok(Some(known));
-    }
-    let policy = environment_policy_id();
-    let endpoints = run(tx.conn, ListEndpointApplication { environment, application, policy })?;
-    let specs = endpoints.first();
-    let inherited = specs.and_then(|(_, spec, outer)| encoding::inherited(spec.as_deref(), outer.as_deref()));
-    let endpoints = endpoints.into_iter().map(|(endpoint, ..)| endpoint).collect();
-    let endpoints = Arc::new(EndpointSet::new(version, inherited, endpoints));
-    tx.cache.put(environment, application, Arc::clone(&endpoints));
-    Ok(Some(endpoints))
 }

@@ -21,15 +21,16 @@ use everhook_core::time::Timestamp;
 use everhook_store::capacity::PlannedSlots;
 use everhook_store::catalog::Locator;
 use everhook_store::lease::{LeaseAsk, LeaseGrant, Leased, Work};
+use everhook_store::sql::cell::FromCells as _;
+use everhook_store::sql::rows::json;
 use rusqlite::{CachedStatement, Row, params};
 
-use crate::append::Applications;
+use crate::endpoints::Applications;
 use crate::error::Fault;
 use crate::feed::{OpenFeed, count};
 use crate::history;
 use crate::job::query::find_record;
-use crate::rows::{self, Reader, TASK_COLUMNS};
-use crate::sql::limit;
+use crate::sql::{Reader, limit, read_at};
 use crate::writer::Tx;
 
 const NEXT_LANE: &str = include_str!("../queries/next_lane.sql");
@@ -289,7 +290,7 @@ impl<'t> Taking<'t> {
                 self.foreign.insert((lane.environment, lane.id));
             }
             Turn::Empty => {
-                let priorities = rows::to_json(self.feeds[lane.feed].feed.priorities())?;
+                let priorities = json(&self.feeds[lane.feed].feed.priorities());
                 self.tx.conn.prepare_cached(RECOMPUTE_LANE_DUE)?.execute(params![environment, id, priorities])?;
             }
         }
@@ -358,10 +359,10 @@ impl<'t> Taking<'t> {
         {
             seen += 1;
             let record = Reader::new(row, "task");
-            let kind_hash: Option<i32> = record.get(TASK_COLUMNS + 1, "kind_hash")?;
+            let kind_hash: Option<i32> = record.get(Task::WIDTH + 1, "kind_hash")?;
             if self.kind_hashes.is_empty() || kind_hash.is_some_and(|kind_hash| self.kind_hashes.contains(&kind_hash)) {
-                let timeout_us = record.get(TASK_COLUMNS, "timeout_us")?;
-                candidates.push(Candidate { task: rows::task(row, 0)?, timeout_us });
+                let timeout_us = record.get(Task::WIDTH, "timeout_us")?;
+                candidates.push(Candidate { task: read_at(row, 0)?, timeout_us });
             }
         }
         Ok((candidates, seen))

@@ -21,13 +21,13 @@ use everhook_store::store::Op;
 use rusqlite::params_from_iter;
 use rusqlite::types::Value;
 
+use crate::DIALECT;
 use crate::SqliteStore;
 use crate::connection::Connection;
 use crate::error::Fault;
 use crate::job::enqueue::CreateLaneQueue;
 use crate::job::steer::{DeleteJobAttempt, DeleteJobOutput};
-use crate::rows::Reader;
-use crate::sql::{limit, run, stream};
+use crate::sql::{Reader, limit, run, stream};
 use crate::token;
 use crate::writer::{Tx, WriteAsk, WriteClass};
 
@@ -69,7 +69,7 @@ macro_rules! query {
 
 /// The text of a declared statement, whose parameters are the columns of the key.
 fn text<S: Statement>() -> &'static str {
-    S::text().sql(Order::Ascending)
+    S::text(DIALECT).sql(Order::Ascending)
 }
 
 impl Rule {

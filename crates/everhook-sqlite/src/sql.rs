@@ -1,20 +1,23 @@
 //! Runs statements: prepared once per connection, with rows decoded as they come.
 
+use everhook_core::id::{EnvironmentId, ID_BYTES, Id};
+use everhook_core::time::Timestamp;
 use everhook_store::catalog::Order;
 use everhook_store::seal::Seal;
 use everhook_store::sql::answer::FromRows;
 use everhook_store::sql::cell::{Cells, FromCells};
 use everhook_store::sql::param::{Scalar, Sink, Value};
-use everhook_store::sql::statement::{Statement, Text};
-use rusqlite::types::{ToSqlOutput, ValueRef};
+use everhook_store::sql::shared::SHARED;
+use everhook_store::sql::statement::{Statement, Text, TextOf};
+use rusqlite::types::{FromSql, ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, Row, ToSql};
 
+use crate::DIALECT;
 use crate::connection::Connection;
 use crate::error::Fault;
 use crate::{
-    append, audit, background, backlog, batch, dedup, deliveries, directory, egress, environment, failure, feed,
-    history, job, once, operational, poll, queue, quota, request, resource, retention, schedule, seal, session, settle,
-    token, traffic, worker,
+    append, background, backlog, batch, dedup, deliveries, directory, endpoints, environment, failure, feed, history,
+    job, once, poll, queue, resource, retention, schedule, seal, session, settle, steer, token, traffic, worker,
 };
 
 pub(crate) fn run<S: Statement>(conn: &Connection, statement: S) -> Result<S::Answer, Fault> {
@@ -27,12 +30,12 @@ pub(crate) fn run_plain<S: Statement>(conn: &rusqlite::Connection, statement: S)
 }
 
 fn run_with<S: Statement>(conn: &rusqlite::Connection, seal: &Seal, statement: S) -> Result<S::Answer, Fault> {
-    Prepared::new(conn, seal, S::text(), statement.order())?.run(statement)
+    Prepared::new(conn, seal, S::text(DIALECT), statement.order())?.run(statement)
 }
 
 /// Prepares a statement that runs many times.
 pub(crate) fn prepare<S: Statement>(conn: &Connection) -> Result<Prepared<'_>, Fault> {
-    Prepared::new(conn, conn.seal(), S::text(), Order::Ascending)
+    Prepared::new(conn, conn.seal(), S::text(DIALECT), Order::Ascending)
 }
 
 /// A statement that is looked up once and run many times, each time with values of another lifetime.
@@ -66,7 +69,7 @@ impl<'c> Prepared<'c> {
     }
 
     fn bind<S: Statement>(&mut self, statement: S) -> Result<(), Fault> {
-        assert!(std::ptr::eq(S::text(), self.text), "{} is not {}", S::text().name(), self.text.name());
+        assert!(std::ptr::eq(S::text(DIALECT), self.text), "{} is not {}", S::text(DIALECT).name(), self.text.name());
         let mut binder = Binder { statement: &mut self.inner, bound: 0, refused: Ok(()) };
         statement.bind(&mut binder);
         binder.refused.map_err(Fault::Sql)
@@ -79,8 +82,8 @@ pub(crate) fn stream<T: FromCells, S: Statement<Answer = Vec<T>>, R>(
     statement: S,
     take: impl FnOnce(&mut dyn Iterator<Item = Result<T, Fault>>) -> Result<R, Fault>,
 ) -> Result<R, Fault> {
-    let (table, seal) = (S::text().name(), conn.seal());
-    let mut prepared = Prepared::new(conn, seal, S::text(), statement.order())?;
+    let (table, seal) = (S::text(DIALECT).name(), conn.seal());
+    let mut prepared = Prepared::new(conn, seal, S::text(DIALECT), statement.order())?;
     prepared.bind(statement)?;
     let mut rows = prepared.inner.raw_query();
     take(&mut std::iter::from_fn(|| match rows.next() {
@@ -189,15 +192,71 @@ impl Cells for Cursor<'_> {
     }
 }
 
+/// Sorts before every id.
+pub(crate) const BELOW_IDS: &[u8] = &[];
+/// Sorts after every id.
+pub(crate) const ABOVE_IDS: &[u8] = &[0xff; ID_BYTES + 1];
+
+/// A row of a table, read by position; the column's name is for errors.
+pub(crate) struct Reader<'r> {
+    row: &'r Row<'r>,
+    table: &'static str,
+}
+
+impl<'r> Reader<'r> {
+    pub(crate) fn new(row: &'r Row<'r>, table: &'static str) -> Reader<'r> {
+        Reader { row, table }
+    }
+
+    pub(crate) fn corrupt(&self, column: &'static str) -> Fault {
+        Fault::Corrupt { table: self.table, column }
+    }
+
+    pub(crate) fn get<T: FromSql>(&self, index: usize, column: &'static str) -> Result<T, Fault> {
+        self.row.get(index).map_err(|_| self.corrupt(column))
+    }
+
+    pub(crate) fn id(&self, index: usize, column: &'static str) -> Result<Id, Fault> {
+        let value = self.row.get_ref(index)?;
+        value.as_blob().ok().and_then(Id::from_slice).ok_or_else(|| self.corrupt(column))
+    }
+
+    pub(crate) fn optional_id(&self, index: usize, column: &'static str) -> Result<Option<Id>, Fault> {
+        if self.is_null(index)? { Ok(None) } else { self.id(index, column).map(Some) }
+    }
+
+    pub(crate) fn environment(&self, index: usize) -> Result<EnvironmentId, Fault> {
+        self.get(index, "environment").map(EnvironmentId)
+    }
+
+    pub(crate) fn time(&self, index: usize, column: &'static str) -> Result<Timestamp, Fault> {
+        self.get(index, column).map(Timestamp::from_micros)
+    }
+
+    pub(crate) fn is_null(&self, index: usize) -> Result<bool, Fault> {
+        Ok(self.row.get_ref(index)? == ValueRef::Null)
+    }
+
+    /// Decodes a number that stands for a variant.
+    pub(crate) fn variant<T>(
+        &self,
+        index: usize,
+        column: &'static str,
+        from_db: impl FnOnce(i16) -> Option<T>,
+    ) -> Result<T, Fault> {
+        from_db(self.get(index, column)?).ok_or_else(|| self.corrupt(column))
+    }
+}
+
 /// Converts a number of rows to SQLite's integer.
 pub(crate) fn limit(rows: usize) -> i64 {
     i64::try_from(rows).unwrap_or(i64::MAX)
 }
 
 /// The statements of every module.
-const ALL: &[&[fn() -> &'static Text]] = &[
+const ALL: &[&[TextOf]] = &[
+    SHARED,
     append::STATEMENTS,
-    audit::STATEMENTS,
     background::STATEMENTS,
     backlog::STATEMENTS,
     batch::STATEMENTS,
@@ -205,31 +264,26 @@ const ALL: &[&[fn() -> &'static Text]] = &[
     deliveries::STATEMENTS,
     deliveries::steer::STATEMENTS,
     directory::STATEMENTS,
-    egress::STATEMENTS,
+    endpoints::STATEMENTS,
     environment::STATEMENTS,
     failure::STATEMENTS,
     feed::STATEMENTS,
     history::STATEMENTS,
     history::attempt::STATEMENTS,
-    history::delivery::STATEMENTS,
     job::enqueue::STATEMENTS,
     job::query::STATEMENTS,
     job::steer::STATEMENTS,
     once::STATEMENTS,
-    operational::STATEMENTS,
     poll::STATEMENTS,
     queue::STATEMENTS,
-    queue::stats::STATEMENTS,
-    quota::STATEMENTS,
-    request::STATEMENTS,
     resource::STATEMENTS,
     resource::PROJECTION_STATEMENTS,
     retention::STATEMENTS,
-    schedule::STATEMENTS,
     schedule::fire::STATEMENTS,
     seal::STATEMENTS,
     session::STATEMENTS,
     settle::STATEMENTS,
+    steer::STATEMENTS,
     token::STATEMENTS,
     traffic::STATEMENTS,
     worker::STATEMENTS,
@@ -237,7 +291,7 @@ const ALL: &[&[fn() -> &'static Text]] = &[
 
 /// Returns the text of a declared statement, for tests; lists in ascending order.
 pub fn statement_text(name: &str) -> Option<&'static str> {
-    let mut texts = ALL.iter().flat_map(|texts| texts.iter()).map(|text| text());
+    let mut texts = ALL.iter().flat_map(|texts| texts.iter()).map(|text| text(DIALECT));
     texts.find(|text| text.name() == name).map(|text| text.sql(Order::Ascending))
 }
 
@@ -247,6 +301,6 @@ mod tests {
 
     #[test]
     fn every_declared_query_can_be_expanded() {
-        assert!(ALL.concat().iter().all(|text| !text().name().is_empty()));
+        assert!(ALL.concat().iter().all(|text| !text(DIALECT).name().is_empty()));
     }
 }

@@ -1,6 +1,6 @@
 //! The narrow tables that are derived from resources: lanes, lane groups, and the states of schedules.
 
-use everhook_core::id::{ApplicationId, EnvironmentId, Id, ScheduleId};
+use everhook_core::id::{ApplicationId, EnvironmentId, Id};
 use everhook_core::queue::{QueueState, Rate, queue_id};
 use everhook_core::resource::ResourceKind;
 use everhook_core::schedule::fire::ScheduleState;
@@ -9,6 +9,9 @@ use everhook_store::queue::LaneGroup;
 use everhook_store::resource::encoding::{Columns, LimitHolds};
 use everhook_store::resource::{Parent, Resource};
 use everhook_store::sql::rows::FiringRow;
+use everhook_store::sql::shared::{
+    CloseBreaker, CountResource, DeleteLaneGroup, PutSchedule, ReleaseLaneLimit, TouchEnvironmentGroup, TouchLaneGroup,
+};
 use everhook_store::statement;
 use rusqlite::params;
 
@@ -25,21 +28,7 @@ statement! {
         environment: EnvironmentId, id: Id, state: QueueState, limit_max: Option<u32>, lane_limit_max: Option<u32>,
         rate_us: Option<Rate>, pushes: bool, now: Timestamp,
     };
-    TouchLaneGroup = "touch_lane_group" { environment: EnvironmentId, id: Id };
-    TouchEnvironmentGroup = "touch_environment_group" { environment: EnvironmentId };
-    DeleteLaneGroup = "delete_lane_group" { environment: EnvironmentId, id: Id };
-    CountResource = "count_resource" {
-        environment: EnvironmentId, kind: ResourceKind, parent: Parent, limit: usize,
-    } -> Option<usize>;
     CloseLane = "close_lane" { environment: EnvironmentId, id: Id };
-    ReleaseLaneLimit = "release_lane_limit" {
-        environment: EnvironmentId, low: Id, high: Id, application: Option<Id>, order: bool,
-    };
-    CloseBreaker = "close_breaker" { environment: EnvironmentId, low: Id, high: Id, application: Option<Id> };
-    PutSchedule = "put_schedule" {
-        environment: EnvironmentId, id: ScheduleId, next: Option<Timestamp>, queued: Option<Timestamp>,
-        look_at: Timestamp,
-    };
     DeleteSchedule = "delete_schedule" { environment: EnvironmentId, id: Id };
 }
 

@@ -116,7 +116,7 @@ fn a_job_is_enqueued_settled_and_steered_by_primary_keys() {
     check(&conn, declared("stop_queue"), &["lane USING PRIMARY KEY (environment=? AND id=?)"]);
     let of_job = "(environment=? AND subject=? AND task=? AND epoch=?)";
     check(&conn, declared("find_job"), &["job USING", "task USING PRIMARY KEY (environment=? AND subject=?)", of_job]);
-    for sql in [declared("cancel_pending_job"), declared("reschedule_job_task")] {
+    for sql in [declared("cancel_task"), declared("reschedule_task")] {
         check(&conn, sql, &[TASK_KEY]);
     }
     check(&conn, declared("next_overdue"), &["task_deadline (deadline<?)"]);
