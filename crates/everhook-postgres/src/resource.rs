@@ -32,8 +32,8 @@ use everhook_store::sql::shared::{
     CreateResource, DeleteResource, FindResource, FindResourceName, ListResource, MarkResourceDeleted, ReplaceResource,
     ResolveApplication, ResourceFields, StoredResource,
 };
-use everhook_store::uids::Found;
 use everhook_store::statement;
+use everhook_store::uids::Found;
 use tracing::warn;
 
 pub(crate) use self::projection::{ListQueueGroup, STATEMENTS as PROJECTION_STATEMENTS};

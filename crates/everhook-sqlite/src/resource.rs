@@ -30,11 +30,11 @@ use everhook_store::sql::shared::{
     CreateResource, DeleteResource, FindResource, FindResourceName, ListResource, MarkResourceDeleted, ReplaceResource,
     ResolveApplication, ResourceFields, StoredResource,
 };
-use everhook_store::uids::Found;
 use everhook_store::statement;
+use everhook_store::uids::Found;
 use tracing::warn;
 
-pub(crate) use self::projection::{STATEMENTS as PROJECTION_STATEMENTS, touch_group};
+pub(crate) use self::projection::{STATEMENTS as PROJECTION_STATEMENTS, SetLaneState, touch_group};
 use crate::append::FindGroupVersion;
 use crate::connection::Connection;
 use crate::dedup::{Claim, claim, unclaim};

@@ -1,7 +1,6 @@
 //! Runs statements: prepared once per connection, with rows decoded as they come.
 
-use everhook_core::id::{EnvironmentId, ID_BYTES, Id};
-use everhook_core::time::Timestamp;
+use everhook_core::id::ID_BYTES;
 use everhook_store::catalog::Order;
 use everhook_store::seal::Seal;
 use everhook_store::sql::answer::FromRows;
@@ -9,7 +8,7 @@ use everhook_store::sql::cell::{Cells, FromCells};
 use everhook_store::sql::param::{Scalar, Sink, Value};
 use everhook_store::sql::shared::SHARED;
 use everhook_store::sql::statement::{Statement, Text, TextOf};
-use rusqlite::types::{FromSql, ToSqlOutput, ValueRef};
+use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, Row, ToSql};
 
 use crate::DIALECT;
@@ -17,7 +16,8 @@ use crate::connection::Connection;
 use crate::error::Fault;
 use crate::{
     append, background, backlog, batch, dedup, deliveries, directory, endpoints, environment, failure, feed, history,
-    job, once, poll, queue, resource, retention, schedule, seal, session, settle, steer, token, traffic, worker,
+    job, lease, once, order, poll, queue, resource, retention, schedule, seal, session, settle, steer, token, traffic,
+    worker,
 };
 
 pub(crate) fn run<S: Statement>(conn: &Connection, statement: S) -> Result<S::Answer, Fault> {
@@ -68,6 +68,21 @@ impl<'c> Prepared<'c> {
         Ok(answer)
     }
 
+    /// Runs a list, and gives its rows to `take` one by one. Rows that `take` does not ask for are not read.
+    pub(crate) fn stream<T: FromCells, S: Statement<Answer = Vec<T>>, R>(
+        &mut self,
+        statement: S,
+        take: impl FnOnce(&mut dyn Iterator<Item = Result<T, Fault>>) -> Result<R, Fault>,
+    ) -> Result<R, Fault> {
+        self.bind(statement)?;
+        let (table, seal) = (self.text.name(), self.seal);
+        let mut rows = self.inner.raw_query();
+        take(&mut std::iter::from_fn(|| match rows.next() {
+            Ok(row) => row.map(|row| T::read(&mut Cursor { row, table, at: 0, seal }, "1st")),
+            Err(error) => Some(Err(error.into())),
+        }))
+    }
+
     fn bind<S: Statement>(&mut self, statement: S) -> Result<(), Fault> {
         assert!(std::ptr::eq(S::text(DIALECT), self.text), "{} is not {}", S::text(DIALECT).name(), self.text.name());
         let mut binder = Binder { statement: &mut self.inner, bound: 0, refused: Ok(()) };
@@ -76,20 +91,13 @@ impl<'c> Prepared<'c> {
     }
 }
 
-/// Runs a list, and gives its rows to `take` one by one. Rows that `take` does not ask for are not read.
+/// As [`Prepared::stream`], for a statement that runs once.
 pub(crate) fn stream<T: FromCells, S: Statement<Answer = Vec<T>>, R>(
     conn: &Connection,
     statement: S,
     take: impl FnOnce(&mut dyn Iterator<Item = Result<T, Fault>>) -> Result<R, Fault>,
 ) -> Result<R, Fault> {
-    let (table, seal) = (S::text(DIALECT).name(), conn.seal());
-    let mut prepared = Prepared::new(conn, seal, S::text(DIALECT), statement.order())?;
-    prepared.bind(statement)?;
-    let mut rows = prepared.inner.raw_query();
-    take(&mut std::iter::from_fn(|| match rows.next() {
-        Ok(row) => row.map(|row| T::read(&mut Cursor { row, table, at: 0, seal }, "1st")),
-        Err(error) => Some(Err(error.into())),
-    }))
+    Prepared::new(conn, conn.seal(), S::text(DIALECT), statement.order())?.stream(statement, take)
 }
 
 /// Binds the values of a statement without collecting them. SQLite copies texts and bytes.
@@ -106,11 +114,6 @@ impl<'v> Sink<'v> for Binder<'_, '_> {
             self.refused = self.statement.raw_bind_parameter(self.bound, Bound(&value));
         }
     }
-}
-
-/// Decodes a value without secrets that starts at a column of a row.
-pub(crate) fn read_at<T: FromCells>(row: &Row<'_>, at: usize) -> Result<T, Fault> {
-    T::read(&mut Cursor { row, table: "row", at, seal: Seal::NONE }, "1st")
 }
 
 struct Bound<'c>(&'c Value<'c>);
@@ -197,62 +200,6 @@ pub(crate) const BELOW_IDS: &[u8] = &[];
 /// Sorts after every id.
 pub(crate) const ABOVE_IDS: &[u8] = &[0xff; ID_BYTES + 1];
 
-/// A row of a table, read by position; the column's name is for errors.
-pub(crate) struct Reader<'r> {
-    row: &'r Row<'r>,
-    table: &'static str,
-}
-
-impl<'r> Reader<'r> {
-    pub(crate) fn new(row: &'r Row<'r>, table: &'static str) -> Reader<'r> {
-        Reader { row, table }
-    }
-
-    pub(crate) fn corrupt(&self, column: &'static str) -> Fault {
-        Fault::Corrupt { table: self.table, column }
-    }
-
-    pub(crate) fn get<T: FromSql>(&self, index: usize, column: &'static str) -> Result<T, Fault> {
-        self.row.get(index).map_err(|_| self.corrupt(column))
-    }
-
-    pub(crate) fn id(&self, index: usize, column: &'static str) -> Result<Id, Fault> {
-        let value = self.row.get_ref(index)?;
-        value.as_blob().ok().and_then(Id::from_slice).ok_or_else(|| self.corrupt(column))
-    }
-
-    pub(crate) fn optional_id(&self, index: usize, column: &'static str) -> Result<Option<Id>, Fault> {
-        if self.is_null(index)? { Ok(None) } else { self.id(index, column).map(Some) }
-    }
-
-    pub(crate) fn environment(&self, index: usize) -> Result<EnvironmentId, Fault> {
-        self.get(index, "environment").map(EnvironmentId)
-    }
-
-    pub(crate) fn time(&self, index: usize, column: &'static str) -> Result<Timestamp, Fault> {
-        self.get(index, column).map(Timestamp::from_micros)
-    }
-
-    pub(crate) fn is_null(&self, index: usize) -> Result<bool, Fault> {
-        Ok(self.row.get_ref(index)? == ValueRef::Null)
-    }
-
-    /// Decodes a number that stands for a variant.
-    pub(crate) fn variant<T>(
-        &self,
-        index: usize,
-        column: &'static str,
-        from_db: impl FnOnce(i16) -> Option<T>,
-    ) -> Result<T, Fault> {
-        from_db(self.get(index, column)?).ok_or_else(|| self.corrupt(column))
-    }
-}
-
-/// Converts a number of rows to SQLite's integer.
-pub(crate) fn limit(rows: usize) -> i64 {
-    i64::try_from(rows).unwrap_or(i64::MAX)
-}
-
 /// The statements of every module.
 const ALL: &[&[TextOf]] = &[
     SHARED,
@@ -262,6 +209,7 @@ const ALL: &[&[TextOf]] = &[
     batch::STATEMENTS,
     dedup::STATEMENTS,
     deliveries::STATEMENTS,
+    deliveries::redrive::STATEMENTS,
     deliveries::steer::STATEMENTS,
     directory::STATEMENTS,
     endpoints::STATEMENTS,
@@ -273,7 +221,9 @@ const ALL: &[&[TextOf]] = &[
     job::enqueue::STATEMENTS,
     job::query::STATEMENTS,
     job::steer::STATEMENTS,
+    lease::STATEMENTS,
     once::STATEMENTS,
+    order::STATEMENTS,
     poll::STATEMENTS,
     queue::STATEMENTS,
     resource::STATEMENTS,

@@ -1,19 +1,19 @@
 //! Changes of open tasks by operators, for deliveries and jobs alike. Called on the writer's thread.
 
-use everhook_core::id::{AttemptId, Id, LaneId};
+use std::time::Duration;
+
+use everhook_core::id::{AttemptId, Id, SessionId};
 use everhook_core::lifecycle::EndState;
 use everhook_core::outcome::Class;
 use everhook_core::task::{Task, TaskKey, TaskKind};
 use everhook_core::time::Timestamp;
 use everhook_store::statement;
-use rusqlite::params;
 
 use crate::append::{Waits, lower_lane_due};
 use crate::error::Fault;
+use crate::settle::AppendAttempt;
 use crate::sql::run;
 use crate::writer::Tx;
-
-const APPEND_ATTEMPT: &str = include_str!("../queries/append_attempt.sql");
 
 statement! {
     FlagTask = (
@@ -39,7 +39,7 @@ pub(crate) enum Tries {
 /// Reschedules a task, and lowers the due time of its lane.
 pub(crate) fn wait(tx: &Tx<'_>, task: &Task, due_at: Timestamp, tries: Tries) -> Result<(), Fault> {
     run(tx.conn, RescheduleTask { key: task.key, due_at, is_fresh: tries == Tries::Fresh })?;
-    lower_lane_due(tx, task.key.environment, task.lane, due_at.as_micros(), Waits::No)
+    lower_lane_due(tx, task.key.environment, task.lane, due_at, Waits::No)
 }
 
 /// Ends a task that no session holds.
@@ -52,27 +52,28 @@ pub(crate) fn cancel(tx: &Tx<'_>, task: &Task, note: &str) -> Result<(), Fault> 
 /// none.
 fn log_cancelled(tx: &Tx<'_>, task: &Task, note: &str) -> Result<(), Fault> {
     let (session, endpoint) = match task.kind {
-        TaskKind::Job => (Some(Id::MIN), None),
+        TaskKind::Job => (Some(SessionId(Id::MIN)), None),
         TaskKind::Delivery => (None, Some(task.lane)),
     };
-    tx.conn.prepare_cached(APPEND_ATTEMPT)?.execute(params![
-        task.kind.to_db(),
-        task.key.environment.0,
-        task.key.subject.as_bytes(),
-        task.key.id.as_bytes(),
-        task.epoch + 1,
-        AttemptId(tx.ids.next(tx.now)).as_bytes(),
-        session.as_ref().map(Id::as_bytes),
-        endpoint.as_ref().map(LaneId::as_bytes),
-        Class::Cancelled.to_db(),
-        EndState::Cancelled.to_db(),
-        task.trigger.to_db(),
-        "",
-        0,
-        note.as_bytes(),
-        tx.now.as_micros(),
-        0,
-        None::<&str>,
-    ])?;
-    Ok(())
+    let TaskKey { environment, subject, id: task_id } = task.key;
+    let append = AppendAttempt {
+        kind: task.kind,
+        environment,
+        subject,
+        task: task_id,
+        epoch: task.epoch + 1,
+        id: AttemptId(tx.ids.next(tx.now)),
+        session,
+        endpoint,
+        class: Class::Cancelled,
+        end_state: EndState::Cancelled,
+        trigger: task.trigger,
+        url: "",
+        status: 0,
+        reply: note.as_bytes(),
+        started_at: tx.now,
+        duration_us: Duration::ZERO,
+        exchange: None,
+    };
+    run(tx.conn, append).map(drop)
 }

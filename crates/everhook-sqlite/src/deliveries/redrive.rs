@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use everhook_core::id::{ApplicationId, EnvironmentId, Id, MessageId, TaskId};
+use everhook_core::id::{ApplicationId, EnvironmentId, Id, LaneId, MessageId, TaskId};
 use everhook_core::lane::HoldKind;
 use everhook_core::policy::order::OrderKey;
 use everhook_core::task::{TaskKey, Trigger};
+use everhook_core::time::Timestamp;
 use everhook_store::append::new_delivery;
 use everhook_store::history::{Redrive, Resend, Resent};
-use everhook_store::row;
-use rusqlite::{OptionalExtension, params};
+use everhook_store::statement;
 
 use crate::append::{Waits, add_pending, lower_lane_due};
 use crate::dedup::{Claim, claim, unclaim};
@@ -17,10 +17,20 @@ use crate::error::Fault;
 use crate::order;
 use crate::resource;
 use crate::settle::free_lane;
-use crate::sql::{ABOVE_IDS, BELOW_IDS, limit};
+use crate::sql::{ABOVE_IDS, BELOW_IDS, run};
 use crate::writer::Tx;
 
-const REDRIVE_TASK: &str = include_str!("../../queries/redrive_task.sql");
+statement! {
+    HasPayload = (
+        "has_payload",
+        "select payload is not null from message where environment = :environment and application = :application and id = :id"
+    ) { environment: EnvironmentId, application: ApplicationId, id: MessageId } -> Option<bool>;
+    // Returns the keys that order the deliveries.
+    RedriveTask<'a> = "redrive_task" {
+        environment: EnvironmentId, lane: LaneId, since: &'a [u8], until: &'a [u8], message: Option<MessageId>,
+        limit: usize, now: Timestamp,
+    } -> Vec<Option<OrderKey>>;
+}
 
 pub(crate) fn resend(tx: &Tx<'_>, environment: EnvironmentId, resend: &Resend) -> Result<Resent, Fault> {
     let Resend { application, message, endpoint, key } = resend;
@@ -29,7 +39,7 @@ pub(crate) fn resend(tx: &Tx<'_>, environment: EnvironmentId, resend: &Resend) -
         Claim::Reused => return Ok(Resent::KeyReused),
         Claim::Repeated(_) => return Ok(Resent::Repeated),
     }
-    let has_payload = has_payload(tx, environment, *application, *message)?;
+    let has_payload = run(tx.conn, HasPayload { environment, application: *application, id: *message })?;
     let found = resource::find_endpoint(tx.conn, environment, *application, *endpoint)?;
     let refused = match has_payload {
         None => Some(Resent::NotFound),
@@ -46,42 +56,26 @@ pub(crate) fn resend(tx: &Tx<'_>, environment: EnvironmentId, resend: &Resend) -
     Ok(Resent::Pending)
 }
 
-/// Whether a message still has its payload; none if the message does not exist.
-fn has_payload(
-    tx: &Tx<'_>,
-    environment: EnvironmentId,
-    application: ApplicationId,
-    message: MessageId,
-) -> Result<Option<bool>, Fault> {
-    let mut find = tx.conn.prepare_cached(
-        "select payload is not null from message where environment = ?1 and application = ?2 and id = ?3",
-    )?;
-    let params = params![environment.0, application.as_bytes(), message.as_bytes()];
-    Ok(find.query_row(params, |row| row.get(0)).optional()?)
-}
-
 /// Makes dead deliveries pending again, due now.
 pub(crate) fn redrive(tx: &Tx<'_>, environment: EnvironmentId, redrive: &Redrive) -> Result<usize, Fault> {
     let lane = redrive.endpoint.lane();
     let (since, until) = (redrive.since.map(Id::floor), redrive.until.map(Id::floor));
-    let mut redrive_task = tx.conn.prepare_cached(REDRIVE_TASK)?;
-    let params = params![
-        environment.0,
-        lane.as_bytes(),
-        since.as_ref().map_or(BELOW_IDS, |id| id.as_bytes()),
-        until.as_ref().map_or(ABOVE_IDS, |id| id.as_bytes()),
-        redrive.message.as_ref().map(|message| message.as_bytes()),
-        limit(redrive.limit),
-        tx.now.as_micros(),
-    ];
-    let keys = redrive_task.query_map(params, |row| row.get::<_, Option<i64>>(0))?;
-    let keys = keys.collect::<Result<Vec<Option<i64>>, _>>()?;
+    let redrive = RedriveTask {
+        environment,
+        lane,
+        since: since.as_ref().map_or(BELOW_IDS, |id| id.as_bytes()),
+        until: until.as_ref().map_or(ABOVE_IDS, |id| id.as_bytes()),
+        message: redrive.message,
+        limit: redrive.limit,
+        now: tx.now,
+    };
+    let keys = run(tx.conn, redrive)?;
     let redriven = keys.len();
-    for key in keys.into_iter().flatten().collect::<BTreeSet<i64>>() {
-        order::promote_key(tx, environment, lane, OrderKey(key))?;
+    for key in keys.into_iter().flatten().collect::<BTreeSet<OrderKey>>() {
+        order::promote_key(tx, environment, lane, key)?;
     }
     if redriven > 0 {
-        lower_lane_due(tx, environment, lane, tx.now.as_micros(), Waits::No)?;
+        lower_lane_due(tx, environment, lane, tx.now, Waits::No)?;
         free_lane(tx, environment, lane, HoldKind::Blocked..=HoldKind::Blocked)?;
     }
     Ok(redriven)

@@ -1,6 +1,7 @@
 //! The narrow tables that are derived from resources: lanes, lane groups, and the states of schedules.
 
-use everhook_core::id::{ApplicationId, EnvironmentId, Id};
+use everhook_core::id::{ApplicationId, EnvironmentId, Id, LaneId};
+use everhook_core::lane::LaneState;
 use everhook_core::queue::{QueueState, Rate, queue_id};
 use everhook_core::resource::ResourceKind;
 use everhook_core::schedule::fire::ScheduleState;
@@ -13,15 +14,10 @@ use everhook_store::sql::shared::{
     CloseBreaker, CountResource, DeleteLaneGroup, PutSchedule, ReleaseLaneLimit, TouchEnvironmentGroup, TouchLaneGroup,
 };
 use everhook_store::statement;
-use rusqlite::params;
 
 use crate::error::Fault;
 use crate::sql::run;
 use crate::writer::Tx;
-
-const CREATE_LANE: &str = include_str!("../../queries/create_lane.sql");
-const SET_LANE_STATE: &str = include_str!("../../queries/set_lane_state.sql");
-const DELETE_SCHEDULE_RUN: &str = include_str!("../../queries/delete_schedule_run.sql");
 
 statement! {
     PutLaneGroup = "put_lane_group" {
@@ -30,6 +26,9 @@ statement! {
     };
     CloseLane = "close_lane" { environment: EnvironmentId, id: Id };
     DeleteSchedule = "delete_schedule" { environment: EnvironmentId, id: Id };
+    CreateLane = "create_lane" { environment: EnvironmentId, id: LaneId, application: ApplicationId, state: LaneState };
+    pub(crate) SetLaneState = "set_lane_state" { environment: EnvironmentId, id: LaneId, state: LaneState };
+    DeleteScheduleRun = "delete_schedule_run" { environment: EnvironmentId, schedule: Id };
 }
 
 /// Invalidates the cached endpoints of an application.
@@ -59,10 +58,9 @@ pub(super) fn write(tx: &Tx<'_>, environment: EnvironmentId, resource: &Resource
         }
         Resource::Endpoint(endpoint) => {
             touch_group(tx, environment, endpoint.application)?;
-            let (id, application, state) =
-                (endpoint.id.as_bytes(), endpoint.application.as_bytes(), endpoint.lane_state().to_db());
-            tx.conn.prepare_cached(CREATE_LANE)?.execute(params![environment.0, id, application, state])?;
-            tx.conn.prepare_cached(SET_LANE_STATE)?.execute(params![environment.0, id, state])?;
+            let (id, application, state) = (endpoint.id.lane(), endpoint.application, endpoint.lane_state());
+            run(tx.conn, CreateLane { environment, id, application, state })?;
+            run(tx.conn, SetLaneState { environment, id, state })?;
         }
         Resource::EventType(_)
         | Resource::Integration(_)
@@ -118,8 +116,7 @@ pub(super) fn release_limits(
 
 pub(super) fn delete_schedule(tx: &Tx<'_>, environment: EnvironmentId, id: Id) -> Result<(), Fault> {
     run(tx.conn, DeleteSchedule { environment, id })?;
-    tx.conn.prepare_cached(DELETE_SCHEDULE_RUN)?.execute(params![environment.0, id.as_bytes()])?;
-    Ok(())
+    run(tx.conn, DeleteScheduleRun { environment, schedule: id }).map(drop)
 }
 
 fn put_group(tx: &Tx<'_>, environment: EnvironmentId, id: Id, group: &LaneGroup) -> Result<(), Fault> {

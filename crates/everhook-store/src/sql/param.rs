@@ -12,7 +12,7 @@ use everhook_core::id::{
     ScheduleId, SessionId, TaskId, TokenKeyId,
 };
 use everhook_core::job::{JobState, Priority};
-use everhook_core::lane::HoldKind;
+use everhook_core::lane::{HoldKind, LaneState};
 use everhook_core::lifecycle::EndState;
 use everhook_core::name::Name;
 use everhook_core::once::Phase;
@@ -300,6 +300,7 @@ coded!(
     Intake,
     JobState,
     KeyScope,
+    LaneState,
     QueueState,
     ResourceKind,
     Role,
