@@ -3,7 +3,7 @@
 //! Each message is decided after the previous one is written. Two messages of one batch that share a key are therefore
 //! treated like two batches. Called by the store's `append`, on the writer's thread.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use everhook_core::endpoint::Endpoint;
@@ -61,7 +61,7 @@ pub(crate) fn append(tx: &Tx<'_>, append: Append) -> Result<Vec<Appended>, Fault
         append_message: prepare::<AppendMessage<'_>>(tx.conn)?,
         append_task: prepare::<AppendTask>(tx.conn)?,
         applications: Applications::default(),
-        lanes: HashMap::new(),
+        lanes: BTreeMap::new(),
         booked: BTreeMap::new(),
         suppressed: Suppressions::default(),
     };
@@ -157,7 +157,7 @@ struct AppendBatch<'t> {
     append_message: Prepared<'t>,
     append_task: Prepared<'t>,
     applications: Applications,
-    lanes: HashMap<(EnvironmentId, LaneId), BatchLane>,
+    lanes: BTreeMap<(EnvironmentId, LaneId), BatchLane>,
     /// Lanes whose permits were taken, with their holds.
     booked: BTreeMap<(EnvironmentId, LaneId), Timestamp>,
     suppressed: Suppressions,

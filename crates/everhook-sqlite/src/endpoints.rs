@@ -1,6 +1,6 @@
 //! The endpoints of applications inside a transaction: cached ones if their version is current, otherwise read.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use everhook_core::endpoint::Endpoint;
@@ -27,7 +27,7 @@ statement! {
 
 /// The endpoints of applications as of this transaction. Each application is read once.
 #[derive(Default)]
-pub(crate) struct Applications(HashMap<(EnvironmentId, ApplicationId), Option<Arc<EndpointSet>>>);
+pub(crate) struct Applications(BTreeMap<(EnvironmentId, ApplicationId), Option<Arc<EndpointSet>>>);
 
 impl Applications {
     /// Returns the endpoints of an application; none if it does not exist.
