@@ -26,7 +26,7 @@ use crate::renew::Renewals;
 use crate::retention::{DropPause, KeyCursor};
 use crate::scan_cursor::ScanCursors;
 use crate::tenant;
-use crate::tx::{Database, Now, within};
+use crate::tx::{Database, within};
 use crate::wakeup::Wakeups;
 
 /// The most time to wait for a connection of the pool.
@@ -227,6 +227,6 @@ async fn check_server(settings: &Config, connector: &Connector) -> Result<(), Po
 
 impl PostgresStore {
     pub(crate) async fn read_clock(&self) -> Result<Timestamp, Fault> {
-        self.database.read(Now {}).await?.ok_or(Fault::Contended("the clock returned no row"))
+        self.database.now().await
     }
 }
