@@ -3,7 +3,7 @@
 //! Each message is decided after the previous one is written. Two messages of one batch that share a key are therefore
 //! treated like two batches. Called by the store's `append`, on the writer's thread.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use everhook_core::endpoint::Endpoint;
@@ -60,7 +60,7 @@ pub(crate) fn append(tx: &Tx<'_>, append: Append) -> Result<Vec<Appended>, Fault
         append_message: tx.conn.prepare_cached(APPEND_MESSAGE)?,
         append_task: tx.conn.prepare_cached(APPEND_TASK)?,
         applications: Applications::default(),
-        lanes: HashMap::new(),
+        lanes: BTreeMap::new(),
         booked: BTreeMap::new(),
         suppressed: Suppressions::default(),
     };
@@ -173,7 +173,7 @@ struct AppendBatch<'t> {
     append_message: CachedStatement<'t>,
     append_task: CachedStatement<'t>,
     applications: Applications,
-    lanes: HashMap<(EnvironmentId, LaneId), BatchLane>,
+    lanes: BTreeMap<(EnvironmentId, LaneId), BatchLane>,
     /// Lanes whose permits were taken, with their holds.
     booked: BTreeMap<(EnvironmentId, LaneId), Timestamp>,
     suppressed: Suppressions,
@@ -302,7 +302,7 @@ fn find_lane(tx: &Tx<'_>, environment: EnvironmentId, lane: LaneId) -> Result<Ba
 
 /// The endpoints of applications as of this transaction. Each application is read once.
 #[derive(Default)]
-pub(crate) struct Applications(HashMap<(EnvironmentId, ApplicationId), Option<Arc<EndpointSet>>>);
+pub(crate) struct Applications(BTreeMap<(EnvironmentId, ApplicationId), Option<Arc<EndpointSet>>>);
 
 impl Applications {
     /// Returns the endpoints of an application; none if it does not exist.

@@ -107,16 +107,26 @@ fn write(tables: &mut Tables, fast: Option<&FastPath>, planned: &PlannedTask, no
 }
 
 /// Returns whether an endpoint of the application wants such a message.
-pub(super) fn has_subscriber(tables: &Tables, scope: AppScope, event_type: &Name, channels: &[Name]) -> bool {
+pub(super) fn has_subscriber(tables: &mut Tables, scope: AppScope, event_type: &Name, channels: &[Name]) -> bool {
     let set = endpoints_of(tables, scope.environment, scope.application);
     set.endpoints.iter().any(|endpoint| fanout::wants(endpoint, event_type, channels))
 }
 
-pub(super) fn endpoints_of(tables: &Tables, environment: EnvironmentId, application: ApplicationId) -> EndpointSet {
+/// Returns the endpoints of an application. As in the other stores, they are put together once for many messages.
+pub(super) fn endpoints_of(
+    tables: &mut Tables,
+    environment: EnvironmentId,
+    application: ApplicationId,
+) -> Arc<EndpointSet> {
+    if let Some(known) = tables.endpoint_sets.get(&(environment, application)) {
+        return Arc::clone(known);
+    }
     let endpoints: Vec<Endpoint> = resource::records(tables, environment, Parent::of(application));
     let inherited = resource::inherited(tables, environment, application);
     let delivered = endpoints.into_iter().map(|endpoint| resource::delivered(endpoint, inherited.clone())).collect();
-    EndpointSet::new(0, inherited, delivered)
+    let set = Arc::new(EndpointSet::new(0, inherited, delivered));
+    tables.endpoint_sets.insert((environment, application), Arc::clone(&set));
+    set
 }
 
 /// Returns the holder of a key that has not expired.

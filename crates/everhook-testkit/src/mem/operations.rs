@@ -337,7 +337,7 @@ impl Store for MemStore {
             },
             Integrations(q) => self.list_children(q.scope, |integration: &Integration| integration.id, &q.slice),
             HasSubscriber(q) => {
-                append::has_subscriber(&self.lock().0, q.scope, &q.event_type, &q.channels)
+                append::has_subscriber(&mut self.lock().0, q.scope, &q.event_type, &q.channels)
             },
             FindEventType(q) => {
                 let place = ResourcePlace::named(ResourceKind::EventType, &q.name);

@@ -362,6 +362,7 @@ pub(super) fn write(
 /// Stores a record unchanged.
 pub(super) fn keep(tables: &mut Tables, environment: EnvironmentId, resource: Resource) {
     let Columns { kind, parent, id, name, .. } = resource.columns(environment);
+    tables.endpoint_sets.clear();
     tables.resources.insert((environment, kind, id), ResourceEntry { parent, name, resource, deleted: false });
 }
 
@@ -439,6 +440,7 @@ fn delete(tables: &mut Tables, environment: EnvironmentId, place: &ResourcePlace
     });
     let Some((key, _)) = found else { return false };
     let key = *key;
+    tables.endpoint_sets.clear();
     if place.kind.is_kept_when_deleted() {
         tables.resources.entry(key).and_modify(|entry| entry.deleted = true);
     } else {

@@ -27,6 +27,7 @@ use everhook_core::time::Timestamp;
 use everhook_core::traffic::{Span, Traffic};
 use everhook_store::append::TakesPosition;
 use everhook_store::batch::BatchRecord;
+use everhook_store::cache::EndpointSet;
 use everhook_store::dedup::{DedupScope, HASH_BYTES};
 use everhook_store::lease::{Holding, NewAttempt, Reclaimed};
 use everhook_store::queue::LaneGroup;
@@ -39,6 +40,8 @@ use everhook_store::worker::Takes;
 pub struct Tables {
     /// Resources, including deleted applications and endpoints.
     pub resources: BTreeMap<(EnvironmentId, ResourceKind, Id), ResourceEntry>,
+    /// The endpoints of applications with their effective settings, forgotten when any resource changes.
+    pub endpoint_sets: BTreeMap<(EnvironmentId, ApplicationId), Arc<EndpointSet>>,
     /// The lane groups of applications and configured queues.
     pub groups: BTreeMap<(EnvironmentId, Id), LaneGroup>,
     /// The last job that each schedule started by itself.
