@@ -2,7 +2,8 @@
 //!
 //! Bulk work advances in small transactions, each of which stores its position (`store::background`). After a crash, the
 //! next holder of the job continues there. Statistics only read, so they start again. A handler gives its slot back
-//! after a while, so that the background tasks of all environments take turns.
+//! after a while, so that the background tasks of all environments take turns. It also returns when its node stops, and
+//! the next holder continues.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -143,8 +144,8 @@ impl BackgroundWorker {
     ) -> Result<Finish, StoreError> {
         let (job, by, began) = (context.job().id, context.lease(), self.clock.elapsed());
         loop {
-            if context.is_cancelled() {
-                return Ok(cancelled());
+            if let Some(finish) = ended_early(context) {
+                return Ok(finish);
             }
             let slice_began = self.clock.elapsed();
             let advance = Advance { job, by, work: work.clone(), effect: pace.effect, from, limit: pace.limit() };
@@ -165,10 +166,7 @@ impl BackgroundWorker {
             if now.saturating_sub(began) > TURN {
                 return Ok(Finish::other(Report::Snoozed { wait }, ""));
             }
-            tokio::select! {
-                () = tokio::time::sleep(wait) => {}
-                () = context.cancelled() => {}
-            }
+            context.pause(wait).await;
         }
     }
 
@@ -203,7 +201,10 @@ impl BackgroundWorker {
         while let Some(applications) = pages.next(&*self.store, environment).await? {
             for application in applications {
                 let scope = AppScope::of(environment, application.id);
-                let Some(attempts) = self.count_attempts(context, scope, usage).await? else { return Ok(cancelled()) };
+                let attempts = match self.count_attempts(context, scope, usage).await? {
+                    Ok(attempts) => attempts,
+                    Err(finish) => return Ok(finish),
+                };
                 let (id, uid) = (application.id, application.uid);
                 stats.push(json!({ "appId": id, "appUid": uid, "messageDestinations": attempts }));
             }
@@ -211,15 +212,18 @@ impl BackgroundWorker {
         Ok(completed(&json!({ "appStats": stats })))
     }
 
-    /// Counts the attempts of an application; none if the background task was cancelled.
+    /// Counts the attempts of an application, unless the background task has to end early.
     async fn count_attempts(
         &self,
         context: &Context,
         scope: AppScope,
         usage: &ApplicationUsage,
-    ) -> Result<Option<u64>, StoreError> {
+    ) -> Result<Result<u64, Finish>, StoreError> {
         let (mut attempts, mut after) = (0, None);
-        while !context.is_cancelled() {
+        loop {
+            if let Some(finish) = ended_early(context) {
+                return Ok(Err(finish));
+            }
             let began = self.clock.elapsed();
             let (since, until) = (usage.since, usage.until);
             let count =
@@ -227,19 +231,18 @@ impl BackgroundWorker {
             attempts += count.attempts;
             after = count.next;
             if after.is_none() {
-                return Ok(Some(attempts));
+                return Ok(Ok(attempts));
             }
-            tokio::time::sleep(pause(self.clock.elapsed().saturating_sub(began))).await;
+            context.pause(pause(self.clock.elapsed().saturating_sub(began))).await;
         }
-        Ok(None)
     }
 
     async fn event_type_usage(&self, context: &Context, environment: EnvironmentId) -> Result<Finish, StoreError> {
         let (mut usages, mut pages) = (Vec::new(), Applications::new(None));
         while let Some(applications) = pages.next(&*self.store, environment).await? {
             for application in applications {
-                if context.is_cancelled() {
-                    return Ok(cancelled());
+                if let Some(finish) = ended_early(context) {
+                    return Ok(finish);
                 }
                 usages.push(self.subscriptions(environment, &application).await?);
             }
@@ -349,8 +352,14 @@ fn completed(result: &Value) -> Finish {
     Finish::completed(Some(result))
 }
 
-fn cancelled() -> Finish {
-    Finish::other(Report::Cancelled, "the background task was cancelled")
+/// The end of a background task that was cancelled, or whose node stops. The next holder of bulk work continues at the
+/// stored position, so a stop need not wait for it.
+fn ended_early(context: &Context) -> Option<Finish> {
+    if context.is_cancelled() {
+        return Some(Finish::other(Report::Cancelled, "the background task was cancelled"));
+    }
+    let interrupted = || Finish::other(Report::Interrupted, "the server stopped before the background task ended");
+    context.is_stopping().then(interrupted)
 }
 
 /// The pause after a transaction that took `took`.
