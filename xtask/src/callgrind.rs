@@ -15,7 +15,7 @@ use crate::workspace::Workspace;
 /// The file of recorded counts.
 const BASELINE: &str = "crates/everhook-bench/callgrind.txt";
 /// Tolerated increase: compilers and libraries change, and thread schedules vary.
-const TOLERANCE: f64 = 0.05;
+const TOLERANCE: f64 = 0.03;
 /// Two run lengths. Their difference excludes start and stop.
 const MESSAGES: [u64; 2] = [1_000, 3_000];
 /// Measured paths, each with the path whose count is subtracted.

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use everhook_core::alert::Alert;
-use everhook_core::id::{AlertId, EndpointId, EnvironmentId};
+use everhook_core::id::{AlertId, EndpointId};
 use everhook_core::limits::ALERTS_MAX;
 use everhook_core::name::Name;
 use everhook_core::operational::OPERATIONAL_APPLICATION;
-use everhook_core::scope::{AppScope, Scope};
+use everhook_core::scope::Scope;
 use everhook_core::violation::at;
 use everhook_store::catalog::Order;
 use everhook_store::error::StoreError;
@@ -27,8 +27,7 @@ use crate::alert::response::{AlertHistoryOut, AlertOut, AlertTestOut};
 use crate::error::ApiError;
 use crate::input::Input;
 use crate::merge::Members;
-use crate::page::{Cursor, OrderParams, Page, PageParams};
-use crate::query::Query;
+use crate::page::{Cursor, Listing, OrderParams, Page, PageParams};
 use crate::resource::{self, ApiResource};
 use crate::routes::Routes;
 use crate::scope::{self, InEnvironment, PathParams};
@@ -70,12 +69,11 @@ pub(crate) fn routes() -> Routes {
 )]
 async fn list(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
-    Query(page): Query<PageParams>,
-    Query(order): Query<OrderParams>,
+    InEnvironment { scope }: InEnvironment,
+    listing: Listing,
 ) -> Result<Json<Page<AlertOut>>, ApiError> {
-    let cursor: Cursor<Name> = Cursor::new(&page, order.or(Order::Ascending))?;
-    let piece = api.read(query::Alerts { scope: Scope::of(environment), slice: cursor.slice() }).await?;
+    let cursor: Cursor<Name> = listing.cursor(Order::Ascending)?;
+    let piece = api.read(query::Alerts { scope, slice: cursor.slice() }).await?;
     Ok(Json(cursor.page_of(piece, |row| row.name.clone(), AlertOut::from)))
 }
 
@@ -87,15 +85,14 @@ async fn list(
 )]
 async fn create(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
     input: Input,
 ) -> Result<(StatusCode, Json<AlertOut>), ApiError> {
     let wanted: AlertIn = input.json()?;
-    check_places(&api, environment, &wanted).await?;
+    check_places(&api, scope, &wanted).await?;
     let alert = wanted.check(AlertId(api.new_id()), None)?;
     let new = New { record: alert, max: ALERTS_MAX };
-    let new = resource::create(&api, environment, new, input.key.as_ref()).await?.done()?;
-    Ok((StatusCode::CREATED, Json(new.into())))
+    resource::create(&api, scope, new, input.key.as_ref()).await?.answer()
 }
 
 /// Get an alert with its state.
@@ -105,10 +102,10 @@ async fn create(
 )]
 async fn get(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
     PathParams(path): PathParams<AlertPath>,
 ) -> Result<Json<AlertOut>, ApiError> {
-    Ok(Json(find(&api, environment, &path.name()?).await?.into()))
+    Ok(Json(resource::get::<Alert>(&api, scope, &path.name()?).await?.into()))
 }
 
 /// Replace an alert, or create it. Absent members get their defaults. A triggered alert stays triggered until its new
@@ -120,20 +117,16 @@ async fn get(
 )]
 async fn put(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
     PathParams(path): PathParams<AlertPath>,
     input: Input,
 ) -> Result<(StatusCode, Json<AlertOut>), ApiError> {
     let name = path.name()?;
     let wanted = input.json::<AlertIn>()?.named(&name)?;
-    check_places(&api, environment, &wanted).await?;
+    check_places(&api, scope, &wanted).await?;
     let change = |old: Alert| Ok(wanted.clone().check(old.id, Some(old))?);
-    if let Some(changed) = resource::change(&api, environment, &name, None, change).await? {
-        return Ok((StatusCode::OK, Json(changed.into())));
-    }
-    let alert = wanted.check(AlertId(api.new_id()), None)?;
-    let new = resource::create(&api, environment, New { record: alert, max: ALERTS_MAX }, None).await?.done()?;
-    Ok((StatusCode::CREATED, Json(new.into())))
+    let new = || Ok(New { record: wanted.clone().check(AlertId(api.new_id()), None)?, max: ALERTS_MAX });
+    resource::put(&api, scope, &name, change, new).await
 }
 
 /// Change an alert. Absent members keep their values, and null resets a member to its default.
@@ -143,20 +136,19 @@ async fn put(
 )]
 async fn patch(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
     PathParams(path): PathParams<AlertPath>,
     input: Input,
 ) -> Result<Json<AlertOut>, ApiError> {
     let name = path.name()?;
     let wanted: AlertIn = input.json()?;
-    find(&api, environment, &name).await?;
-    check_places(&api, environment, &wanted).await?;
+    resource::get::<Alert>(&api, scope, &name).await?;
+    check_places(&api, scope, &wanted).await?;
     let change = |old: Alert| {
         let base = Members::of::<AlertIn>(&old);
         Ok(input.merged::<AlertIn>(&base)?.named(&name)?.check(old.id, Some(old))?)
     };
-    let changed = resource::change(&api, environment, &name, None, change).await?;
-    Ok(Json(changed.ok_or_else(|| no_alert(&name))?.into()))
+    Ok(Json(resource::change(&api, scope, &name, None, change).await?.into()))
 }
 
 /// Delete an alert with its history. A triggered alert sends no further page.
@@ -166,12 +158,11 @@ async fn patch(
 )]
 async fn delete(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
     PathParams(path): PathParams<AlertPath>,
 ) -> Result<StatusCode, ApiError> {
     let name = path.name()?;
-    let deleted = resource::delete::<Alert>(&api, environment, &name, ResourceKey::Alert(name.clone())).await?;
-    if deleted.is_done() { Ok(StatusCode::NO_CONTENT) } else { Err(no_alert(&name)) }
+    resource::delete::<Alert>(&api, scope, &name, ResourceKey::Alert(name.clone())).await
 }
 
 /// List the latest pages of an alert, newest first; at most 50.
@@ -181,10 +172,10 @@ async fn delete(
 )]
 async fn list_pages(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
     PathParams(path): PathParams<AlertPath>,
 ) -> Result<Json<AlertHistoryOut>, ApiError> {
-    Ok(Json(AlertHistoryOut::of(find(&api, environment, &path.name()?).await?)))
+    Ok(Json(AlertHistoryOut::of(resource::get::<Alert>(&api, scope, &path.name()?).await?)))
 }
 
 /// Send a test page to all destinations of an alert, also those of its escalation. The state of the alert stays.
@@ -194,11 +185,11 @@ async fn list_pages(
 )]
 async fn test(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
     PathParams(path): PathParams<AlertPath>,
 ) -> Result<(StatusCode, Json<AlertTestOut>), ApiError> {
-    let alert = find(&api, environment, &path.name()?).await?;
-    let messages = api.node.test_alert(Scope::of(environment), &alert).await?;
+    let alert = resource::get::<Alert>(&api, scope, &path.name()?).await?;
+    let messages = api.node.test_alert(scope, &alert).await?;
     if messages.is_empty() {
         let detail = "No enabled operational endpoint gets the pages of this alert: create one that wants `alert.triggered`, or change `destinations`.";
         return Err(ApiError::bad_request("no_destination", detail));
@@ -206,17 +197,12 @@ async fn test(
     Ok((StatusCode::ACCEPTED, Json(AlertTestOut::of(&messages))))
 }
 
-async fn find(api: &Api, environment: EnvironmentId, name: &Name) -> Result<Alert, ApiError> {
-    let found = api.read(query::FindAlert { scope: Scope::of(environment), name: name.clone() }).await?;
-    found.ok_or_else(|| no_alert(name))
-}
-
 /// Checks that the destinations of a request are operational endpoints, and that the watched endpoint exists.
-async fn check_places(api: &Api, environment: EnvironmentId, wanted: &AlertIn) -> Result<(), ApiError> {
+async fn check_places(api: &Api, scope: Scope, wanted: &AlertIn) -> Result<(), ApiError> {
     for (field, destination) in wanted.destinations() {
         let found = match scope::locator("endpoint", destination, EndpointId::PREFIX) {
             Ok(locator) => {
-                let scope = AppScope::of(environment, OPERATIONAL_APPLICATION);
+                let scope = scope.application(OPERATIONAL_APPLICATION);
                 api.read(query::FindEndpoint { scope, locator }).await?
             }
             // A malformed id names nothing.
@@ -227,7 +213,6 @@ async fn check_places(api: &Api, environment: EnvironmentId, wanted: &AlertIn) -
         }
     }
     if let Some(endpoint) = wanted.endpoint() {
-        let scope = Scope::of(environment);
         if api.read(query::FindEndpoints { scope, ids: vec![endpoint] }).await?.is_empty() {
             return Err(at("endpointId").breaks("must be the id of an endpoint of the environment").into());
         }
@@ -235,18 +220,15 @@ async fn check_places(api: &Api, environment: EnvironmentId, wanted: &AlertIn) -
     Ok(())
 }
 
-fn no_alert(name: &Name) -> ApiError {
-    ApiError::not_found(format_args!("alert {:?}", name.as_str()))
-}
-
 impl ApiResource for Alert {
+    type Scope = Scope;
     type Place = Name;
 
     const NOUN: &'static str = "an alert";
     const SKIPS_EQUAL: bool = true;
 
-    async fn find(api: &Api, environment: EnvironmentId, place: &Name) -> Result<Option<Self>, StoreError> {
-        api.read(query::FindAlert { scope: Scope::of(environment), name: place.clone() }).await
+    async fn find(api: &Api, scope: Scope, place: &Name) -> Result<Option<Self>, StoreError> {
+        api.read(query::FindAlert { scope, name: place.clone() }).await
     }
 
     fn taken() -> ApiError {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use everhook_core::application::Application;
-use everhook_core::id::{ApplicationId, EnvironmentId};
+use everhook_core::id::ApplicationId;
 use everhook_core::limits::TITLE_CHARS_MAX;
 use everhook_core::name::{Metadata, Name};
 use everhook_core::policy::Settings;
@@ -21,11 +21,10 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::audit;
 use crate::error::ApiError;
 use crate::input::{self, Input};
 use crate::merge::{Form, Members};
-use crate::page::{Cursor, OrderParams, Page, PageParams};
+use crate::page::{Listing, OrderParams, Page, PageParams};
 use crate::policy;
 use crate::query::Query;
 use crate::resource::{self, Creation};
@@ -126,15 +125,12 @@ pub(crate) fn routes() -> Routes {
 )]
 async fn list(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
-    Query(page): Query<PageParams>,
-    Query(order): Query<OrderParams>,
+    InEnvironment { scope }: InEnvironment,
+    listing: Listing,
     Query(exclude): Query<ExcludeParams>,
 ) -> Result<Json<Page<ApplicationOut>>, ApiError> {
-    let cursor = Cursor::new(&page, order.or(Order::Ascending))?;
-    let rows = api
-        .read(query::Applications { scope: Scope::of(environment), having: exclude.having(), slice: cursor.slice() })
-        .await?;
+    let cursor = listing.cursor(Order::Ascending)?;
+    let rows = api.read(query::Applications { scope, having: exclude.having(), slice: cursor.slice() }).await?;
     Ok(Json(cursor.page(rows, |row| row.id, ApplicationOut::from)))
 }
 
@@ -149,14 +145,14 @@ async fn list(
 )]
 async fn create(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
     Query(params): Query<CreateParams>,
     input: Input,
 ) -> Result<(StatusCode, Json<ApplicationOut>), ApiError> {
     let application = input.json::<ApplicationIn>()?.check(&api, None)?;
-    match resource::create(&api, environment, application, input.key.as_ref()).await? {
+    match resource::create(&api, scope, application, input.key.as_ref()).await? {
         Creation::Taken(old) if params.get_if_exists == Some(true) => Ok((StatusCode::OK, Json(old.into()))),
-        creation => Ok((StatusCode::CREATED, Json(creation.done()?.into()))),
+        creation => creation.answer(),
     }
 }
 
@@ -180,25 +176,15 @@ async fn get(InApplication { application, .. }: InApplication) -> Json<Applicati
 )]
 async fn put(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
     PathParams(ApplicationPath { app_id }): PathParams<ApplicationPath>,
     input: Input,
 ) -> Result<(StatusCode, Json<ApplicationOut>), ApiError> {
     let locator = scope::application(&app_id)?;
     let mut wanted = input.json::<ApplicationIn>()?;
-    if let (Locator::Uid(uid), None) = (&locator, &wanted.uid) {
-        // Without the uid of the path, a repeated request would create a second application.
-        wanted.uid = Some(Some(uid.as_str().to_owned()));
-    }
-    let change = |old: Application| Ok(wanted.clone().check(&api, Some(old))?);
-    if let Some(changed) = resource::change(&api, environment, &locator, None, change).await? {
-        return Ok((StatusCode::OK, Json(changed.into())));
-    }
-    if let Locator::Id(_) = locator {
-        return Err(scope::no_application(&app_id));
-    }
-    let new = resource::create(&api, environment, wanted.check(&api, None)?, None).await?.done()?;
-    Ok((StatusCode::CREATED, Json(new.into())))
+    scope::fill_uid(&mut wanted.uid, &locator);
+    let check = |old| Ok(wanted.clone().check(&api, old)?);
+    resource::put(&api, scope, &locator, |old| check(Some(old)), || check(None)).await
 }
 
 /// Change an application. Absent members keep their values.
@@ -209,7 +195,7 @@ async fn put(
 )]
 async fn patch(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
     PathParams(ApplicationPath { app_id }): PathParams<ApplicationPath>,
     input: Input,
 ) -> Result<Json<ApplicationOut>, ApiError> {
@@ -218,8 +204,7 @@ async fn patch(
         let base = Members::of::<ApplicationIn>(&old);
         Ok(input.merged::<ApplicationIn>(&base)?.check(&api, Some(old))?)
     };
-    let changed = resource::change(&api, environment, &locator, None, change).await?;
-    changed.map(|changed| Json(changed.into())).ok_or_else(|| scope::no_application(&app_id))
+    Ok(Json(resource::change(&api, scope, &locator, None, change).await?.into()))
 }
 
 /// Delete an application with its endpoints. Its open deliveries are cancelled.
@@ -229,31 +214,28 @@ async fn patch(
 )]
 async fn delete(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
     InApplication { application, .. }: InApplication,
 ) -> Result<StatusCode, ApiError> {
-    audit::note(environment, Some(&application.clone().into()), None);
-    let deleted = api.node.delete(Scope::of(environment), ResourceKey::Application(application.id)).await?.is_done();
-    if deleted { Ok(StatusCode::NO_CONTENT) } else { Err(scope::no_application(&application.id.to_string())) }
+    let (place, key) = (Locator::Id(application.id), ResourceKey::Application(application.id));
+    resource::delete::<Application>(&api, scope, &place, key).await
 }
 
 /// Finds the application at `locator`. If there is none, creates `wanted`, whose uid must be the uid of the locator.
 pub(crate) async fn find_or_create(
     api: &Api,
-    environment: EnvironmentId,
+    scope: Scope,
     locator: &Locator<ApplicationId>,
     wanted: Option<ApplicationIn>,
 ) -> Result<Application, ApiError> {
     check_uid(wanted.as_ref(), locator)?;
-    if let Some(found) =
-        api.read(query::FindApplication { scope: Scope::of(environment), locator: locator.clone() }).await?
-    {
+    if let Some(found) = api.read(query::FindApplication { scope, locator: locator.clone() }).await? {
         return Ok(found);
     }
     let (Some(wanted), Locator::Uid(_)) = (wanted, locator) else { return Err(scope::missing("application", locator)) };
     let wanted = wanted.check(api, None)?;
     // If another request has created the application meanwhile, both requests use that application.
-    Ok(resource::create(api, environment, wanted, None).await?.any())
+    Ok(resource::create(api, scope, wanted, None).await?.any())
 }
 
 /// Checks that an application in the body of another request has the uid of the path.

@@ -10,10 +10,10 @@ use axum::extract::{FromRequestParts, State};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use everhook_core::exchange::{Exchange, ReplyHeader};
-use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, MessageId};
+use everhook_core::id::{AttemptId, EndpointId, MessageId};
 use everhook_core::limits::SCAN_ROWS_MAX;
 use everhook_core::outcome::Class;
-use everhook_core::scope::{AppScope, Scope};
+use everhook_core::scope::AppScope;
 use everhook_core::task::Trigger;
 use everhook_core::time::Timestamp;
 use everhook_core::violation::at;
@@ -178,7 +178,7 @@ type Attempts = Result<Json<Page<MessageAttemptOut>>, ApiError>;
     responses((status = 200, body = Page<MessageAttemptOut>))
 )]
 async fn list_by_endpoint(State(api): State<Arc<Api>>, at: AtEndpoint, asked: Asked) -> Attempts {
-    asked.list(&api, (at.environment, at.application), AttemptsOf::Endpoint(at.endpoint.id)).await
+    asked.list(&api, at.scope, AttemptsOf::Endpoint(at.endpoint.id)).await
 }
 
 /// List the attempts of a message, newest first.
@@ -194,7 +194,7 @@ async fn list_by_message(
     Query(to): Query<ToEndpointParams>,
     asked: Asked,
 ) -> Attempts {
-    let scope = (of.environment, of.application);
+    let scope = of.scope;
     let endpoint = match to.endpoint_id {
         None => None,
         Some(slot) => {
@@ -231,7 +231,7 @@ async fn list_by_message_deprecated(
     responses((status = 200, body = Page<MessageAttemptOut>))
 )]
 async fn list_by_both_deprecated(State(api): State<Arc<Api>>, of: OfMessage, at: AtEndpoint, asked: Asked) -> Attempts {
-    asked.list(&api, (of.environment, of.application), AttemptsOf::Message(of.message.id, Some(at.endpoint.id))).await
+    asked.list(&api, of.scope, AttemptsOf::Message(of.message.id, Some(at.endpoint.id))).await
 }
 
 /// Get an attempt.
@@ -247,11 +247,10 @@ async fn get(
     PathParams(path): PathParams<AttemptPath>,
     Query(params): Query<AttemptParams>,
 ) -> Result<Json<MessageAttemptOut>, ApiError> {
-    let found = api
-        .read(query::FindAttempt { scope: Scope::of(of.environment), message: of.message.id, id: path.id()? })
-        .await?;
+    let found =
+        api.read(query::FindAttempt { scope: of.scope.scope(), message: of.message.id, id: path.id()? }).await?;
     let found = found.ok_or_else(|| path.not_found())?;
-    let request = attempt_request::of(&api, (of.environment, &application), &of.message, &found).await?;
+    let request = attempt_request::of(&api, (of.scope, &application), &of.message, &found).await?;
     Ok(Json(MessageAttemptOut { request, ..MessageAttemptOut::new(found, &params, &ContentParams::default()) }))
 }
 
@@ -268,7 +267,7 @@ async fn expunge(
     PathParams(path): PathParams<AttemptPath>,
 ) -> Result<StatusCode, ApiError> {
     let what = Expunge::Attempt { message: of.message.id, id: path.id()? };
-    let found = api.node.expunge(AppScope::of(of.environment, of.application), what).await?;
+    let found = api.node.expunge(of.scope, what).await?;
     if found { Ok(StatusCode::NO_CONTENT) } else { Err(path.not_found()) }
 }
 
@@ -294,12 +293,7 @@ impl FromRequestParts<Arc<Api>> for Asked {
 }
 
 impl Asked {
-    async fn list(
-        self,
-        api: &Api,
-        (environment, application): (EnvironmentId, ApplicationId),
-        of: AttemptsOf,
-    ) -> Attempts {
+    async fn list(self, api: &Api, scope: AppScope, of: AttemptsOf) -> Attempts {
         let Asked { page, params, filter, content } = self;
         let cursor = filter.cursor(&page)?;
         let show = |row| MessageAttemptOut::new(row, &params, &content);
@@ -318,30 +312,21 @@ impl Asked {
             event_types: filter.event_types,
             scan: SCAN_ROWS_MAX,
         };
-        let piece = api.read(query::Attempts { scope: AppScope::of(environment, application), filter }).await?;
+        let piece = api.read(query::Attempts { scope, filter }).await?;
         let mut page = cursor.page_of(piece, |row| row.id, show);
         if params.with_msg == Some(true) {
-            add_messages(api, (environment, application), &mut page.data).await?;
+            add_messages(api, scope, &mut page.data).await?;
         }
         Ok(Json(page))
     }
 }
 
 /// Adds the message of each attempt. Messages that have been pruned since are left out.
-async fn add_messages(
-    api: &Api,
-    (environment, application): (EnvironmentId, ApplicationId),
-    attempts: &mut [MessageAttemptOut],
-) -> Result<(), ApiError> {
+async fn add_messages(api: &Api, scope: AppScope, attempts: &mut [MessageAttemptOut]) -> Result<(), ApiError> {
     let mut known = BTreeMap::new();
     for attempt in attempts {
         if let Entry::Vacant(unknown) = known.entry(attempt.msg_id) {
-            let found = api
-                .read(query::FindMessage {
-                    scope: AppScope::of(environment, application),
-                    locator: Locator::Id(attempt.msg_id),
-                })
-                .await?;
+            let found = api.read(query::FindMessage { scope, locator: Locator::Id(attempt.msg_id) }).await?;
             unknown.insert(found.map(|found| MessageOut::without_content(&found)));
         }
         attempt.msg = known.get(&attempt.msg_id).cloned().flatten();

@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use everhook_core::application::Application;
 use everhook_core::endpoint::Endpoint;
-use everhook_core::id::EnvironmentId;
 use everhook_core::message::Message;
-use everhook_core::scope::{AppScope, Scope};
+use everhook_core::scope::AppScope;
 use everhook_core::time::Timestamp;
 use everhook_engine::run::request::{PastAttempt, ShownRequest};
 use everhook_store::catalog::Locator;
@@ -51,15 +50,14 @@ pub(crate) struct RequestHeaderOut {
 /// Computes the request of an attempt. Returns none if no request was sent, or if the endpoint is deleted.
 pub(crate) async fn of(
     api: &Api,
-    (environment, application): (EnvironmentId, &Application),
+    (scope, application): (AppScope, &Application),
     message: &Message,
     attempt: &Attempt,
 ) -> Result<Option<AttemptRequestOut>, ApiError> {
     let Some(exchange) = &attempt.exchange else { return Ok(None) };
-    let scope = AppScope::of(environment, application.id);
     let endpoint = api.read(query::FindEndpoint { scope, locator: Locator::Id(attempt.endpoint) }).await?;
     let Some(endpoint) = endpoint.filter(|endpoint| !endpoint.is_polled()) else { return Ok(None) };
-    let outer = api.read(query::FindEnvironmentPolicy { scope: Scope::of(environment) }).await?;
+    let outer = api.read(query::FindEnvironmentPolicy { scope: scope.scope() }).await?;
     let at = attempt.started_at;
     let exact = exchange.number.is_some()
         && unchanged((endpoint.created_at, endpoint.updated_at), at)
@@ -67,7 +65,7 @@ pub(crate) async fn of(
         && outer.is_none_or(|policy| unchanged((Timestamp::default(), policy.updated_at), at));
     let endpoint = endpoint.inheriting(application.inherited());
     let shown = api.node.show_request(&PastAttempt {
-        environment,
+        environment: scope.environment,
         endpoint: &endpoint,
         message,
         payload: message.payload_at(api.now()),

@@ -13,7 +13,7 @@ use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::handler::Handler;
 use axum::response::{IntoResponse, Response};
 use everhook_core::audit::{AuditEntry, AuditFacts, AuditHash, AuditLink, AuditPhase};
-use everhook_core::id::{EnvironmentId, Id, KeyId};
+use everhook_core::id::{Id, KeyId};
 use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
 use everhook_core::violation::at;
@@ -32,7 +32,7 @@ use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::input;
 use crate::limits::{AUDIT_TEXT_BYTES_MAX, AUDIT_VERIFY_PIECE, AUDIT_VERIFY_ROUNDS};
-use crate::page::{Cursor, OrderParams, Page, PageParams};
+use crate::page::{Cursor, Listing, OrderParams, Page, PageParams};
 use crate::query::{self as parameters, Query};
 use crate::routes::{Answering, AnyHandler, Routes};
 use crate::scope::InEnvironment;
@@ -80,7 +80,7 @@ impl Audited {
         // Refused callers leave no entry: they cannot fill the log.
         let caller = Caller::from_request_parts(&mut parts, &api).await?;
         let bytes = input::read_in_time(&parts, body).await?;
-        let scope = Scope::of(caller.environment);
+        let scope = caller.scope();
         let mut facts = facts(&parts, &caller, api.new_id(), &self.action)?;
         facts.request = (!bytes.is_empty()).then(|| hash(&[&bytes]));
         api.node.append_audit(scope, facts.clone()).await?;
@@ -103,9 +103,9 @@ impl Audited {
 }
 
 /// Notes the object that the running operation is about to change, or has changed.
-pub(crate) fn note(environment: EnvironmentId, before: Option<&Resource>, after: Option<&Resource>) {
+pub(crate) fn note(scope: Scope, before: Option<&Resource>, after: Option<&Resource>) {
     let hash = |resource: &Resource| {
-        let columns = resource.columns(environment);
+        let columns = resource.columns(scope.environment);
         let name = columns.name.as_ref().map_or("", |name| name.as_str());
         hash(&[name.as_bytes(), &columns.state.to_be_bytes(), columns.spec.as_bytes(), columns.info.as_bytes()])
     };
@@ -273,12 +273,11 @@ pub(crate) fn routes() -> Routes {
 )]
 async fn list(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
     Query(wanted): Query<AuditParams>,
-    Query(page): Query<PageParams>,
-    Query(order): Query<OrderParams>,
+    listing: Listing,
 ) -> Result<Json<Page<AuditEntryOut>>, ApiError> {
-    let cursor: Cursor<i64> = Cursor::new(&page, order.or(Order::Descending))?;
+    let cursor: Cursor<i64> = listing.cursor(Order::Descending)?;
     let AuditParams { actor, action, object, since, until } = wanted;
     for (name, text) in [("actor", &actor), ("action", &action), ("object", &object)] {
         if text.as_ref().is_some_and(|text| text.chars().any(char::is_control)) {
@@ -286,7 +285,7 @@ async fn list(
         }
     }
     let filter = AuditFilter { actor, action, object, since, until };
-    let rows = api.read(query::Audit { scope: Scope::of(environment), filter, slice: cursor.slice() }).await?;
+    let rows = api.read(query::Audit { scope, filter, slice: cursor.slice() }).await?;
     Ok(Json(cursor.page(rows, |row| row.seq, AuditEntryOut::from)))
 }
 
@@ -297,21 +296,21 @@ async fn list(
 )]
 async fn verify(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
     Query(AuditVerifyParams { after }): Query<AuditVerifyParams>,
 ) -> Result<Json<AuditVerifyOut>, ApiError> {
     let mut link = match after {
         None | Some(0) => AuditLink::START,
-        Some(seq) => match read(&api, environment, seq.saturating_sub(1), 1).await?.first() {
+        Some(seq) => match read(&api, scope, seq.saturating_sub(1), 1).await?.first() {
             Some(entry) if entry.seq == seq => AuditLink { seq, hash: entry.hash },
             _ => return Err(ApiError::not_found(format_args!("entry {seq} of the audit log"))),
         },
     };
     let mut checked = 0;
     for _ in 0..AUDIT_VERIFY_ROUNDS {
-        let entries = read(&api, environment, link.seq, AUDIT_VERIFY_PIECE).await?;
+        let entries = read(&api, scope, link.seq, AUDIT_VERIFY_PIECE).await?;
         for entry in &entries {
-            match link.follow(environment, entry) {
+            match link.follow(scope.environment, entry) {
                 Ok(next) => link = next,
                 Err(broken) => return Ok(Json(AuditVerifyOut::new(link, checked, Some(broken.to_string()), true))),
             }
@@ -325,9 +324,9 @@ async fn verify(
 }
 
 /// Reads the entries after a position, in their order.
-async fn read(api: &Api, environment: EnvironmentId, after: i64, limit: usize) -> Result<Vec<AuditEntry>, ApiError> {
+async fn read(api: &Api, scope: Scope, after: i64, limit: usize) -> Result<Vec<AuditEntry>, ApiError> {
     let slice = Slice { after: Some(after), order: Order::Ascending, limit };
-    let query = query::Audit { scope: Scope::of(environment), filter: AuditFilter::default(), slice };
+    let query = query::Audit { scope, filter: AuditFilter::default(), slice };
     Ok(api.read(query).await?)
 }
 

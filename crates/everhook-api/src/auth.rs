@@ -57,6 +57,12 @@ pub(crate) struct Actor {
     pub(crate) key: Option<KeyId>,
 }
 
+impl Caller {
+    pub(crate) fn scope(&self) -> Scope {
+        Scope::of(self.environment)
+    }
+}
+
 impl Actor {
     fn key(key: &KeyRecord) -> Actor {
         Actor { name: key.title().into(), key: Some(key.id) }
@@ -198,7 +204,7 @@ async fn by_hash(api: &Api, hash: ApiKeyHash, parts: &mut Parts) -> Result<Calle
     note_use(api, &key).await;
     let caller = by_key(api, &key, &parts.headers).await?;
     if let Some(application) = key.access.application {
-        check_application(api, caller.environment, application, parts).await?;
+        check_application(api, caller.scope(), application, parts).await?;
     }
     Ok(caller)
 }
@@ -237,12 +243,7 @@ async fn note_use(api: &Api, key: &KeyRecord) {
 }
 
 /// Lets a key of one application use the routes of this application only.
-async fn check_application(
-    api: &Api,
-    environment: EnvironmentId,
-    own: ApplicationId,
-    parts: &mut Parts,
-) -> Result<(), ApiError> {
+async fn check_application(api: &Api, scope: Scope, own: ApplicationId, parts: &mut Parts) -> Result<(), ApiError> {
     let path = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
     if !path.contains("/{app_id}") {
         return Err(ApiError::of_one_application());
@@ -254,7 +255,7 @@ async fn check_application(
     let is_own = match scope::application(&text)? {
         Locator::Id(id) => id == own,
         locator => {
-            let found = api.read(query::FindApplication { scope: Scope::of(environment), locator }).await?;
+            let found = api.read(query::FindApplication { scope, locator }).await?;
             found.is_some_and(|application| application.id == own)
         }
     };

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use everhook_core::background::{BackgroundKind, BackgroundStatus, BackgroundTask, Position};
-use everhook_core::id::{BackgroundTaskId, EnvironmentId, JobId, SERVER_ENVIRONMENT};
+use everhook_core::id::{BackgroundTaskId, JobId, SERVER_ENVIRONMENT};
 use everhook_core::job::report::{KeptResult, Note};
 use everhook_core::job::{JobAction, OperatorCommand};
 use everhook_core::limits::SCAN_ROWS_MAX;
@@ -30,7 +30,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::auth::{Caller, Rights};
 use crate::error::ApiError;
-use crate::page::{Cursor, OrderParams, Page, PageParams};
+use crate::page::{Cursor, Listing, OrderParams, Page, PageParams};
 use crate::query::{Query, one};
 use crate::routes::Routes;
 use crate::scope::{self, PathParams};
@@ -112,11 +112,10 @@ pub(crate) fn routes() -> Routes {
 async fn list(
     State(api): State<Arc<Api>>,
     caller: Caller,
-    Query(page): Query<PageParams>,
-    Query(order): Query<OrderParams>,
+    listing: Listing,
     Query(params): Query<BackgroundTaskParams>,
 ) -> Result<Json<Page<BackgroundTaskOut>>, ApiError> {
-    let cursor: Cursor<BackgroundTaskId> = Cursor::new(&page, order.or(Order::Descending))?;
+    let cursor: Cursor<BackgroundTaskId> = listing.cursor(Order::Descending)?;
     let Slice { after, order, limit } = cursor.slice();
     let filter = BackgroundFilter {
         slice: Slice { after: after.map(|id| JobId(id.0)), order, limit },
@@ -125,7 +124,7 @@ async fn list(
         status: params.status,
         scan: SCAN_ROWS_MAX,
     };
-    let piece = api.read(query::BackgroundTasks { scope: Scope::of(caller.environment), filter }).await?;
+    let piece = api.read(query::BackgroundTasks { scope: caller.scope(), filter }).await?;
     let next = piece.next.map(|id| BackgroundTaskId(id.0));
     let piece = Piece { rows: piece.rows, next };
     Ok(Json(cursor.page_of(piece, |row| BackgroundTaskId(row.job.id.0), |row| BackgroundTaskOut::new(&row))))
@@ -169,13 +168,13 @@ async fn cancel(
 /// Starts a background task, or finds the one that the same request started before.
 pub(crate) async fn start(
     api: &Api,
-    environment: EnvironmentId,
+    scope: Scope,
     task: BackgroundTask,
     key: Option<&DedupKey>,
 ) -> Result<StartedTaskOut, ApiError> {
     scope::need_jobs(api)?;
     let id = JobId(api.new_id());
-    let mut enqueued = api.node.enqueue(vec![new_job(id, environment, &task, key)]).await?;
+    let mut enqueued = api.node.enqueue(vec![new_job(id, scope.environment, &task, key)]).await?;
     match enqueued.pop() {
         Some(Enqueued::Accepted { created_at, .. }) => Ok(StartedTaskOut {
             id: BackgroundTaskId(id.0),
@@ -202,15 +201,15 @@ async fn find(api: &Api, caller: &Caller, path: &TaskPath) -> Result<JobRecord, 
     let found = api.read(query::FindJob { scope: Scope::of(SERVER_ENVIRONMENT), id: JobId(id.0) }).await?;
     let tag = tag_of(&caller.rights);
     let is_visible = |record: &JobRecord| {
-        is_task_of(record, caller.environment) && tag.as_ref().is_none_or(|tag| record.job.tags.contains(tag))
+        is_task_of(record, caller.scope()) && tag.as_ref().is_none_or(|tag| record.job.tags.contains(tag))
     };
     found.filter(is_visible).ok_or_else(absent)
 }
 
 /// Whether a job of the server is a background task of this environment. Its other jobs have no kind of one.
-pub(crate) fn is_task_of(record: &JobRecord, environment: EnvironmentId) -> bool {
+pub(crate) fn is_task_of(record: &JobRecord, scope: Scope) -> bool {
     record.job.kind.as_str().parse::<BackgroundKind>().is_ok()
-        && record.job.concurrency_key == Some(owner_key(environment))
+        && record.job.concurrency_key == Some(owner_key(scope.environment))
 }
 
 /// The tag of the background tasks that a caller may see; none if it may see all of its environment.

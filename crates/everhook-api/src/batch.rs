@@ -10,7 +10,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use everhook_core::application::Application;
 use everhook_core::batch::{self, Announcement, Batch, BatchCounts, Intake, Resolution};
-use everhook_core::id::{ApplicationId, BatchId, EnvironmentId, JobId};
+use everhook_core::id::{ApplicationId, BatchId, JobId};
 use everhook_core::limits::{BATCH_SELECTION_MAX, TITLE_CHARS_MAX};
 use everhook_core::name::{Metadata, Name};
 use everhook_core::scope::Scope;
@@ -28,8 +28,7 @@ use crate::error::ApiError;
 use crate::input::{self, Input};
 use crate::job::request::JobIn;
 use crate::job::{self, EnqueuedListOut, EnqueuedOut, JobsIn};
-use crate::page::{Cursor, OrderParams, Page, PageParams};
-use crate::query::Query;
+use crate::page::{Listing, OrderParams, Page, PageParams};
 use crate::routes::Routes;
 use crate::scope::{self, InJobs, PathParams};
 use crate::state::Api;
@@ -151,12 +150,11 @@ pub(crate) fn routes() -> Routes {
 )]
 async fn list(
     State(api): State<Arc<Api>>,
-    InJobs { environment }: InJobs,
-    Query(page): Query<PageParams>,
-    Query(order): Query<OrderParams>,
+    InJobs { scope }: InJobs,
+    listing: Listing,
 ) -> Result<Json<Page<BatchOut>>, ApiError> {
-    let cursor = Cursor::new(&page, order.or(Order::Descending))?;
-    let rows = api.read(query::Batches { scope: Scope::of(environment), slice: cursor.slice() }).await?;
+    let cursor = listing.cursor(Order::Descending)?;
+    let rows = api.read(query::Batches { scope, slice: cursor.slice() }).await?;
     Ok(Json(cursor.page(rows, |row| row.id, BatchOut::from)))
 }
 
@@ -167,18 +165,18 @@ async fn list(
 )]
 async fn create(
     State(api): State<Arc<Api>>,
-    InJobs { environment }: InJobs,
+    InJobs { scope }: InJobs,
     input: Input,
 ) -> Result<(StatusCode, Json<BatchOut>), ApiError> {
     let wanted: BatchIn = input.json()?;
     let name = input::some_text("name", wanted.name, TITLE_CHARS_MAX)?;
     let prefix = at("prefix").check(batch::prefix(&wanted.prefix))?;
     let metadata = input::metadata(wanted.metadata.unwrap_or_default())?;
-    let application = find_application(&api, environment, &wanted.application).await?.ok_or_else(no_application)?.id;
+    let application = find_application(&api, scope, &wanted.application).await?.ok_or_else(no_application)?.id;
     let (id, created_at, batch) = (BatchId(api.new_id()), api.now(), Batch::new());
     let new = BatchRecord { id, application, name, prefix, metadata, created_at, batch };
     let new = NewBatch { batch: new, key: input.key.clone() };
-    match api.node.create_batch(Scope::of(environment), new).await? {
+    match api.node.create_batch(scope, new).await? {
         Created::New(new) | Created::Repeated(new) | Created::Taken(new) => Ok((StatusCode::CREATED, Json(new.into()))),
         Created::KeyReused => Err(ApiError::key_reused()),
         Created::NoParent => Err(no_application().into()),
@@ -193,10 +191,10 @@ async fn create(
 )]
 async fn get(
     State(api): State<Arc<Api>>,
-    InJobs { environment }: InJobs,
+    InJobs { scope }: InJobs,
     PathParams(path): PathParams<BatchPath>,
 ) -> Result<Json<BatchOut>, ApiError> {
-    let found = api.read(query::FindBatch { scope: Scope::of(environment), id: path.id()? }).await?;
+    let found = api.read(query::FindBatch { scope, id: path.id()? }).await?;
     found.map(|found| Json(found.into())).ok_or_else(|| path.not_found())
 }
 
@@ -211,18 +209,18 @@ async fn get(
 )]
 async fn add_jobs(
     State(api): State<Arc<Api>>,
-    InJobs { environment }: InJobs,
+    InJobs { scope }: InJobs,
     PathParams(path): PathParams<BatchPath>,
     input: Input,
 ) -> Result<Response, ApiError> {
     let id = path.id()?;
-    api.read(query::FindBatch { scope: Scope::of(environment), id }).await?.ok_or_else(|| path.not_found())?;
+    api.read(query::FindBatch { scope, id }).await?.ok_or_else(|| path.not_found())?;
     let JobOrJobs { jobs } = input.json()?;
     if jobs.is_none() {
-        return job::enqueue_one(&api, environment, input.json()?, Some(id), input.key.clone()).await;
+        return job::enqueue_one(&api, scope, input.json()?, Some(id), input.key.clone()).await;
     }
     let JobsIn { jobs } = input.json()?;
-    let data = job::enqueue_all(&api, environment, jobs, Some(id), input.key.as_ref()).await?;
+    let data = job::enqueue_all(&api, scope, jobs, Some(id), input.key.as_ref()).await?;
     // Jobs that were added before the seal get their first answer again, so that a repeated request still succeeds.
     if data.iter().all(EnqueuedOut::came_too_late) {
         return Err(job::batch_sealed());
@@ -237,10 +235,10 @@ async fn add_jobs(
 )]
 async fn seal(
     State(api): State<Arc<Api>>,
-    InJobs { environment }: InJobs,
+    InJobs { scope }: InJobs,
     PathParams(path): PathParams<BatchPath>,
 ) -> Result<Json<BatchOut>, ApiError> {
-    let sealed = api.node.seal_batch(Scope::of(environment), path.id()?).await?;
+    let sealed = api.node.seal_batch(scope, path.id()?).await?;
     Ok(Json(sealed.ok_or_else(|| path.not_found())?.into()))
 }
 
@@ -251,11 +249,11 @@ async fn seal(
 )]
 async fn retry(
     State(api): State<Arc<Api>>,
-    InJobs { environment }: InJobs,
+    InJobs { scope }: InJobs,
     PathParams(path): PathParams<BatchPath>,
     input: Input,
 ) -> Result<Json<BatchOut>, ApiError> {
-    resolve(&api, environment, &path, &input, Resolution::Retried).await
+    resolve(&api, scope, &path, &input, Resolution::Retried).await
 }
 
 /// Skip dead jobs of a batch. A new phase begins, whose outcome is announced again.
@@ -265,16 +263,16 @@ async fn retry(
 )]
 async fn skip(
     State(api): State<Arc<Api>>,
-    InJobs { environment }: InJobs,
+    InJobs { scope }: InJobs,
     PathParams(path): PathParams<BatchPath>,
     input: Input,
 ) -> Result<Json<BatchOut>, ApiError> {
-    resolve(&api, environment, &path, &input, Resolution::Skipped).await
+    resolve(&api, scope, &path, &input, Resolution::Skipped).await
 }
 
 async fn resolve(
     api: &Api,
-    environment: EnvironmentId,
+    scope: Scope,
     path: &BatchPath,
     input: &Input,
     how: Resolution,
@@ -287,7 +285,7 @@ async fn resolve(
     let ids =
         jobs.iter().enumerate().map(|(index, text)| text.parse().map_err(|bad| at("jobs").index(index).breaks(bad)));
     let ids = ids.collect::<Result<Vec<JobId>, Violation>>()?;
-    match api.node.resolve_batch(Scope::of(environment), id, Resolve { jobs: ids, how }).await? {
+    match api.node.resolve_batch(scope, id, Resolve { jobs: ids, how }).await? {
         Resolved::Done(batch) => Ok(Json(batch.into())),
         Resolved::Bad(bad) => Err(at("jobs").breaks(bad).into()),
         Resolved::NoBatch => Err(path.not_found()),
@@ -295,13 +293,9 @@ async fn resolve(
 }
 
 /// Finds the application whose id or uid is a value in a body.
-pub(crate) async fn find_application(
-    api: &Api,
-    environment: EnvironmentId,
-    named: &str,
-) -> Result<Option<Application>, ApiError> {
+pub(crate) async fn find_application(api: &Api, scope: Scope, named: &str) -> Result<Option<Application>, ApiError> {
     let Ok(locator) = scope::application(named) else { return Ok(None) };
-    Ok(api.read(query::FindApplication { scope: Scope::of(environment), locator }).await?)
+    Ok(api.read(query::FindApplication { scope, locator }).await?)
 }
 
 pub(crate) fn no_application() -> Violation {

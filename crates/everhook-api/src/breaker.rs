@@ -1,6 +1,6 @@
 //! The circuit breaker of an endpoint, as `GET` of the endpoint shows it.
 
-use everhook_core::id::{EndpointId, EnvironmentId};
+use everhook_core::id::EndpointId;
 use everhook_core::policy::breaker::BreakerPhase;
 use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
@@ -30,12 +30,8 @@ pub(crate) struct BreakerOut {
 }
 
 /// Returns the breaker of an endpoint; none if it is closed.
-pub(crate) async fn find(
-    api: &Api,
-    environment: EnvironmentId,
-    endpoint: EndpointId,
-) -> Result<Option<BreakerOut>, ApiError> {
-    let found = api.read(query::FindBreaker { scope: Scope::of(environment), endpoint }).await?;
+pub(crate) async fn find(api: &Api, scope: Scope, endpoint: EndpointId) -> Result<Option<BreakerOut>, ApiError> {
+    let found = api.read(query::FindBreaker { scope, endpoint }).await?;
     let Some(record) = found.filter(|record| !record.breaker.is_closed()) else { return Ok(None) };
     if let Some(until) = record.open_until(api.now()) {
         return Ok(Some(BreakerOut { state: "open", until: Some(until), at_once: None }));

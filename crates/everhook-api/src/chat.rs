@@ -11,7 +11,7 @@ use everhook_chat::reply::judge;
 use everhook_chat::template;
 use everhook_core::chat::{Chat, ChatKind, ChatSecret, Language, Template};
 use everhook_core::endpoint::Endpoint;
-use everhook_core::id::{ApplicationId, EnvironmentId, MessageId};
+use everhook_core::id::MessageId;
 use everhook_core::message::{Message, Rest};
 use everhook_core::name::Name;
 use everhook_core::outcome::Outcome;
@@ -181,10 +181,10 @@ pub(crate) fn routes() -> Routes {
 )]
 async fn preview(
     State(api): State<Arc<Api>>,
-    InApplication { environment, application }: InApplication,
+    InApplication { scope, .. }: InApplication,
     input: Input,
 ) -> Result<Json<ChatPreviewOut>, ApiError> {
-    let trial = Trial::new(&api, (environment, application.id), input.json()?, Url::parse(PLACEHOLDER).ok()).await?;
+    let trial = Trial::new(&api, scope, input.json()?, Url::parse(PLACEHOLDER).ok()).await?;
     let Post { body, failure, .. } = trial.post(&api)?;
     Ok(Json(ChatPreviewOut { body: serde_json::from_slice(&body).unwrap_or_default(), template_error: failure }))
 }
@@ -197,10 +197,10 @@ async fn preview(
 )]
 async fn test(
     State(api): State<Arc<Api>>,
-    InApplication { environment, application }: InApplication,
+    InApplication { scope, .. }: InApplication,
     input: Input,
 ) -> Result<Json<ChatTestOut>, ApiError> {
-    let trial = Trial::new(&api, (environment, application.id), input.json()?, None).await?;
+    let trial = Trial::new(&api, scope, input.json()?, None).await?;
     let Post { url, body, failure } = trial.post(&api)?;
     let request = serde_json::from_slice(&body).unwrap_or_default();
     let answer = api.node.try_post(url, body).await;
@@ -233,12 +233,12 @@ struct Trial {
 impl Trial {
     async fn new(
         api: &Api,
-        place: (EnvironmentId, ApplicationId),
+        scope: AppScope,
         mut wanted: ChatTryIn<'_>,
         placeholder: Option<Url>,
     ) -> Result<Trial, ApiError> {
         let old = match &wanted.endpoint_id {
-            Some(id) => Some(scope::find_endpoint(api, place, id).await?.ok_or_else(|| scope::no_endpoint(id))?),
+            Some(id) => Some(scope::find_endpoint(api, scope, id).await?.ok_or_else(|| scope::no_endpoint(id))?),
             None => None,
         };
         if old.is_some() && (wanted.kind.is_some() || wanted.url.is_some()) {
@@ -259,7 +259,7 @@ impl Trial {
             }
             (None, None, None) => return Err(at("url").breaks("is required, or endpointId").into()),
         };
-        let message = message(api, place, wanted).await?;
+        let message = message(api, scope, wanted).await?;
         Ok(Trial { chat: Arc::unwrap_or_clone(chat), url, message })
     }
 
@@ -272,18 +272,13 @@ impl Trial {
     }
 }
 
-async fn message(
-    api: &Api,
-    (environment, application): (EnvironmentId, ApplicationId),
-    wanted: ChatTryIn<'_>,
-) -> Result<Message, ApiError> {
+async fn message(api: &Api, scope: AppScope, wanted: ChatTryIn<'_>) -> Result<Message, ApiError> {
     if let Some(id) = &wanted.msg_id {
         if wanted.event_type.is_some() || wanted.payload.is_some() {
             let name = if wanted.payload.is_some() { "payload" } else { "eventType" };
             return Err(at(name).breaks("cannot be combined with msgId").into());
         }
         let locator = scope::locator("message", id, MessageId::PREFIX)?;
-        let scope = AppScope::of(environment, application);
         let found = api.read(query::FindMessage { scope, locator }).await?;
         return found.ok_or_else(|| ApiError::not_found(scope::named("message", id)));
     }
@@ -294,7 +289,7 @@ async fn message(
     };
     Ok(Message {
         id: MessageId(api.new_id()),
-        application,
+        application: scope.application,
         event_type: at("eventType").check(event_type.parse())?,
         event_id: None,
         channels: Vec::new(),

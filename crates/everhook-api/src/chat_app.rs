@@ -9,7 +9,6 @@ use axum::extract::State;
 use everhook_chat::notice::ChatText;
 use everhook_core::chat::{ChatKind, ChatLevel, ChatSecret, Language};
 use everhook_core::chat_app::{ChatApp, ChatApps, PersonAddress};
-use everhook_core::id::EnvironmentId;
 use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
 use everhook_core::violation::at;
@@ -112,9 +111,9 @@ pub(crate) fn routes() -> Routes {
 )]
 async fn list(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
 ) -> Result<Json<ChatAppsOut>, ApiError> {
-    let found = find(&api, environment).await?;
+    let found = find(&api, scope).await?;
     let updated_at = (found.revision > 0).then_some(found.updated_at);
     Ok(Json(ChatAppsOut { data: found.apps.into_iter().map(ChatAppOut::from).collect(), updated_at }))
 }
@@ -126,7 +125,7 @@ async fn list(
 )]
 async fn put(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
     PathParams(path): PathParams<ChatAppPath>,
     input: Input,
 ) -> Result<Json<ChatAppOut>, ApiError> {
@@ -143,7 +142,7 @@ async fn put(
         apps.put(app);
         Ok(apps)
     };
-    let changed = resource::change(&api, environment, &(), None, change).await?.unwrap_or_default();
+    let changed = resource::change(&api, scope, &(), None, change).await?;
     let app = changed.of(kind).cloned().ok_or_else(|| no_app(kind))?;
     Ok(Json(app.into()))
 }
@@ -155,12 +154,12 @@ async fn put(
 )]
 async fn delete(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
     PathParams(path): PathParams<ChatAppPath>,
 ) -> Result<StatusCode, ApiError> {
     let kind = path.kind()?;
     let change = |mut apps: ChatApps| if apps.remove(kind) { Ok(apps) } else { Err(no_app(kind)) };
-    resource::change(&api, environment, &(), None, change).await?;
+    resource::change(&api, scope, &(), None, change).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -171,14 +170,14 @@ async fn delete(
 )]
 async fn test(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
     PathParams(path): PathParams<ChatAppPath>,
     input: Input,
 ) -> Result<Json<ChatAppTestOut>, ApiError> {
     let kind = path.kind()?;
     let ChatAppTestIn { address } = input.json()?;
     let address = PersonAddress::read(kind, &address).map_err(|reason| at("address").breaks(reason))?;
-    let apps = find(&api, environment).await?;
+    let apps = find(&api, scope).await?;
     let app = apps.of(kind).ok_or_else(|| no_app(kind))?;
     let text = ChatText {
         level: ChatLevel::Info,
@@ -197,8 +196,8 @@ async fn test(
     Ok(Json(ChatAppTestOut { reached: tried.is_ok(), explanation }))
 }
 
-async fn find(api: &Api, environment: EnvironmentId) -> Result<ChatApps, StoreError> {
-    Ok(api.read(query::FindChatApps { scope: Scope::of(environment) }).await?.unwrap_or_default())
+async fn find(api: &Api, scope: Scope) -> Result<ChatApps, StoreError> {
+    Ok(api.read(query::FindChatApps { scope }).await?.unwrap_or_default())
 }
 
 fn no_app(kind: ChatKind) -> ApiError {
@@ -213,13 +212,14 @@ impl ChatAppPath {
 }
 
 impl ApiResource for ChatApps {
+    type Scope = Scope;
     type Place = ();
 
     const NOUN: &'static str = "a list of chat apps";
 
     /// Returns an empty list if there is none.
-    async fn find(api: &Api, environment: EnvironmentId, (): &()) -> Result<Option<Self>, StoreError> {
-        find(api, environment).await.map(Some)
+    async fn find(api: &Api, scope: Scope, (): &()) -> Result<Option<Self>, StoreError> {
+        find(api, scope).await.map(Some)
     }
 }
 

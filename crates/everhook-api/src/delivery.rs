@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use everhook_core::delivery::{DeliveryKey, DeliveryState, DeliveryTally, OuterPauses, Reason};
-use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, MessageId};
+use everhook_core::id::{ApplicationId, AttemptId, EndpointId, MessageId};
 use everhook_core::limits::{PAGE_MAX, SCAN_ROWS_MAX};
 use everhook_core::name::Name;
 use everhook_core::outcome::Class;
@@ -149,7 +149,7 @@ type Deliveries = Result<Json<Page<DeliveryOut>>, ApiError>;
 )]
 async fn list(
     State(api): State<Arc<Api>>,
-    InApplication { environment, application }: InApplication,
+    InApplication { scope, .. }: InApplication,
     Query(page): Query<PageParams>,
     Query(params): Query<DeliveryParams>,
     Query(filter): Query<FilterParams>,
@@ -157,11 +157,11 @@ async fn list(
     let endpoint = match &params.endpoint_id {
         None => None,
         Some(slot) => {
-            let found = scope::find_endpoint(&api, (environment, application.id), slot).await?;
+            let found = scope::find_endpoint(&api, scope, slot).await?;
             Some(found.ok_or_else(|| scope::no_endpoint(slot))?.id)
         }
     };
-    show(&api, environment, Some(application.id), endpoint, (page, params, filter)).await
+    show(&api, scope.scope(), Some(scope.application), endpoint, (page, params, filter)).await
 }
 
 /// List the open deliveries of all applications of the environment, newest message first: those that wait, are being
@@ -172,7 +172,7 @@ async fn list(
 )]
 async fn list_all(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
     Query(page): Query<PageParams>,
     Query(params): Query<DeliveryParams>,
     Query(filter): Query<FilterParams>,
@@ -183,7 +183,7 @@ async fn list_all(
     }
     let bad = |_| ApiError::in_query(at("endpoint_id").breaks("must be the id of an endpoint"));
     let endpoint = params.endpoint_id.as_deref().map(str::parse).transpose().map_err(bad)?;
-    show(&api, environment, None, endpoint, (page, params, filter)).await
+    show(&api, scope, None, endpoint, (page, params, filter)).await
 }
 
 /// Get the delivery of a message to an endpoint, with its state and reason.
@@ -199,14 +199,14 @@ async fn get(State(api): State<Arc<Api>>, of: OfMessage, to: AtEndpoint) -> Resu
 
 async fn show(
     api: &Api,
-    environment: EnvironmentId,
+    scope: Scope,
     application: Option<ApplicationId>,
     endpoint: Option<EndpointId>,
     (page, params, filter): (PageParams, DeliveryParams, FilterParams),
 ) -> Deliveries {
     let cursor = filter.cursor::<DeliveryKey>(&page)?;
     let wanted = DeliveryFilter {
-        pauses: pauses(api, environment).await?,
+        pauses: pauses(api, scope).await?,
         endpoint,
         states: params.state.into_iter().collect(),
         class: params.class,
@@ -217,7 +217,7 @@ async fn show(
         after: filter.after,
         ..DeliveryFilter::of(application, cursor.slice(), SCAN_ROWS_MAX)
     };
-    let piece = api.read(query::Deliveries { scope: Scope::of(environment), filter: wanted }).await?;
+    let piece = api.read(query::Deliveries { scope, filter: wanted }).await?;
     let now = api.now();
     Ok(Json(cursor.page_of(piece, DeliveryRecord::key, |record| DeliveryOut::new(&record, now))))
 }
@@ -228,20 +228,20 @@ pub(crate) async fn find(api: &Api, of: &OfMessage, endpoint: EndpointId) -> Res
     let filter = DeliveryFilter {
         message: Some(of.message.id),
         endpoint: Some(endpoint),
-        pauses: pauses(api, of.environment).await?,
-        ..DeliveryFilter::of(Some(of.application), slice, 1)
+        pauses: pauses(api, of.scope.scope()).await?,
+        ..DeliveryFilter::of(Some(of.scope.application), slice, 1)
     };
-    let found = api.read(query::Deliveries { scope: Scope::of(of.environment), filter }).await?.rows.pop();
+    let found = api.read(query::Deliveries { scope: of.scope.scope(), filter }).await?.rows.pop();
     found.ok_or_else(|| ApiError::not_found(format_args!("delivery of {} to {endpoint}", of.message.id)))
 }
 
 /// Reads the pauses of an environment and its applications, which hold deliveries.
-pub(crate) async fn pauses(api: &Api, environment: EnvironmentId) -> Result<OuterPauses, ApiError> {
-    let policy = api.read(query::FindEnvironmentPolicy { scope: Scope::of(environment) }).await?;
+pub(crate) async fn pauses(api: &Api, scope: Scope) -> Result<OuterPauses, ApiError> {
+    let policy = api.read(query::FindEnvironmentPolicy { scope }).await?;
     let groups = api.read(query::PausedGroups {}).await?.into_iter();
     Ok(OuterPauses {
         environment: policy.is_some_and(|policy| policy.settings.paused == Some(true)),
-        applications: groups.filter(|(of, _)| *of == environment).map(|(_, id)| ApplicationId(id)).collect(),
+        applications: groups.filter(|(of, _)| *of == scope.environment).map(|(_, id)| ApplicationId(id)).collect(),
     })
 }
 
@@ -249,7 +249,7 @@ pub(crate) async fn pauses(api: &Api, environment: EnvironmentId) -> Result<Oute
 pub(crate) async fn tally(api: &Api, scope: AppScope, message: MessageId) -> Result<DeliveryTally, ApiError> {
     let mut tally = DeliveryTally::default();
     let mut after = None;
-    let pauses = pauses(api, scope.environment).await?;
+    let pauses = pauses(api, scope.scope()).await?;
     loop {
         let slice = Slice { after, order: Order::Ascending, limit: PAGE_MAX };
         let filter = DeliveryFilter {
@@ -257,7 +257,7 @@ pub(crate) async fn tally(api: &Api, scope: AppScope, message: MessageId) -> Res
             pauses: pauses.clone(),
             ..DeliveryFilter::of(Some(scope.application), slice, SCAN_ROWS_MAX)
         };
-        let found = api.read(query::Deliveries { scope: Scope::of(scope.environment), filter }).await?.rows;
+        let found = api.read(query::Deliveries { scope: scope.scope(), filter }).await?.rows;
         for record in &found {
             tally.add(record.state, record.open.map_or(0, |open| open.task.tries));
         }

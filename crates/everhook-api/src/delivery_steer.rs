@@ -5,7 +5,6 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use everhook_core::delivery::{DeliveryAction, DeliveryCommand, DeliveryState};
-use everhook_core::scope::Scope;
 use everhook_store::steer::Steer;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -77,7 +76,7 @@ async fn dismiss(State(api): State<Arc<Api>>, of: OfMessage, to: AtEndpoint) -> 
 async fn cancel_message(State(api): State<Arc<Api>>, of: OfMessage) -> Result<Json<MessageCancelOut>, ApiError> {
     let command = DeliveryCommand::Cancel;
     let all = Steer::Deliveries { message: of.message.id, endpoint: None, command };
-    let actions = api.node.steer(Scope::of(of.environment), all).await?.deliveries;
+    let actions = api.node.steer(of.scope.scope(), all).await?.deliveries;
     let count = |wanted| actions.iter().filter(|action| **action == wanted).count();
     let (cancelled, requested) = (count(DeliveryAction::End), count(DeliveryAction::RequestCancel));
     Ok(Json(MessageCancelOut { cancelled, requested }))
@@ -86,7 +85,7 @@ async fn cancel_message(State(api): State<Arc<Api>>, of: OfMessage) -> Result<Js
 async fn steer(api: &Api, of: &OfMessage, to: &AtEndpoint, command: DeliveryCommand) -> Steered {
     let (message, endpoint) = (of.message.id, Some(to.endpoint.id));
     let steer = Steer::Deliveries { message, endpoint, command };
-    let actions = api.node.steer(Scope::of(of.environment), steer).await?.deliveries;
+    let actions = api.node.steer(of.scope.scope(), steer).await?.deliveries;
     let record = delivery::find(api, of, to.endpoint.id).await?;
     // A repeated request finds its delivery already ended.
     let was_ended = record.state == DeliveryState::Cancelled && command != DeliveryCommand::RetryNow;

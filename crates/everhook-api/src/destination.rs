@@ -5,7 +5,6 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use everhook_core::delivery::DeliveryState;
-use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::Order;
 use everhook_store::history::{Destination, Resend, Resent};
@@ -62,10 +61,8 @@ async fn list(
     Query(page): Query<PageParams>,
 ) -> Result<Json<Page<MessageEndpointOut>>, ApiError> {
     let cursor = Cursor::new(&page, Order::Ascending)?;
-    let all = api
-        .read(query::Destinations { scope: AppScope::of(of.environment, of.application), message: of.message.id })
-        .await?;
-    let pauses = delivery::pauses(&api, of.environment).await?;
+    let all = api.read(query::Destinations { scope: of.scope, message: of.message.id }).await?;
+    let pauses = delivery::pauses(&api, of.scope.scope()).await?;
     let rows = cursor.cut(all, |row| row.endpoint.id);
     let shown = |row: Destination| MessageEndpointOut::from(row.under(&pauses));
     Ok(Json(cursor.page(rows, |row| row.endpoint.id, shown)))
@@ -91,8 +88,8 @@ async fn resend(
         return Err(no_payload());
     }
     let (message, endpoint) = (of.message.id, at.endpoint.id);
-    let wish = Resend { application: of.application, message, endpoint, key: input.key };
-    match api.node.resend(Scope::of(of.environment), wish).await? {
+    let wish = Resend { application: of.scope.application, message, endpoint, key: input.key };
+    match api.node.resend(of.scope.scope(), wish).await? {
         Resent::Pending | Resent::Repeated => {}
         Resent::KeyReused => return Err(ApiError::key_reused()),
         Resent::NotFound => return Err(ApiError::not_found(format_args!("delivery of {message} to {endpoint}"))),

@@ -4,7 +4,7 @@
 //! retried, limited and shown like all others. All messages to the same URL share the endpoint.
 
 use everhook_core::endpoint::{self, Endpoint};
-use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId};
+use everhook_core::id::EndpointId;
 use everhook_core::scope::AppScope;
 use everhook_core::violation::at;
 use everhook_store::catalog::Locator;
@@ -16,15 +16,9 @@ use crate::quota;
 use crate::state::Api;
 
 /// Finds or creates the endpoint for messages to `url`.
-pub(crate) async fn find_or_create(
-    api: &Api,
-    environment: EnvironmentId,
-    application: ApplicationId,
-    url: &str,
-) -> Result<EndpointId, ApiError> {
+pub(crate) async fn find_or_create(api: &Api, scope: AppScope, url: &str) -> Result<EndpointId, ApiError> {
     let url = String::from(at("url").check(api.egress.check_url(url))?);
     let uid = endpoint::direct_uid(&url);
-    let scope = AppScope::of(environment, application);
     let found = api.read(query::FindEndpoint { scope, locator: Locator::Uid(uid.clone()) }).await?;
     let endpoint = match found {
         Some(found) => found,
@@ -34,10 +28,10 @@ pub(crate) async fn find_or_create(
                 url: url.clone(),
                 description: "For messages that name this URL.".to_owned(),
                 event_types: Some(Vec::new()),
-                ..Checks::none(api).blank(application, None)
+                ..Checks::none(api).blank(scope.application, None)
             };
             // If another request has created the endpoint meanwhile, both requests use that endpoint.
-            quota::create_endpoint(api, environment, endpoint, None).await?.any()
+            quota::create_endpoint(api, scope, endpoint, None).await?.any()
         }
     };
     if endpoint.url != url || endpoint.chat.is_some() {

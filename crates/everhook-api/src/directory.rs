@@ -6,11 +6,9 @@ use axum::Json;
 use axum::extract::State;
 use everhook_core::endpoint::{EndpointKey, EndpointState};
 use everhook_core::failing::Failing;
-use everhook_core::id::{
-    ApplicationId, BackgroundTaskId, BatchId, EndpointId, EnvironmentId, JobId, MessageId, SERVER_ENVIRONMENT,
-};
+use everhook_core::id::{ApplicationId, BackgroundTaskId, BatchId, EndpointId, JobId, MessageId, SERVER_ENVIRONMENT};
 use everhook_core::name::Name;
-use everhook_core::scope::{AppScope, Scope};
+use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Locator, Order};
 use everhook_store::directory::{PlacedEndpoint, PlacedMessage};
@@ -24,7 +22,7 @@ use crate::endpoint::EndpointOut;
 use crate::error::ApiError;
 use crate::message::{DeliveryTallyOut, FilterParams, TallyParams};
 use crate::message_search::{TextParams, find_placed};
-use crate::page::{Cursor, OrderParams, Page, PageParams};
+use crate::page::{Cursor, Listing, OrderParams, Page, PageParams};
 use crate::query::Query;
 use crate::routes::Routes;
 use crate::scope::{InEnvironment, PathParams, named};
@@ -121,12 +119,11 @@ pub(crate) fn routes() -> Routes {
 )]
 async fn list_endpoints(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
-    Query(page): Query<PageParams>,
-    Query(order): Query<OrderParams>,
+    InEnvironment { scope }: InEnvironment,
+    listing: Listing,
 ) -> Result<Json<Page<PlacedEndpointOut>>, ApiError> {
-    let cursor: Cursor<EndpointKey> = Cursor::new(&page, order.or(Order::Descending))?;
-    let rows = api.read(query::AllEndpoints { scope: Scope::of(environment), slice: cursor.slice() }).await?;
+    let cursor: Cursor<EndpointKey> = listing.cursor(Order::Descending)?;
+    let rows = api.read(query::AllEndpoints { scope, slice: cursor.slice() }).await?;
     Ok(Json(cursor.page(rows, PlacedEndpoint::key, PlacedEndpointOut::from)))
 }
 
@@ -139,7 +136,7 @@ async fn list_endpoints(
 )]
 async fn list_messages(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
     Query(page): Query<PageParams>,
     Query(filter): Query<FilterParams>,
     Query(text): Query<TextParams>,
@@ -147,10 +144,10 @@ async fn list_messages(
 ) -> Result<Json<Page<PlacedMessageOut>>, ApiError> {
     let cursor = filter.cursor(&page)?;
     let filter = text.search(filter.of_messages(cursor.slice()))?;
-    let piece = find_placed(&api, Scope::of(environment), filter).await?;
+    let piece = find_placed(&api, scope, filter).await?;
     let mut page = cursor.page_of(piece, |row| row.message.id, PlacedMessageOut::from);
     for row in page.data.iter_mut().filter(|_| wanted.is_wanted()) {
-        row.deliveries = Some(delivery::tally(&api, AppScope::of(environment, row.app_id), row.id).await?.into());
+        row.deliveries = Some(delivery::tally(&api, scope.application(row.app_id), row.id).await?.into());
     }
     Ok(Json(page))
 }
@@ -164,15 +161,14 @@ async fn list_messages(
 )]
 async fn lookup(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
     PathParams(LookupPath { id }): PathParams<LookupPath>,
 ) -> Result<Json<LookupOut>, ApiError> {
-    let found = find(&api, environment, &id).await?;
+    let found = find(&api, scope, &id).await?;
     found.map(Json).ok_or_else(|| ApiError::not_found(named("object", &id)))
 }
 
-async fn find(api: &Api, environment: EnvironmentId, text: &str) -> Result<Option<LookupOut>, ApiError> {
-    let scope = Scope::of(environment);
+async fn find(api: &Api, scope: Scope, text: &str) -> Result<Option<LookupOut>, ApiError> {
     let out = |kind, app_id, path| LookupOut { kind, id: text.to_owned(), app_id, path: format!("/api/v1/{path}") };
     if let Ok(id) = text.parse::<ApplicationId>() {
         let found = api.read(query::FindApplication { scope, locator: Locator::Id(id) }).await?;
@@ -201,7 +197,7 @@ async fn find(api: &Api, environment: EnvironmentId, text: &str) -> Result<Optio
     if let Ok(id) = text.parse::<BackgroundTaskId>() {
         let found = api.read(query::FindJob { scope: Scope::of(SERVER_ENVIRONMENT), id: JobId(id.0) }).await?;
         return Ok(found
-            .filter(|record| is_task_of(record, environment))
+            .filter(|record| is_task_of(record, scope))
             .map(|_| out("backgroundTask", None, format!("background-task/{id}"))));
     }
     Ok(None)

@@ -8,7 +8,7 @@ use axum::extract::State;
 use everhook_core::chat::{Chat, ChatKind};
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::filter::TypePattern;
-use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId};
+use everhook_core::id::{ApplicationId, EndpointId};
 use everhook_core::limits::{
     DESCRIPTION_CHARS_MAX, ENDPOINT_CHANNELS_MAX, ENDPOINT_EVENT_TYPES_BYTES_MAX, ENDPOINT_EVENT_TYPES_MAX,
 };
@@ -18,19 +18,17 @@ use everhook_core::policy::Settings;
 use everhook_core::policy::effective::Level;
 use everhook_core::poll::POLL_URL;
 use everhook_core::right::Right;
-use everhook_core::scope::{AppScope, Scope};
+use everhook_core::scope::Scope;
 use everhook_core::signing::{SigningKey, SigningKeys};
 use everhook_core::time::Timestamp;
 use everhook_core::violation::{self, Violation};
 use everhook_store::catalog::{Locator, Order};
 use everhook_store::query;
-use everhook_store::resource::ResourceKey;
 
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::audit;
 use crate::auth::{self, Caller};
 use crate::breaker::{self, BreakerOut};
 use crate::chat::{self, ChatIn, ChatOut};
@@ -41,9 +39,8 @@ use crate::error::ApiError;
 use crate::filter;
 use crate::input::{self, Input};
 use crate::merge::{Form, Members};
-use crate::page::{Cursor, OrderParams, Page, PageParams};
+use crate::page::{Listing, OrderParams, Page, PageParams};
 use crate::policy;
-use crate::query::Query;
 use crate::quota;
 use crate::resource;
 use crate::routes::Routes;
@@ -191,13 +188,11 @@ pub(crate) fn routes() -> Routes {
 )]
 async fn list(
     State(api): State<Arc<Api>>,
-    InApplication { environment, application }: InApplication,
-    Query(page): Query<PageParams>,
-    Query(order): Query<OrderParams>,
+    InApplication { scope, .. }: InApplication,
+    listing: Listing,
 ) -> Result<Json<Page<EndpointOut>>, ApiError> {
-    let cursor = Cursor::new(&page, order.or(Order::Descending))?;
-    let rows =
-        api.read(query::Endpoints { scope: AppScope::of(environment, application.id), slice: cursor.slice() }).await?;
+    let cursor = listing.cursor(Order::Descending)?;
+    let rows = api.read(query::Endpoints { scope, slice: cursor.slice() }).await?;
     Ok(Json(cursor.page(rows, |row| row.id, EndpointOut::from)))
 }
 
@@ -209,14 +204,13 @@ async fn list(
 )]
 async fn create(
     State(api): State<Arc<Api>>,
-    InApplication { environment, application }: InApplication,
+    InApplication { scope, .. }: InApplication,
     input: Input,
 ) -> Result<(StatusCode, Json<EndpointOut>), ApiError> {
     let wanted = input.json::<EndpointIn>()?;
-    let checks = Checks::of(&api, environment, &wanted).await?;
-    let endpoint = wanted.check(&checks, application.id, None)?;
-    let new = quota::create_endpoint(&api, environment, endpoint, input.key.as_ref()).await?.done()?;
-    Ok((StatusCode::CREATED, Json(new.into())))
+    let checks = Checks::of(&api, scope.scope(), &wanted).await?;
+    let endpoint = wanted.check(&checks, scope.application, None)?;
+    quota::create_endpoint(&api, scope, endpoint, input.key.as_ref()).await?.answer()
 }
 
 /// Get an endpoint.
@@ -225,7 +219,7 @@ async fn create(
     params(ApplicationPath, EndpointPath), responses((status = 200, body = EndpointOut))
 )]
 async fn get(State(api): State<Arc<Api>>, at: AtEndpoint) -> Result<Json<EndpointOut>, ApiError> {
-    let breaker = breaker::find(&api, at.environment, at.endpoint.id).await?;
+    let breaker = breaker::find(&api, at.scope.scope(), at.endpoint.id).await?;
     Ok(Json(EndpointOut { breaker, ..at.endpoint.into() }))
 }
 
@@ -241,33 +235,28 @@ async fn get(State(api): State<Arc<Api>>, at: AtEndpoint) -> Result<Json<Endpoin
 async fn put(
     State(api): State<Arc<Api>>,
     caller: Caller,
-    InApplication { environment, application }: InApplication,
+    InApplication { scope, .. }: InApplication,
     PathParams(EndpointPath { endpoint_id }): PathParams<EndpointPath>,
     input: Input,
 ) -> Result<(StatusCode, Json<EndpointOut>), ApiError> {
     let locator = scope::locator("endpoint", &endpoint_id, EndpointId::PREFIX)?;
     let mut wanted = input.json::<EndpointIn>()?;
-    if let (Locator::Uid(uid), None) = (&locator, &wanted.uid) {
-        // Without the uid of the path, a repeated request would create a second endpoint.
-        wanted.uid = Some(Some(uid.as_str().to_owned()));
-    }
-    let checks = Checks::of(&api, environment, &wanted).await?;
+    scope::fill_uid(&mut wanted.uid, &locator);
+    let checks = Checks::of(&api, scope.scope(), &wanted).await?;
     let change = |old: Endpoint| {
         let url = old.url.clone();
-        let new = wanted.clone().check(&checks, application.id, Some(old))?;
+        let new = wanted.clone().check(&checks, scope.application, Some(old))?;
         auth::check_url(&caller.rights, Some(&url), Some(&new.url)).map(|()| new)
     };
-    let place = (application.id, locator);
-    if let Some(changed) = resource::change(&api, environment, &place, None, change).await? {
+    if let Some(changed) = resource::change_if_found(&api, scope, &locator, None, change).await? {
         return Ok((StatusCode::OK, Json(changed.into())));
     }
-    if let Locator::Id(_) = place.1 {
+    if let Locator::Id(_) = locator {
         return Err(scope::no_endpoint(&endpoint_id));
     }
     caller.rights.need(Right::ChangeUrl)?;
-    let endpoint = wanted.check(&checks, application.id, None)?;
-    let new = quota::create_endpoint(&api, environment, endpoint, None).await?.done()?;
-    Ok((StatusCode::CREATED, Json(new.into())))
+    let endpoint = wanted.check(&checks, scope.application, None)?;
+    quota::create_endpoint(&api, scope, endpoint, None).await?.answer()
 }
 
 /// Change an endpoint. Absent members keep their values.
@@ -291,15 +280,13 @@ async fn patch(
     if wanted.headers.is_some() {
         return Err(violation::at("headers").breaks("cannot be changed here: use PATCH …/headers").into());
     }
-    let checks = Checks::of(&api, at.environment, &wanted).await?;
+    let checks = Checks::of(&api, at.scope.scope(), &wanted).await?;
     let change = |old: Endpoint| {
         let (base, url) = (Members::of::<EndpointIn>(&old), old.url.clone());
-        let new = input.merged::<EndpointIn>(&base)?.check(&checks, at.application, Some(old))?;
+        let new = input.merged::<EndpointIn>(&base)?.check(&checks, at.scope.application, Some(old))?;
         auth::check_url(&caller.rights, Some(&url), Some(&new.url)).map(|()| new)
     };
-    let place = (at.application, Locator::Id(at.endpoint.id));
-    let changed = resource::change(&api, at.environment, &place, None, change).await?;
-    changed.map(|changed| Json(changed.into())).ok_or_else(|| scope::missing("endpoint", &place.1))
+    Ok(Json(at.change(&api, None, change).await?.into()))
 }
 
 /// Delete an endpoint. Its open deliveries are cancelled.
@@ -308,10 +295,7 @@ async fn patch(
     tag = "Endpoint", params(ApplicationPath, EndpointPath), responses((status = 204))
 )]
 async fn delete(State(api): State<Arc<Api>>, at: AtEndpoint) -> Result<StatusCode, ApiError> {
-    let key = ResourceKey::Endpoint(at.application, at.endpoint.id);
-    audit::note(at.environment, Some(&at.endpoint.clone().into()), None);
-    let deleted = api.node.delete(Scope::of(at.environment), key).await?.is_done();
-    if deleted { Ok(StatusCode::NO_CONTENT) } else { Err(scope::no_endpoint(&at.endpoint.id.to_string())) }
+    at.delete(&api).await
 }
 
 /// Data from outside the request that an endpoint is checked against.
@@ -328,16 +312,12 @@ impl Checks<'_> {
     }
 
     /// Reads the event types that `wanted` names, before the loop that changes the endpoint.
-    pub(crate) async fn of<'a>(
-        api: &'a Api,
-        environment: EnvironmentId,
-        wanted: &EndpointIn,
-    ) -> Result<Checks<'a>, ApiError> {
+    pub(crate) async fn of<'a>(api: &'a Api, scope: Scope, wanted: &EndpointIn) -> Result<Checks<'a>, ApiError> {
         let names = exact_names(wanted)?;
         if names.is_empty() {
             return Ok(Checks::none(api));
         }
-        let unknown = api.read(query::UnknownEventTypes { scope: Scope::of(environment), names }).await?;
+        let unknown = api.read(query::UnknownEventTypes { scope, names }).await?;
         Ok(Checks { api, unknown })
     }
 

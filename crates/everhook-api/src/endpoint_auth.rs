@@ -15,7 +15,6 @@ use everhook_core::limits::{
     OAUTH_SCOPES_MAX,
 };
 use everhook_core::violation::{self, Violation};
-use everhook_store::catalog::Locator;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -23,9 +22,8 @@ use utoipa::ToSchema;
 use crate::endpoint_headers;
 use crate::error::ApiError;
 use crate::input::{self, Input};
-use crate::resource;
 use crate::routes::Routes;
-use crate::scope::{self, ApplicationPath, AtEndpoint, EndpointPath};
+use crate::scope::{ApplicationPath, AtEndpoint, EndpointPath};
 use crate::state::Api;
 
 /// Parameters of the token request that have fields of their own.
@@ -355,9 +353,7 @@ async fn change(
         let auth = (!auth.is_empty()).then(|| Arc::new(auth));
         Ok(Endpoint { auth, ..old })
     };
-    let place = (at.application, Locator::Id(at.endpoint.id));
-    let changed = resource::change(api, at.environment, &place, None, change).await?;
-    changed.map(|_| StatusCode::NO_CONTENT).ok_or_else(|| scope::no_endpoint(&at.endpoint.id.to_string()))
+    at.change(api, None, change).await.map(|_| StatusCode::NO_CONTENT)
 }
 
 fn auth(endpoint: &Endpoint) -> EndpointAuth {

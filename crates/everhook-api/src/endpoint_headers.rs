@@ -11,7 +11,6 @@ use axum::extract::State;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::limits::{HEADER_NAME_BYTES_MAX, HEADER_VALUE_BYTES_MAX, HEADERS_BYTES_MAX, HEADERS_MAX};
 use everhook_core::violation::{self, Violation};
-use everhook_store::catalog::Locator;
 use http::{HeaderName, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -19,9 +18,8 @@ use utoipa::ToSchema;
 use crate::endpoint_auth;
 use crate::error::ApiError;
 use crate::input::Input;
-use crate::resource;
 use crate::routes::Routes;
-use crate::scope::{self, ApplicationPath, AtEndpoint, EndpointPath};
+use crate::scope::{ApplicationPath, AtEndpoint, EndpointPath};
 use crate::state::Api;
 
 /// Headers whose values are returned. Any other header may carry a credential under a name that nobody can foresee.
@@ -195,9 +193,7 @@ async fn change(
         endpoint_auth::check_headers(&headers, old.auth.as_ref())?;
         Ok(Endpoint { headers, ..old })
     };
-    let place = (at.application, Locator::Id(at.endpoint.id));
-    let changed = resource::change(api, at.environment, &place, None, change).await?;
-    changed.map(|_| StatusCode::NO_CONTENT).ok_or_else(|| scope::no_endpoint(&at.endpoint.id.to_string()))
+    at.change(api, None, change).await.map(|_| StatusCode::NO_CONTENT)
 }
 
 /// Limits the number of changes to the number of headers that an endpoint can have. Names that cannot be headers are

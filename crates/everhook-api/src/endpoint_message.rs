@@ -8,7 +8,6 @@ use axum::response::{IntoResponse, Response};
 use everhook_core::delivery::{DeliveryKey, DeliveryState};
 use everhook_core::id::MessageId;
 use everhook_core::limits::SCAN_ROWS_MAX;
-use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
 use everhook_core::violation::at;
 use everhook_store::catalog::Slice;
@@ -89,9 +88,9 @@ async fn list(
         before: filter.before,
         after: filter.after,
         content: if content.is_wanted() { Content::WithPayload } else { Content::WithoutPayload },
-        ..DeliveryFilter::of(Some(to.application), slice, SCAN_ROWS_MAX)
+        ..DeliveryFilter::of(Some(to.scope.application), slice, SCAN_ROWS_MAX)
     };
-    let piece = api.read(query::Deliveries { scope: Scope::of(to.environment), filter: wanted }).await?;
+    let piece = api.read(query::Deliveries { scope: to.scope.scope(), filter: wanted }).await?;
     let rows = piece.rows.iter().collect::<Vec<&DeliveryRecord>>();
     let piece = Piece { rows, next: piece.next.map(|key| key.message) };
     let now = api.now();

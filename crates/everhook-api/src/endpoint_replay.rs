@@ -241,7 +241,7 @@ async fn steer(
     let (since, until) = window(since, until, api.now())?;
     let Options { effect, rate } = Options::new(dry_run, rate_per_second)?;
     let selection = BulkSelection {
-        application: at_endpoint.application,
+        application: at_endpoint.scope.application,
         endpoint: at_endpoint.endpoint.id,
         since,
         until,
@@ -250,7 +250,7 @@ async fn steer(
         tag: name("tag", tag)?,
     };
     let bulk = Bulk { action: action(selection), effect, rate };
-    let started = start(api, at_endpoint.environment, bulk.into(), input.key.as_ref()).await?;
+    let started = start(api, at_endpoint.scope.scope(), bulk.into(), input.key.as_ref()).await?;
     Ok((StatusCode::ACCEPTED, Json(started)))
 }
 
@@ -262,10 +262,10 @@ async fn replay(
     Options { effect, rate }: Options,
     input: &Input,
 ) -> Result<(StatusCode, Json<StartedTaskOut>), ApiError> {
-    let (application, endpoint) = (at_endpoint.application, at_endpoint.endpoint.id);
+    let (application, endpoint) = (at_endpoint.scope.application, at_endpoint.endpoint.id);
     let action = BulkAction::Replay(Replay { application, endpoint, since, until, pick });
     let bulk = Bulk { action, effect, rate };
-    let started = start(api, at_endpoint.environment, bulk.into(), input.key.as_ref()).await?;
+    let started = start(api, at_endpoint.scope.scope(), bulk.into(), input.key.as_ref()).await?;
     Ok((StatusCode::ACCEPTED, Json(started)))
 }
 

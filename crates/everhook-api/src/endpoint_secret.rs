@@ -8,16 +8,14 @@ use axum::extract::State;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::signing::{BadSigningKey, SignatureKind, SigningKey, SigningKeys};
 use everhook_core::violation::{self, Violation};
-use everhook_store::catalog::Locator;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::error::ApiError;
 use crate::input::Input;
 use crate::limits::{ROTATE_GRACE_DEFAULT, ROTATE_GRACE_MAX};
-use crate::resource;
 use crate::routes::Routes;
-use crate::scope::{self, ApplicationPath, AtEndpoint, EndpointPath};
+use crate::scope::{ApplicationPath, AtEndpoint, EndpointPath};
 use crate::state::Api;
 
 /// The key that receivers verify signatures with.
@@ -88,10 +86,7 @@ pub(crate) async fn rotate_at(api: &Api, at: &AtEndpoint, input: &Input) -> Resu
         let keys = rotated.map_err(|error| ApiError::limit_reached(error.to_string()))?;
         Ok(Endpoint { keys, ..old })
     };
-    let place = (at.application, Locator::Id(at.endpoint.id));
-    let changed = resource::change(api, at.environment, &place, input.key.as_ref(), change).await?;
-    let changed = changed.ok_or_else(|| scope::no_endpoint(&at.endpoint.id.to_string()))?;
-    Ok(Json(EndpointSecretOut::of(&changed.keys)))
+    Ok(Json(EndpointSecretOut::of(&at.change(api, input.key.as_ref(), change).await?.keys)))
 }
 
 impl EndpointSecretOut {

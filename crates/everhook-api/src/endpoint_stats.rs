@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use everhook_core::scope::Scope;
 use everhook_core::time::{Timestamp, micros};
 use everhook_store::delivery::{EndpointCounts, Period};
 use everhook_store::query;
@@ -111,7 +110,7 @@ async fn attempt_stats(
 }
 
 async fn count(api: &Api, to: &AtEndpoint, period: Period) -> Result<EndpointCounts, ApiError> {
-    let (scope, endpoint) = (Scope::of(to.environment), to.endpoint.id);
+    let (scope, endpoint) = (to.scope.scope(), to.endpoint.id);
     Ok(api.read(query::CountEndpoint { scope, endpoint, period }).await?)
 }
 

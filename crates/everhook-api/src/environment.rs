@@ -70,9 +70,9 @@ pub(crate) fn routes() -> Routes {
 )]
 async fn export(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
 ) -> Result<Json<EnvironmentOut>, ApiError> {
-    let event_types = read_all(&api, environment, ArchivedTypes::Included).await?;
+    let event_types = read_all(&api, scope, ArchivedTypes::Included).await?;
     Ok(Json(EnvironmentOut {
         version: 1,
         created_at: api.now(),
@@ -92,7 +92,7 @@ async fn export(
 )]
 async fn import(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
     input: Input,
 ) -> Result<StatusCode, ApiError> {
     let wanted: EnvironmentIn = input.json()?;
@@ -112,7 +112,7 @@ async fn import(
         imports.push((name, content));
     }
     for (name, content) in imports {
-        write(&api, environment, &name, |old| content.clone().check(&api, &name, old)).await?;
+        write(&api, scope, &name, |old| content.clone().check(&api, &name, old)).await?;
     }
     Ok(StatusCode::NO_CONTENT)
 }

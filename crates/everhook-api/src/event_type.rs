@@ -10,7 +10,6 @@ use everhook_core::limits::{
     DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, PAGE_MAX, SCHEMAS_BYTES_MAX, SCHEMAS_MAX, TITLE_CHARS_MAX,
 };
 use everhook_core::name::{self, Name};
-use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
 use everhook_core::violation::{Violation, at};
 use everhook_store::catalog::{ArchivedTypes, Order, Slice};
@@ -29,7 +28,7 @@ use crate::error::ApiError;
 use crate::input::{self, Input};
 use crate::limits::VISIBLE_ROUNDS_MAX;
 use crate::merge::{Form, Members};
-use crate::page::{Cursor, OrderParams, Page, PageParams};
+use crate::page::{Listing, OrderParams, Page, PageParams};
 use crate::query::Query;
 use crate::resource::{self, Creation};
 use crate::routes::Routes;
@@ -135,11 +134,10 @@ pub(crate) fn routes() -> Routes {
 async fn list(
     State(api): State<Arc<Api>>,
     caller: Caller,
-    Query(page): Query<PageParams>,
-    Query(order): Query<OrderParams>,
+    listing: Listing,
     Query(params): Query<ListParams>,
 ) -> Result<Json<Page<EventTypeOut>>, ApiError> {
-    let cursor = Cursor::new(&page, order.or(Order::Ascending))?;
+    let cursor = listing.cursor(Order::Ascending)?;
     let archived = match params.include_archived {
         Some(true) => ArchivedTypes::Included,
         Some(false) | None => ArchivedTypes::Excluded,
@@ -159,19 +157,18 @@ async fn list(
 )]
 async fn create(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
     input: Input,
 ) -> Result<(StatusCode, Json<EventTypeOut>), ApiError> {
     let EventTypeIn { name, content } = input.json()?;
     let name = at("name").check(Name::try_from(name))?;
     let wanted = content.clone().check(&api, &name, None)?;
-    match resource::create(&api, environment, wanted, input.key.as_ref()).await? {
+    match resource::create(&api, scope, wanted, input.key.as_ref()).await? {
         Creation::Taken(old) if old.archived => {
             let revive = |old: EventType| Ok(content.clone().check(&api, &name, Some(old))?);
-            let revived = resource::change(&api, environment, &name, None, revive).await?;
-            revived.map(|new| (StatusCode::CREATED, Json(new.into()))).ok_or_else(|| no_event_type(&name))
+            Ok((StatusCode::CREATED, Json(resource::change(&api, scope, &name, None, revive).await?.into())))
         }
-        creation => Ok((StatusCode::CREATED, Json(creation.done()?.into()))),
+        creation => creation.answer(),
     }
 }
 
@@ -185,7 +182,7 @@ async fn get(
     caller: Caller,
     PathParams(path): PathParams<EventTypePath>,
 ) -> Result<Json<EventTypeOut>, ApiError> {
-    let found = api.read(query::FindEventType { scope: Scope::of(caller.environment), name: path.name()? }).await?;
+    let found = api.read(query::FindEventType { scope: caller.scope(), name: path.name()? }).await?;
     let found = found.filter(|found| is_visible(&caller, found)).ok_or_else(|| path.not_found())?;
     Ok(Json(found.into()))
 }
@@ -201,18 +198,14 @@ async fn get(
 )]
 async fn put(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
     PathParams(path): PathParams<EventTypePath>,
     input: Input,
 ) -> Result<(StatusCode, Json<EventTypeOut>), ApiError> {
     let name = at("event_type_name").check(Name::try_from(path.event_type_name)).map_err(ApiError::in_path)?;
     let wanted: EventTypeUpdate = input.json()?;
-    let change = |old: EventType| Ok(wanted.clone().check(&api, &name, Some(old))?);
-    if let Some(new) = resource::change(&api, environment, &name, None, change).await? {
-        return Ok((StatusCode::OK, Json(new.into())));
-    }
-    let new = resource::create(&api, environment, wanted.check(&api, &name, None)?, None).await?.done()?;
-    Ok((StatusCode::CREATED, Json(new.into())))
+    let check = |old| Ok(wanted.clone().check(&api, &name, old)?);
+    resource::put(&api, scope, &name, |old| check(Some(old)), || check(None)).await
 }
 
 /// Change an event type. Absent members keep their values.
@@ -222,7 +215,7 @@ async fn put(
 )]
 async fn patch(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
     PathParams(path): PathParams<EventTypePath>,
     input: Input,
 ) -> Result<Json<EventTypeOut>, ApiError> {
@@ -231,8 +224,7 @@ async fn patch(
         let base = Members::of::<EventTypeUpdate>(&old);
         Ok(input.merged::<EventTypeUpdate>(&base)?.check(&api, &name, Some(old))?)
     };
-    let changed = resource::change(&api, environment, &name, None, change).await?;
-    changed.map(|changed| Json(changed.into())).ok_or_else(|| path.not_found())
+    Ok(Json(resource::change(&api, scope, &name, None, change).await?.into()))
 }
 
 /// Archive an event type, or remove it permanently.
@@ -242,22 +234,17 @@ async fn patch(
 )]
 async fn delete(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
     PathParams(path): PathParams<EventTypePath>,
     Query(params): Query<DeleteParams>,
 ) -> Result<StatusCode, ApiError> {
     let name = path.name()?;
-    let found = match params.expunge {
-        Some(true) => {
-            let key = ResourceKey::EventType(name.clone());
-            resource::delete::<EventType>(&api, environment, &name, key).await?.is_done()
-        }
-        Some(false) | None => {
-            let archive = |old: EventType| Ok(EventType { archived: true, ..old });
-            resource::change(&api, environment, &name, None, archive).await?.is_some()
-        }
-    };
-    if found { Ok(StatusCode::NO_CONTENT) } else { Err(path.not_found()) }
+    if params.expunge == Some(true) {
+        return resource::delete::<EventType>(&api, scope, &name, ResourceKey::EventType(name.clone())).await;
+    }
+    let archive = |old: EventType| Ok(EventType { archived: true, ..old });
+    resource::change(&api, scope, &name, None, archive).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Reads the rows of a page, without the types that an application token must not see.
@@ -268,15 +255,13 @@ async fn read_visible(
     slice: Slice<Name>,
 ) -> Result<Piece<EventType, Name>, ApiError> {
     if let Rights::Environment(_) | Rights::Admin = caller.rights {
-        return Ok(api
-            .read(query::EventTypes { scope: Scope::of(caller.environment), archived, slice: slice.clone() })
-            .await?);
+        return Ok(api.read(query::EventTypes { scope: caller.scope(), archived, slice: slice.clone() }).await?);
     }
     let mut visible = Vec::new();
     let mut part = Slice { limit: PAGE_MAX, ..slice.clone() };
     for _ in 0..VISIBLE_ROUNDS_MAX {
         let Piece { rows, next } =
-            api.read(query::EventTypes { scope: Scope::of(caller.environment), archived, slice: part.clone() }).await?;
+            api.read(query::EventTypes { scope: caller.scope(), archived, slice: part.clone() }).await?;
         let is_heavy = next.is_some();
         let last = rows.last().filter(|_| rows.len() == part.limit).map(|row| row.name.clone());
         part.after = next.or(last);
@@ -336,10 +321,6 @@ fn check_flag(one: Option<String>, list: Option<Vec<String>>) -> Result<Option<N
 
 pub(crate) fn check_group(group: Option<String>) -> Result<Option<String>, Violation> {
     group.map(|group| input::text("groupName", group, TITLE_CHARS_MAX)).transpose()
-}
-
-fn no_event_type(name: &Name) -> ApiError {
-    ApiError::not_found(format_args!("event type {:?}", name.as_str()))
 }
 
 impl EventTypePath {

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use everhook_core::event_type::EventType;
-use everhook_core::id::EnvironmentId;
 use everhook_core::limits::PAGE_MAX;
 use everhook_core::name::Name;
 use everhook_core::openapi::{self, Described};
@@ -96,7 +95,7 @@ pub(crate) fn routes() -> Routes {
 )]
 async fn import_openapi(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
     input: Input,
 ) -> Result<Json<EventTypeImportOpenApiOut>, ApiError> {
     let wanted: EventTypeImportOpenApiIn = input.json()?;
@@ -110,21 +109,21 @@ async fn import_openapi(
     }
     check_count(field, imports.len())?;
     if dry_run {
-        let to_modify = rehearse(&api, environment, imports).await?;
+        let to_modify = rehearse(&api, scope, imports).await?;
         let data = EventTypeImportOpenApiOutData { modified: Vec::new(), to_modify: Some(to_modify) };
         return Ok(Json(EventTypeImportOpenApiOut { data }));
     }
     let mut modified = Vec::new();
     for import in &imports {
-        if write(&api, environment, &import.name, |old| import.apply(&api, old)).await? {
+        if write(&api, scope, &import.name, |old| import.apply(&api, old)).await? {
             modified.push(import.name.to_string());
         }
     }
     if replace_all {
-        for old in read_all(&api, environment, ArchivedTypes::Excluded).await? {
+        for old in read_all(&api, scope, ArchivedTypes::Excluded).await? {
             if !imports.iter().any(|import| import.name == old.name) {
                 let archive = |old: EventType| Ok(EventType { archived: true, ..old });
-                resource::change(&api, environment, &old.name, None, archive).await?;
+                resource::change_if_found(&api, scope, &old.name, None, archive).await?;
                 modified.push(old.name.to_string());
             }
         }
@@ -133,14 +132,10 @@ async fn import_openapi(
 }
 
 /// Returns the event types that an import would create or change.
-async fn rehearse(
-    api: &Api,
-    environment: EnvironmentId,
-    imports: Vec<Import>,
-) -> Result<Vec<EventTypeFromOpenApi>, ApiError> {
+async fn rehearse(api: &Api, scope: Scope, imports: Vec<Import>) -> Result<Vec<EventTypeFromOpenApi>, ApiError> {
     let mut changed = Vec::new();
     for import in imports {
-        let find = query::FindEventType { scope: Scope::of(environment), name: import.name.clone() };
+        let find = query::FindEventType { scope, name: import.name.clone() };
         let old = api.read(find).await?;
         let new = import.apply(api, old.clone())?;
         if !old.is_some_and(|old| is_same(&old, &new)) {
@@ -153,33 +148,28 @@ async fn rehearse(
 /// Creates or replaces an event type with the result of `wanted`; returns whether it was changed.
 pub(crate) async fn write(
     api: &Api,
-    environment: EnvironmentId,
+    scope: Scope,
     name: &Name,
     wanted: impl Fn(Option<EventType>) -> Result<EventType, Violation>,
 ) -> Result<bool, ApiError> {
-    let find = query::FindEventType { scope: Scope::of(environment), name: name.clone() };
+    let find = query::FindEventType { scope, name: name.clone() };
     match api.read(find).await? {
         Some(old) if is_same(&old, &wanted(Some(old.clone()))?) => return Ok(false),
         Some(_) => {}
-        None => match resource::create(api, environment, wanted(None)?, None).await? {
+        None => match resource::create(api, scope, wanted(None)?, None).await? {
             Creation::Done(_) => return Ok(true),
             Creation::Taken(_) => {}
         },
     }
-    let changed = resource::change(api, environment, name, None, |old| Ok(wanted(Some(old))?)).await?;
+    let changed = resource::change_if_found(api, scope, name, None, |old| Ok(wanted(Some(old))?)).await?;
     changed.map(|_| true).ok_or_else(|| ApiError::conflict("An event type was deleted during the import: try again."))
 }
 
 /// Reads every event type of an environment.
-pub(crate) async fn read_all(
-    api: &Api,
-    environment: EnvironmentId,
-    archived: ArchivedTypes,
-) -> Result<Vec<EventType>, ApiError> {
+pub(crate) async fn read_all(api: &Api, scope: Scope, archived: ArchivedTypes) -> Result<Vec<EventType>, ApiError> {
     let mut all = Vec::new();
     let mut slice = Slice { after: None, order: Order::Ascending, limit: PAGE_MAX };
     loop {
-        let scope = Scope::of(environment);
         let piece = api.read(query::EventTypes { scope, archived, slice: slice.clone() }).await?;
         let last = piece.rows.last().filter(|_| piece.rows.len() == slice.limit).map(|row| row.name.clone());
         slice.after = piece.next.or(last);

@@ -11,10 +11,10 @@ use bytes::Bytes;
 use everhook_core::endpoint::EndpointState;
 use everhook_core::example::{self, NoExample};
 use everhook_core::fanout::Audience;
-use everhook_core::id::{EnvironmentId, MessageId};
+use everhook_core::id::MessageId;
 use everhook_core::message::{self, Message, Rest};
 use everhook_core::name::Name;
-use everhook_core::scope::{AppScope, Scope};
+use everhook_core::scope::Scope;
 use everhook_core::violation::at;
 use everhook_store::lease::{Appended, NewMessage};
 use everhook_store::query;
@@ -70,15 +70,15 @@ async fn send_example(
 ) -> Result<Response, ApiError> {
     let wanted: EventExampleIn<'_> = input.json()?;
     let event_type: Name = at("eventType").check(wanted.event_type.parse())?;
-    let payload = payload(&api, &caller, endpoint.environment, &event_type, &wanted).await?;
+    let payload = payload(&api, &caller, endpoint.scope.scope(), &event_type, &wanted).await?;
     if endpoint.endpoint.state != EndpointState::Enabled {
         let detail = "The endpoint is disabled: enable it, then send the example again.";
         return Err(ApiError::bad_request("endpoint_disabled", detail));
     }
-    let AtEndpoint { environment, application, endpoint } = endpoint;
+    let AtEndpoint { scope, endpoint } = endpoint;
     let message = Message {
         id: MessageId(api.new_id()),
-        application,
+        application: scope.application,
         event_type,
         event_id: None,
         channels: Vec::new(),
@@ -89,16 +89,14 @@ async fn send_example(
     };
     let audience = Audience::Only(endpoint.id);
     let keys = input.key.clone().into_iter().collect();
-    let new = NewMessage { keys, audience, ..NewMessage::new(environment, message) };
+    let new = NewMessage { keys, audience, ..NewMessage::new(scope.environment, message) };
     match api.node.accept(new).await? {
         Appended::Accepted { message, .. } => Ok(show(&message, api.now(), &ContentParams::ALL, None)),
-        Appended::Repeated(id) => {
-            show_repeated(&api, AppScope::of(environment, application), id, &ContentParams::ALL).await
-        }
+        Appended::Repeated(id) => show_repeated(&api, scope, id, &ContentParams::ALL).await,
         Appended::KeyReused => Err(ApiError::key_reused()),
         // The application was deleted since it was found. The other results need an event id or a once-slot.
         Appended::NoApplication | Appended::EventIdTaken | Appended::Suppressed(_) => {
-            Err(scope::no_application(&application.to_string()))
+            Err(scope::no_application(&scope.application.to_string()))
         }
     }
 }
@@ -107,7 +105,7 @@ async fn send_example(
 async fn payload(
     api: &Api,
     caller: &Caller,
-    environment: EnvironmentId,
+    scope: Scope,
     event_type: &Name,
     wanted: &EventExampleIn<'_>,
 ) -> Result<String, ApiError> {
@@ -117,7 +115,7 @@ async fn payload(
     if event_type.as_str() == PING.0 {
         return Ok(wanted.payload.map_or(PING.1, RawValue::get).to_owned());
     }
-    let found = api.read(query::FindEventType { scope: Scope::of(environment), name: event_type.clone() }).await?;
+    let found = api.read(query::FindEventType { scope, name: event_type.clone() }).await?;
     let found = found.filter(|found| event_type::is_visible(caller, found));
     let found = found.ok_or_else(|| ApiError::not_found(scope::named("event type", event_type.as_str())))?;
     if let Some(payload) = wanted.payload {

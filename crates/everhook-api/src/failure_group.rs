@@ -10,7 +10,7 @@ use axum::extract::State;
 use everhook_core::background::replay::{Pick, Replay};
 use everhook_core::background::{Bulk, BulkAction, Effect};
 use everhook_core::failure_group::{FailureGroup, GroupKey, GroupState};
-use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId};
+use everhook_core::id::{ApplicationId, EndpointId};
 use everhook_core::limits::{FAILURES_COUNTED_MAX, FAILURES_LISTED_MAX, NOTE_CHARS_MAX};
 use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
@@ -141,14 +141,13 @@ pub(crate) fn routes() -> Routes {
 )]
 async fn list(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
     Query(params): Query<FailureGroupParams>,
 ) -> Result<Json<Page<FailureGroupOut>>, ApiError> {
-    let scope = Scope::of(environment);
     let found = api.read(query::ListFailures { scope, after: params.iterator }).await?;
     let is_wanted = |group: &FailureGroup| params.state.is_none_or(|state| group.state() == state);
     let groups: Vec<FailureGroup> = found.groups.into_iter().filter(is_wanted).collect();
-    let data = place(&api, environment, groups).await?;
+    let data = place(&api, scope, groups).await?;
     let done = found.next.is_none();
     let last = data.last().map(|group| group.endpoint_id).or(params.iterator);
     let iterator = found.next.or(last).map(|id| id.to_string());
@@ -162,10 +161,10 @@ async fn list(
 )]
 async fn get(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
     PathParams(path): PathParams<FailureGroupPath>,
 ) -> Result<Json<FailureGroupOut>, ApiError> {
-    find(&api, environment, &path).await.map(Json)
+    find(&api, scope, &path).await.map(Json)
 }
 
 /// Acknowledge a group: an operator knows about it. It stays acknowledged when more deliveries die.
@@ -176,11 +175,11 @@ async fn get(
 )]
 async fn acknowledge(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
     PathParams(path): PathParams<FailureGroupPath>,
     input: Input,
 ) -> Result<Json<FailureGroupOut>, ApiError> {
-    mark(&api, environment, &path, GroupState::Acknowledged, &input).await
+    mark(&api, scope, &path, GroupState::Acknowledged, &input).await
 }
 
 /// Resolve a group: its cause is gone. It opens again when another delivery dies. Its dead deliveries stay.
@@ -191,11 +190,11 @@ async fn acknowledge(
 )]
 async fn resolve(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
     PathParams(path): PathParams<FailureGroupPath>,
     input: Input,
 ) -> Result<Json<FailureGroupOut>, ApiError> {
-    mark(&api, environment, &path, GroupState::Resolved, &input).await
+    mark(&api, scope, &path, GroupState::Resolved, &input).await
 }
 
 /// Open a group again that was acknowledged or resolved.
@@ -206,11 +205,11 @@ async fn resolve(
 )]
 async fn reopen(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
     PathParams(path): PathParams<FailureGroupPath>,
     input: Input,
 ) -> Result<Json<FailureGroupOut>, ApiError> {
-    mark(&api, environment, &path, GroupState::Open, &input).await
+    mark(&api, scope, &path, GroupState::Open, &input).await
 }
 
 /// Send the messages of a group again, in a background task. With `dryRun`, only count them. Messages that arrived in the
@@ -225,13 +224,13 @@ async fn reopen(
 )]
 async fn redrive(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
     PathParams(path): PathParams<FailureGroupPath>,
     input: Input,
 ) -> Result<(StatusCode, Json<FailureRedriveOut>), ApiError> {
     let FailureRedriveIn { dry_run, rate_per_second } = input.json_or_default()?;
     let options = Options::new(dry_run, rate_per_second)?;
-    let (group, key) = (find(&api, environment, &path).await?, path.key()?);
+    let (group, key) = (find(&api, scope, &path).await?, path.key()?);
     if options.effect == Effect::Count {
         return Ok((StatusCode::OK, Json(FailureRedriveOut { count: group.count, task: None })));
     }
@@ -243,44 +242,40 @@ async fn redrive(
         pick: Pick::FailedAs(key.class),
     };
     let bulk = Bulk { action: BulkAction::Replay(replay), effect: Effect::Apply, rate: options.rate };
-    let task = start(&api, environment, bulk.into(), input.key.as_ref()).await?;
+    let task = start(&api, scope, bulk.into(), input.key.as_ref()).await?;
     Ok((StatusCode::ACCEPTED, Json(FailureRedriveOut { count: group.count, task: Some(task) })))
 }
 
 async fn mark(
     api: &Api,
-    environment: EnvironmentId,
+    scope: Scope,
     path: &FailureGroupPath,
     state: GroupState,
     input: &Input,
 ) -> Result<Json<FailureGroupOut>, ApiError> {
     let FailureNoteIn { note } = input.json_or_default()?;
     let note = input::text("note", note.unwrap_or_default(), NOTE_CHARS_MAX)?;
-    find(api, environment, path).await?;
-    api.node.mark_failures(Scope::of(environment), path.key()?, state, note).await?;
-    find(api, environment, path).await.map(Json)
+    find(api, scope, path).await?;
+    api.node.mark_failures(scope, path.key()?, state, note).await?;
+    find(api, scope, path).await.map(Json)
 }
 
-async fn find(api: &Api, environment: EnvironmentId, path: &FailureGroupPath) -> Result<FailureGroupOut, ApiError> {
+async fn find(api: &Api, scope: Scope, path: &FailureGroupPath) -> Result<FailureGroupOut, ApiError> {
     let key = path.key()?;
-    let found = api.read(query::FindFailures { scope: Scope::of(environment), endpoint: key.endpoint }).await?;
+    let found = api.read(query::FindFailures { scope, endpoint: key.endpoint }).await?;
     let group = found.groups.into_iter().find(|group| group.key == key);
-    let shown = place(api, environment, group.into_iter().collect()).await?.pop();
+    let shown = place(api, scope, group.into_iter().collect()).await?.pop();
     shown.ok_or_else(|| path.not_found())
 }
 
 /// Adds endpoints and applications. Groups of deleted endpoints are left out: their deliveries cannot be sent.
-async fn place(
-    api: &Api,
-    environment: EnvironmentId,
-    groups: Vec<FailureGroup>,
-) -> Result<Vec<FailureGroupOut>, ApiError> {
+async fn place(api: &Api, scope: Scope, groups: Vec<FailureGroup>) -> Result<Vec<FailureGroupOut>, ApiError> {
     let mut ids: Vec<EndpointId> = groups.iter().map(|group| group.key.endpoint).collect();
     ids.dedup();
     if ids.is_empty() {
         return Ok(Vec::new());
     }
-    let known = api.read(query::FindEndpoints { scope: Scope::of(environment), ids }).await?;
+    let known = api.read(query::FindEndpoints { scope, ids }).await?;
     let known: BTreeMap<EndpointId, PlacedEndpoint> =
         known.into_iter().map(|placed| (placed.endpoint.id, placed)).collect();
     let now = api.now();

@@ -10,7 +10,6 @@ use everhook_core::filter::expression::Expression;
 use everhook_core::filter::{Facts, FilterCheck, FilterPart, explain};
 use everhook_core::id::MessageId;
 use everhook_core::message::{Message, Rest};
-use everhook_core::scope::AppScope;
 use everhook_core::violation::{Violation, at};
 use everhook_store::query;
 use serde::{Deserialize, Serialize};
@@ -103,7 +102,7 @@ async fn message(api: &Api, to: &AtEndpoint, wanted: FilterTestIn<'_>) -> Result
             return Err(at(name).breaks("cannot be combined with msgId").into());
         }
         let locator = scope::locator("message", id, MessageId::PREFIX)?;
-        let scope = AppScope::of(to.environment, to.application);
+        let scope = to.scope;
         let found = api.read(query::FindMessage { scope, locator }).await?;
         return found.ok_or_else(|| ApiError::not_found(scope::named("message", id)));
     }
@@ -112,7 +111,7 @@ async fn message(api: &Api, to: &AtEndpoint, wanted: FilterTestIn<'_>) -> Result
     let checked = draft.check()?;
     Ok(Message {
         id: MessageId(api.new_id()),
-        application: to.application,
+        application: to.scope.application,
         event_type: checked.event_type,
         event_id: checked.event_id,
         channels: checked.channels,

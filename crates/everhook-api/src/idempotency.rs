@@ -13,7 +13,7 @@ use axum::extract::{FromRequestParts, Request};
 use axum::handler::Handler;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use everhook_core::id::{EnvironmentId, Id};
+use everhook_core::id::Id;
 use everhook_core::scope::Scope;
 use everhook_store::dedup::DedupKey;
 use everhook_store::request::{RequestAnswer, RequestClaim};
@@ -79,7 +79,7 @@ impl Handler<(), Arc<Api>> for Keyed {
 
 /// The key that a request holds.
 struct Held {
-    environment: EnvironmentId,
+    scope: Scope,
     key: DedupKey,
     holder: Id,
 }
@@ -92,7 +92,7 @@ async fn run(handler: Audited, request: Request, api: Arc<Api>) -> Result<Respon
     let caller = Caller::from_request_parts(&mut parts, &api).await?;
     let bytes = input::read_in_time(&parts, body).await?;
     let key = key_of(&parts, &caller, &header, &bytes);
-    let held = Held { environment: caller.environment, key, holder: api.new_id() };
+    let held = Held { scope: caller.scope(), key, holder: api.new_id() };
     if let Some(answer) = claim(&api, &held).await? {
         return repeat(answer);
     }
@@ -115,8 +115,7 @@ fn key_of(parts: &Parts, caller: &Caller, header: &str, body: &[u8]) -> DedupKey
 async fn claim(api: &Api, held: &Held) -> Result<Option<RequestAnswer>, ApiError> {
     let mut waited = Duration::ZERO;
     loop {
-        let scope = Scope::of(held.environment);
-        match api.node.claim_request(scope, held.key.clone(), held.holder).await? {
+        match api.node.claim_request(held.scope, held.key.clone(), held.holder).await? {
             RequestClaim::Won => return Ok(None),
             RequestClaim::Answered(answer) => return Ok(Some(answer)),
             RequestClaim::Reused => return Err(ApiError::key_reused()),
@@ -151,8 +150,7 @@ async fn finish(api: &Api, held: Held, answer: Response) -> Result<Response, Api
         status: head.status.as_u16(),
         body: (body.len() <= ANSWER_BYTES_MAX).then(|| body.clone()),
     });
-    let scope = Scope::of(held.environment);
-    if let Err(error) = api.node.finish_request(scope, held.key, held.holder, kept).await {
+    if let Err(error) = api.node.finish_request(held.scope, held.key, held.holder, kept).await {
         // The work is done, so that its answer counts. The key stays claimed until the claim expires.
         warn!(error = &error as &dyn std::error::Error, "could not store the answer of a request");
     }

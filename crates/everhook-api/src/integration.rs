@@ -8,7 +8,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{FromRequestParts, State};
 use everhook_core::api_key::KEY_RANDOM_BYTES;
-use everhook_core::id::{ApplicationId, EnvironmentId, IntegrationId};
+use everhook_core::id::IntegrationId;
 use everhook_core::integration::{Integration, IntegrationKey};
 use everhook_core::limits::{FEATURE_FLAGS_MAX, INTEGRATIONS_MAX, TITLE_CHARS_MAX};
 use everhook_core::name::Name;
@@ -26,8 +26,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::error::ApiError;
 use crate::input::{self, Input};
-use crate::page::{Cursor, OrderParams, Page, PageParams};
-use crate::query::Query;
+use crate::page::{Listing, OrderParams, Page, PageParams};
 use crate::resource::{self, ApiResource};
 use crate::routes::Routes;
 use crate::scope::{self, ApplicationPath, InApplication, PathParams};
@@ -78,8 +77,7 @@ pub(crate) struct IntegrationPath {
 
 /// Routes of one integration of one application.
 struct AtIntegration {
-    environment: EnvironmentId,
-    application: ApplicationId,
+    scope: AppScope,
     id: IntegrationId,
 }
 
@@ -101,12 +99,10 @@ pub(crate) fn routes() -> Routes {
 )]
 async fn list(
     State(api): State<Arc<Api>>,
-    InApplication { environment, application }: InApplication,
-    Query(page): Query<PageParams>,
-    Query(order): Query<OrderParams>,
+    InApplication { scope, .. }: InApplication,
+    listing: Listing,
 ) -> Result<Json<Page<IntegrationOut>>, ApiError> {
-    let cursor = Cursor::new(&page, order.or(Order::Descending))?;
-    let scope = AppScope::of(environment, application.id);
+    let cursor = listing.cursor(Order::Descending)?;
     let rows = api.read(query::Integrations { scope, slice: cursor.slice() }).await?;
     Ok(Json(cursor.page(rows, |row| row.id, IntegrationOut::from)))
 }
@@ -119,13 +115,13 @@ async fn list(
 )]
 async fn create(
     State(api): State<Arc<Api>>,
-    InApplication { environment, application }: InApplication,
+    InApplication { scope, .. }: InApplication,
     input: Input,
 ) -> Result<(StatusCode, Json<IntegrationOut>), ApiError> {
     let now = api.now();
     let blank = Integration {
         id: IntegrationId(api.new_id()),
-        application: application.id,
+        application: scope.application,
         name: String::new(),
         feature_flags: Vec::new(),
         key: None,
@@ -135,8 +131,7 @@ async fn create(
     };
     let integration = input.json::<IntegrationIn>()?.check(blank)?;
     let new = New { record: integration, max: INTEGRATIONS_MAX };
-    let new = resource::create(&api, environment, new, input.key.as_ref()).await?.done()?;
-    Ok((StatusCode::CREATED, Json(new.into())))
+    resource::create(&api, scope, new, input.key.as_ref()).await?.answer()
 }
 
 /// Get an integration.
@@ -146,8 +141,7 @@ async fn create(
     responses((status = 200, body = IntegrationOut))
 )]
 async fn get(State(api): State<Arc<Api>>, at: AtIntegration) -> Result<Json<IntegrationOut>, ApiError> {
-    let found = Integration::find(&api, at.environment, &(at.application, at.id)).await?;
-    Ok(Json(found.ok_or_else(|| at.missing())?.into()))
+    Ok(Json(resource::get::<Integration>(&api, at.scope, &at.id).await?.into()))
 }
 
 /// Replace the name and the feature flags of an integration. Its key stays.
@@ -169,13 +163,10 @@ async fn put(State(api): State<Arc<Api>>, at: AtIntegration, input: Input) -> Re
     responses((status = 204, description = "The integration is deleted."))
 )]
 async fn delete(State(api): State<Arc<Api>>, at: AtIntegration) -> Result<StatusCode, ApiError> {
-    let key = ResourceKey::Integration(at.application, at.id);
-    let place = (at.application, at.id);
-    if !resource::delete::<Integration>(&api, at.environment, &place, key).await?.is_done() {
-        return Err(at.missing());
-    }
+    let key = ResourceKey::Integration(at.scope.application, at.id);
+    let deleted = resource::delete::<Integration>(&api, at.scope, &at.id, key).await?;
     api.integrations.clear();
-    Ok(StatusCode::NO_CONTENT)
+    Ok(deleted)
 }
 
 /// Give an integration a new key, and return it. The old key ends.
@@ -187,7 +178,7 @@ async fn delete(State(api): State<Arc<Api>>, at: AtIntegration) -> Result<Status
 )]
 async fn rotate_key(State(api): State<Arc<Api>>, at: AtIntegration) -> Result<Json<IntegrationKeyOut>, ApiError> {
     let random = random();
-    let key_of = |integration: &Integration| IntegrationKey::generate(at.environment, integration, random);
+    let key_of = |integration: &Integration| IntegrationKey::generate(at.scope.environment, integration, random);
     let rotate = |old: Integration| Ok(Integration { key: Some(key_of(&old).hash()), ..old });
     let changed = at.change(&api, rotate).await?;
     Ok(Json(IntegrationKeyOut { key: key_of(&changed).expose().to_owned() }))
@@ -200,13 +191,9 @@ impl AtIntegration {
         api: &Api,
         change: impl Fn(Integration) -> Result<Integration, ApiError>,
     ) -> Result<Integration, ApiError> {
-        let changed = resource::change(api, self.environment, &(self.application, self.id), None, change).await?;
+        let changed = resource::change(api, self.scope, &self.id, None, change).await?;
         api.integrations.clear();
-        changed.ok_or_else(|| self.missing())
-    }
-
-    fn missing(&self) -> ApiError {
-        ApiError::not_found(format_args!("integration {}", self.id))
+        Ok(changed)
     }
 }
 
@@ -214,20 +201,21 @@ impl FromRequestParts<Arc<Api>> for AtIntegration {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<AtIntegration, ApiError> {
-        let InApplication { environment, application } = InApplication::from_request_parts(parts, api).await?;
+        let InApplication { scope, .. } = InApplication::from_request_parts(parts, api).await?;
         let PathParams(IntegrationPath { integ_id }) = PathParams::from_request_parts(parts, api).await?;
         let id = integ_id.parse().map_err(|_| ApiError::not_found(scope::named("integration", &integ_id)))?;
-        Ok(AtIntegration { environment, application: application.id, id })
+        Ok(AtIntegration { scope, id })
     }
 }
 
 impl ApiResource for Integration {
-    type Place = (ApplicationId, IntegrationId);
+    type Scope = AppScope;
+    type Place = IntegrationId;
 
     const NOUN: &'static str = "an integration";
 
-    async fn find(api: &Api, environment: EnvironmentId, place: &Self::Place) -> Result<Option<Self>, StoreError> {
-        api.read(query::FindIntegration { scope: AppScope::of(environment, place.0), id: place.1 }).await
+    async fn find(api: &Api, scope: AppScope, id: &IntegrationId) -> Result<Option<Self>, StoreError> {
+        api.read(query::FindIntegration { scope, id: *id }).await
     }
 
     fn full(_: &Api) -> ApiError {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use everhook_core::id::{BatchId, EnvironmentId, JobId};
+use everhook_core::id::{BatchId, JobId};
 use everhook_core::job::{Job, JobAction, JobState, OperatorCommand, tries_of};
 use everhook_core::limits::{JOB_ATTEMPTS_SHOWN, JOBS_BULK_MAX};
 use everhook_core::scope::Scope;
@@ -118,12 +118,8 @@ pub(crate) fn routes() -> Routes {
         (status = 200, body = ExistingJobOut, description = "The job already exists: the request was repeated, or another job has the unique key."),
     )
 )]
-async fn create(
-    State(api): State<Arc<Api>>,
-    InJobs { environment }: InJobs,
-    input: Input,
-) -> Result<Response, ApiError> {
-    enqueue_one(&api, environment, input.json()?, None, input.key.clone()).await
+async fn create(State(api): State<Arc<Api>>, InJobs { scope }: InJobs, input: Input) -> Result<Response, ApiError> {
+    enqueue_one(&api, scope, input.json()?, None, input.key.clone()).await
 }
 
 /// Enqueue up to 1,000 jobs in one transaction.
@@ -135,11 +131,11 @@ async fn create(
 )]
 async fn create_all(
     State(api): State<Arc<Api>>,
-    InJobs { environment }: InJobs,
+    InJobs { scope }: InJobs,
     input: Input,
 ) -> Result<(StatusCode, Json<EnqueuedListOut>), ApiError> {
     let JobsIn { jobs } = input.json()?;
-    let data = enqueue_all(&api, environment, jobs, None, input.key.as_ref()).await?;
+    let data = enqueue_all(&api, scope, jobs, None, input.key.as_ref()).await?;
     Ok((StatusCode::ACCEPTED, Json(EnqueuedListOut { data })))
 }
 
@@ -150,7 +146,7 @@ async fn create_all(
 )]
 async fn list(
     State(api): State<Arc<Api>>,
-    InJobs { environment }: InJobs,
+    InJobs { scope }: InJobs,
     Query(page): Query<PageParams>,
     Query(params): Query<JobParams>,
 ) -> Result<Json<Page<JobOut>>, ApiError> {
@@ -159,7 +155,7 @@ async fn list(
         cursor = cursor.or_last();
     }
     let filter = params.filter(cursor.slice()).map_err(ApiError::in_query)?;
-    let piece = api.read(query::Jobs { scope: Scope::of(environment), filter }).await?;
+    let piece = api.read(query::Jobs { scope, filter }).await?;
     Ok(Json(cursor.page_of(piece, |row| row.job.id, JobOut::new)))
 }
 
@@ -170,10 +166,10 @@ async fn list(
 )]
 async fn get(
     State(api): State<Arc<Api>>,
-    InJobs { environment }: InJobs,
+    InJobs { scope }: InJobs,
     PathParams(path): PathParams<JobPath>,
 ) -> Result<Json<JobOut>, ApiError> {
-    show(&api, environment, path.id()?).await
+    show(&api, scope, path.id()?).await
 }
 
 /// Cancel a job. The worker of a running job learns of the cancellation with its next heartbeat.
@@ -183,12 +179,12 @@ async fn get(
 )]
 async fn cancel(
     State(api): State<Arc<Api>>,
-    InJobs { environment }: InJobs,
+    InJobs { scope }: InJobs,
     PathParams(path): PathParams<JobPath>,
 ) -> Result<Json<JobOut>, ApiError> {
     let id = path.id()?;
-    change(&api, environment, id, OperatorCommand::Cancel, "A job that has succeeded cannot be cancelled.").await?;
-    show(&api, environment, id).await
+    change(&api, scope, id, OperatorCommand::Cancel, "A job that has succeeded cannot be cancelled.").await?;
+    show(&api, scope, id).await
 }
 
 /// Run a job now. A pending job becomes due at once; a dead job becomes pending again with a fresh set of attempts.
@@ -198,13 +194,13 @@ async fn cancel(
 )]
 async fn retry(
     State(api): State<Arc<Api>>,
-    InJobs { environment }: InJobs,
+    InJobs { scope }: InJobs,
     PathParams(path): PathParams<JobPath>,
 ) -> Result<Json<JobOut>, ApiError> {
     let id = path.id()?;
     let refusal = "A job that has succeeded or was cancelled cannot be retried: enqueue another one.";
-    change(&api, environment, id, OperatorCommand::Retry, refusal).await?;
-    show(&api, environment, id).await
+    change(&api, scope, id, OperatorCommand::Retry, refusal).await?;
+    show(&api, scope, id).await
 }
 
 /// Move a pending job to another time.
@@ -214,7 +210,7 @@ async fn retry(
 )]
 async fn patch(
     State(api): State<Arc<Api>>,
-    InJobs { environment }: InJobs,
+    InJobs { scope }: InJobs,
     PathParams(path): PathParams<JobPath>,
     input: Input,
 ) -> Result<Json<JobOut>, ApiError> {
@@ -224,8 +220,8 @@ async fn patch(
         return Err(at("runAt").breaks("runAt or delaySeconds is required").into());
     }
     let run_at = request::run_at(run_at, delay_seconds, api.now())?;
-    change(&api, environment, id, OperatorCommand::RunAt(run_at), "Only a job that is pending can be moved.").await?;
-    show(&api, environment, id).await
+    change(&api, scope, id, OperatorCommand::RunAt(run_at), "Only a job that is pending can be moved.").await?;
+    show(&api, scope, id).await
 }
 
 /// Delete a job with its attempts and its result. A running job cannot be deleted: cancel it first.
@@ -235,23 +231,23 @@ async fn patch(
 )]
 async fn delete(
     State(api): State<Arc<Api>>,
-    InJobs { environment }: InJobs,
+    InJobs { scope }: InJobs,
     PathParams(path): PathParams<JobPath>,
 ) -> Result<StatusCode, ApiError> {
     let refusal = "A job that runs cannot be deleted: cancel it first.";
-    change(&api, environment, path.id()?, OperatorCommand::Delete, refusal).await?;
+    change(&api, scope, path.id()?, OperatorCommand::Delete, refusal).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Enqueues a job. `batch` is the batch that the path names, if any.
 pub(crate) async fn enqueue_one(
     api: &Api,
-    environment: EnvironmentId,
+    scope: Scope,
     wanted: JobIn<'_>,
     batch: Option<BatchId>,
     key: Option<DedupKey>,
 ) -> Result<Response, ApiError> {
-    let new = new_job(api, environment, wanted, batch, key)?;
+    let new = new_job(api, scope, wanted, batch, key)?;
     let job = Job { payload: None, ..new.job.clone() };
     let mut enqueued = api.node.enqueue(vec![new]).await?;
     match enqueued.pop().ok_or_else(no_answer)? {
@@ -259,7 +255,7 @@ pub(crate) async fn enqueue_one(
             Ok((StatusCode::ACCEPTED, Json(JobOut::accepted(job, created_at, due_at))).into_response())
         }
         Enqueued::Existing(id) => {
-            let found = api.read(query::FindJob { scope: Scope::of(environment), id }).await?;
+            let found = api.read(query::FindJob { scope, id }).await?;
             Ok(Json(ExistingJobOut::new(id, found)).into_response())
         }
         Enqueued::KeyReused => Err(ApiError::key_reused()),
@@ -272,7 +268,7 @@ pub(crate) async fn enqueue_one(
 /// Enqueues jobs. `batch` is the batch that the path names, if any.
 pub(crate) async fn enqueue_all(
     api: &Api,
-    environment: EnvironmentId,
+    scope: Scope,
     jobs: Vec<JobIn<'_>>,
     batch: Option<BatchId>,
     key: Option<&DedupKey>,
@@ -282,7 +278,7 @@ pub(crate) async fn enqueue_all(
     }
     let new = jobs.into_iter().enumerate().map(|(index, job)| {
         let key = key.map(|key| key.entry(index));
-        new_job(api, environment, job, batch, key).map_err(|bad| bad.under(at("jobs").index(index)))
+        new_job(api, scope, job, batch, key).map_err(|bad| bad.under(at("jobs").index(index)))
     });
     let new = new.collect::<Result<Vec<NewJob>, Violation>>()?;
     let ids: Vec<JobId> = new.iter().map(|new| new.job.id).collect();
@@ -294,10 +290,7 @@ pub(crate) async fn enqueue_all(
                 EnqueuedOut { id: Some(id), state: Some(Shown(JobState::Pending)), ..EnqueuedOut::default() }
             }
             Enqueued::Existing(id) => {
-                let state = api
-                    .read(query::FindJob { scope: Scope::of(environment), id })
-                    .await?
-                    .map(|found| Shown(found.state));
+                let state = api.read(query::FindJob { scope, id }).await?.map(|found| Shown(found.state));
                 EnqueuedOut { id: Some(id), state, existing: Some(true), error: None }
             }
             Enqueued::KeyReused => {
@@ -312,7 +305,7 @@ pub(crate) async fn enqueue_all(
 
 fn new_job(
     api: &Api,
-    environment: EnvironmentId,
+    scope: Scope,
     wanted: JobIn<'_>,
     batch: Option<BatchId>,
     key: Option<DedupKey>,
@@ -325,18 +318,18 @@ fn new_job(
         }
         job.batch = Some(batch);
     }
-    Ok(NewJob { environment, job, run_at, key })
+    Ok(NewJob { environment: scope.environment, job, run_at, key })
 }
 
 /// Applies a command of an operator. If the state of the job does not allow it, fails with the text `refusal`.
 async fn change(
     api: &Api,
-    environment: EnvironmentId,
+    scope: Scope,
     id: JobId,
     command: OperatorCommand,
     refusal: &'static str,
 ) -> Result<(), ApiError> {
-    let steered = api.node.steer(Scope::of(environment), Steer::Jobs { ids: vec![id], command }).await?;
+    let steered = api.node.steer(scope, Steer::Jobs { ids: vec![id], command }).await?;
     match steered.plans.into_iter().next().flatten().ok_or_else(|| no_job(id))? {
         JobAction::Refuse => Err(ApiError::new(StatusCode::CONFLICT, "job_state", refusal)),
         JobAction::RunNow
@@ -350,16 +343,14 @@ async fn change(
 }
 
 /// Shows a job with all details.
-async fn show(api: &Api, environment: EnvironmentId, id: JobId) -> Result<Json<JobOut>, ApiError> {
-    let found: JobRecord =
-        api.read(query::FindJob { scope: Scope::of(environment), id }).await?.ok_or_else(|| no_job(id))?;
-    let attempts =
-        api.read(query::JobAttempts { scope: Scope::of(environment), id, limit: JOB_ATTEMPTS_SHOWN }).await?;
+async fn show(api: &Api, scope: Scope, id: JobId) -> Result<Json<JobOut>, ApiError> {
+    let found: JobRecord = api.read(query::FindJob { scope, id }).await?.ok_or_else(|| no_job(id))?;
+    let attempts = api.read(query::JobAttempts { scope, id, limit: JOB_ATTEMPTS_SHOWN }).await?;
     let mut shown = JobOut::new(found);
     shown.tries = shown.tries.or_else(|| Some(tries_of(attempts.iter().map(|attempt| (attempt.class, attempt.end)))));
     shown.attempts = Some(attempts.into_iter().map(JobAttemptOut::from).collect());
     if let Some(holder) = &mut shown.held_by {
-        let worker = api.read(query::FindWorker { scope: Scope::of(environment), id: holder.worker_id }).await?;
+        let worker = api.read(query::FindWorker { scope, id: holder.worker_id }).await?;
         holder.name = worker.map(|worker| worker.session.node);
     }
     Ok(Json(shown))

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use bytes::Bytes;
-use everhook_core::id::{EnvironmentId, JobId, SessionId};
+use everhook_core::id::{JobId, SessionId};
 use everhook_core::job::report::{Note, Progress, Report};
 use everhook_core::job::{JobState, LeaseLost, LeaseProof};
 use everhook_core::limits::{RETRY_DELAY_MAX, SNOOZE_MAX};
@@ -120,14 +120,14 @@ pub(crate) fn routes() -> Routes {
 )]
 async fn complete(
     State(api): State<Arc<Api>>,
-    InJobs { environment }: InJobs,
+    InJobs { scope }: InJobs,
     PathParams(path): PathParams<JobPath>,
     input: Input,
 ) -> Result<Json<JobStateOut>, ApiError> {
     let CompleteIn { worker_id, epoch, result, log } = input.json()?;
     let result = result.map(|result| Bytes::copy_from_slice(result.get().as_bytes()));
     let ending = Ending { report: Report::Completed, note: note("", log), result };
-    end(&api, environment, path.id()?, LeaseProof { session: worker_id, epoch }, ending).await
+    end(&api, scope, path.id()?, LeaseProof { session: worker_id, epoch }, ending).await
 }
 
 /// Fail an attempt. The job is retried after its back-off, or is dead after its last attempt.
@@ -137,7 +137,7 @@ async fn complete(
 )]
 async fn fail(
     State(api): State<Arc<Api>>,
-    InJobs { environment }: InJobs,
+    InJobs { scope }: InJobs,
     PathParams(path): PathParams<JobPath>,
     input: Input,
 ) -> Result<Json<JobStateOut>, ApiError> {
@@ -145,7 +145,7 @@ async fn fail(
     let retry_after = retry_after_seconds.map(|seconds| input::span("retryAfterSeconds", seconds)).transpose()?;
     let report = Report::Failed { retry_after: retry_after.map(|span| span.min(RETRY_DELAY_MAX)) };
     let ending = Ending { report, note: note(&error.unwrap_or_default(), log), result: None };
-    end(&api, environment, path.id()?, LeaseProof { session: worker_id, epoch }, ending).await
+    end(&api, scope, path.id()?, LeaseProof { session: worker_id, epoch }, ending).await
 }
 
 /// Snooze a job: it runs again later, and the attempt does not count.
@@ -155,7 +155,7 @@ async fn fail(
 )]
 async fn snooze(
     State(api): State<Arc<Api>>,
-    InJobs { environment }: InJobs,
+    InJobs { scope }: InJobs,
     PathParams(path): PathParams<JobPath>,
     input: Input,
 ) -> Result<Json<JobStateOut>, ApiError> {
@@ -165,7 +165,7 @@ async fn snooze(
         return Err(at("seconds").breaks(format!("must be at most {}", SNOOZE_MAX.as_secs())).into());
     }
     let ending = Ending { report: Report::Snoozed { wait }, note: note("", log), result: None };
-    end(&api, environment, path.id()?, LeaseProof { session: worker_id, epoch }, ending).await
+    end(&api, scope, path.id()?, LeaseProof { session: worker_id, epoch }, ending).await
 }
 
 /// Report the progress of a job.
@@ -175,35 +175,35 @@ async fn snooze(
 )]
 async fn progress(
     State(api): State<Arc<Api>>,
-    InJobs { environment }: InJobs,
+    InJobs { scope }: InJobs,
     PathParams(path): PathParams<JobPath>,
     input: Input,
 ) -> Result<Json<JobStateOut>, ApiError> {
     let ProgressIn { worker_id, epoch, percent, text } = input.json()?;
     let (id, by) = (path.id()?, LeaseProof { session: worker_id, epoch });
     let progress = at("percent").check(Progress::new(percent, &text.unwrap_or_default()))?;
-    match api.node.report_progress(Scope::of(environment), id, by, progress).await? {
+    match api.node.report_progress(scope, id, by, progress).await? {
         Ok(()) => Ok(Json(JobStateOut { id, state: Shown(JobState::Leased) })),
-        Err(why) => Err(not_yours(&api, environment, id, why).await?),
+        Err(why) => Err(not_yours(&api, scope, id, why).await?),
     }
 }
 
 async fn end(
     api: &Api,
-    environment: EnvironmentId,
+    scope: Scope,
     id: JobId,
     by: LeaseProof,
     ending: Ending,
 ) -> Result<Json<JobStateOut>, ApiError> {
-    match api.node.end_job(environment, id, by, ending).await? {
+    match api.node.end_job(scope.environment, id, by, ending).await? {
         Ok(state) => Ok(Json(JobStateOut { id, state: Shown(state) })),
-        Err(why) => Err(not_yours(api, environment, id, why).await?),
+        Err(why) => Err(not_yours(api, scope, id, why).await?),
     }
 }
 
 /// Explains why a report does not count: the job does not exist, does not run, or belongs to another lease.
-async fn not_yours(api: &Api, environment: EnvironmentId, id: JobId, why: LeaseLost) -> Result<ApiError, ApiError> {
-    let Some(found) = api.read(query::FindJob { scope: Scope::of(environment), id }).await? else {
+async fn not_yours(api: &Api, scope: Scope, id: JobId, why: LeaseLost) -> Result<ApiError, ApiError> {
+    let Some(found) = api.read(query::FindJob { scope, id }).await? else {
         return Err(no_job(id));
     };
     Ok(match why {

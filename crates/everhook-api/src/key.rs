@@ -12,7 +12,6 @@ use everhook_core::application::Environment;
 use everhook_core::id::{ApplicationId, KeyId};
 use everhook_core::limits::TITLE_CHARS_MAX;
 use everhook_core::right::{ExtraRights, Grants, KeyScope};
-use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
 use everhook_core::violation::at;
 use everhook_store::catalog::{KeyChange, NewKey};
@@ -217,7 +216,7 @@ async fn access(
     }
     let unknown = || at("applicationId").breaks("must be the id or uid of an application");
     let locator = scope::application(&text).map_err(|_| unknown())?;
-    let found = api.read(query::FindApplication { scope: Scope::of(caller.environment), locator }).await?;
+    let found = api.read(query::FindApplication { scope: caller.scope(), locator }).await?;
     let application = Some(found.ok_or_else(unknown)?.id);
     Ok(KeyAccess { environment, application, grants })
 }

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use everhook_core::delivery::DeliveryTally;
 use everhook_core::draft::{self, Draft};
 use everhook_core::fanout::Audience;
-use everhook_core::id::{ApplicationId, EnvironmentId, MessageId};
+use everhook_core::id::{ApplicationId, MessageId};
 use everhook_core::limits::{CONTENT_TYPE_BYTES_MAX, SCAN_ROWS_MAX};
 use everhook_core::message::{self, Message, Rest};
 use everhook_core::name::Name;
@@ -220,7 +220,7 @@ pub(crate) fn routes() -> Routes {
 )]
 async fn create(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
     PathParams(ApplicationPath { app_id }): PathParams<ApplicationPath>,
     Query(content): Query<ContentParams>,
     input: Input,
@@ -228,31 +228,31 @@ async fn create(
     let locator = scope::application(&app_id)?;
     let guess = match &locator {
         Locator::Id(id) => Some(Found { id: *id, version: None }),
-        Locator::Uid(uid) => api.uids.guess(environment, uid),
+        Locator::Uid(uid) => api.uids.guess(scope.environment, uid),
     };
     if let Some(guess) = guess
-        && let Some(answer) = send(&api, environment, &locator, guess, &input, &content).await?
+        && let Some(answer) = send(&api, scope, &locator, guess, &input, &content).await?
     {
         return Ok(answer);
     }
     let Locator::Uid(uid) = &locator else { return Err(scope::no_application(&app_id)) };
     // The uid is not cached, or the application has changed since.
-    let found = api.read(query::ResolveApplication { scope: Scope::of(environment), uid: uid.clone() }).await?;
+    let found = api.read(query::ResolveApplication { scope, uid: uid.clone() }).await?;
     let id = match found {
-        Some(found) => api.uids.remember(environment, uid, found).id,
+        Some(found) => api.uids.remember(scope.environment, uid, found).id,
         None => {
             let wanted: MessageIn<'_> = input.json()?;
-            application::find_or_create(&api, environment, &locator, wanted.application).await?.id
+            application::find_or_create(&api, scope, &locator, wanted.application).await?.id
         }
     };
-    let answer = send(&api, environment, &locator, Found { id, version: None }, &input, &content).await?;
+    let answer = send(&api, scope, &locator, Found { id, version: None }, &input, &content).await?;
     answer.ok_or_else(|| scope::no_application(&app_id))
 }
 
 /// Sends a message of an application. Returns none if the application does not exist or has changed since `found`.
 async fn send(
     api: &Api,
-    environment: EnvironmentId,
+    scope: Scope,
     locator: &Locator<ApplicationId>,
     found: Found,
     input: &Input,
@@ -261,18 +261,14 @@ async fn send(
     let wanted: MessageIn<'_> = input.json()?;
     application::check_uid(wanted.application.as_ref(), locator)?;
     let application = found.id;
-    let (mut new, payload) = wanted.prepare(api, environment, found, input.key.clone()).await?;
+    let (mut new, payload) = wanted.prepare(api, scope, found, input.key.clone()).await?;
     new.message.rest.trace = input.trace;
     match api.node.accept(new).await? {
         Appended::Accepted { message: new, .. } => Ok(Some(show(&new, api.now(), content, payload))),
-        Appended::Repeated(id) => {
-            show_repeated(api, AppScope::of(environment, application), id, content).await.map(Some)
-        }
+        Appended::Repeated(id) => show_repeated(api, scope.application(application), id, content).await.map(Some),
         Appended::KeyReused => Err(ApiError::key_reused()),
         Appended::EventIdTaken => Err(ApiError::conflict("A message with this eventId already exists.")),
-        Appended::Suppressed(winner) => {
-            Ok(Some(show_suppressed(api, environment, application, winner, content).await?))
-        }
+        Appended::Suppressed(winner) => Ok(Some(show_suppressed(api, scope, application, winner, content).await?)),
         Appended::NoApplication => Ok(None),
     }
 }
@@ -297,7 +293,7 @@ pub(crate) async fn show_repeated(
 )]
 async fn list(
     State(api): State<Arc<Api>>,
-    InApplication { environment, application }: InApplication,
+    InApplication { scope, .. }: InApplication,
     Query(page): Query<PageParams>,
     Query(filter): Query<FilterParams>,
     Query(text): Query<TextParams>,
@@ -306,7 +302,6 @@ async fn list(
 ) -> Result<Response, ApiError> {
     let cursor = filter.cursor(&page)?;
     let filter = text.search(filter.of_messages(cursor.slice()))?;
-    let scope = AppScope::of(environment, application.id);
     let Piece { rows, next } = find(&api, scope, filter).await?;
     let mut tallies = BTreeMap::new();
     for row in rows.iter().filter(|_| wanted.is_wanted()) {
@@ -342,7 +337,7 @@ async fn get(
     tag = "Message", params(ApplicationPath, MessagePath), responses((status = 204))
 )]
 async fn expunge(State(api): State<Arc<Api>>, _: InEnvironment, of: OfMessage) -> Result<StatusCode, ApiError> {
-    let found = api.node.expunge(AppScope::of(of.environment, of.application), Expunge::Message(of.message.id)).await?;
+    let found = api.node.expunge(of.scope, Expunge::Message(of.message.id)).await?;
     if found { Ok(StatusCode::NO_CONTENT) } else { Err(ApiError::not_found(format_args!("message {}", of.message.id))) }
 }
 
@@ -353,14 +348,13 @@ pub(crate) fn show(message: &Message, now: Timestamp, content: &ContentParams, p
 /// Answers a suppressed request with the message that has the once-slot.
 async fn show_suppressed(
     api: &Api,
-    environment: EnvironmentId,
+    scope: Scope,
     application: ApplicationId,
     winner: MessageId,
     content: &ContentParams,
 ) -> Result<Response, ApiError> {
-    let found = api
-        .read(query::FindMessage { scope: AppScope::of(environment, application), locator: Locator::Id(winner) })
-        .await?;
+    let found =
+        api.read(query::FindMessage { scope: scope.application(application), locator: Locator::Id(winner) }).await?;
     Ok(match &found {
         Some(message) => {
             Json(MessageOut { suppressed: true, ..MessageOut::new(message, api.now(), content, None) }).into_response()
@@ -407,7 +401,7 @@ impl<'a> MessageIn<'a> {
     pub(crate) async fn prepare(
         mut self,
         api: &Api,
-        environment: EnvironmentId,
+        scope: Scope,
         found: Found,
         key: Option<DedupKey>,
     ) -> Result<(NewMessage, Option<&'a RawValue>), ApiError> {
@@ -429,9 +423,9 @@ impl<'a> MessageIn<'a> {
         let audience = match url {
             None => Audience::Subscribers,
             // Last, so that a bad request creates nothing.
-            Some(url) => Audience::Only(direct::find_or_create(api, environment, application, &url).await?),
+            Some(url) => Audience::Only(direct::find_or_create(api, scope.application(application), &url).await?),
         };
-        let new = NewMessage { environment, message, keys, version, once, deliver_at, audience };
+        let new = NewMessage { environment: scope.environment, message, keys, version, once, deliver_at, audience };
         Ok((new, payload.verbatim()))
     }
 

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use everhook_core::id::{ApplicationId, EnvironmentId, MessageId};
+use everhook_core::id::{ApplicationId, MessageId};
 use everhook_core::limits::MESSAGE_BATCH_MAX;
+use everhook_core::scope::Scope;
 use everhook_core::violation::at;
 use everhook_store::catalog::Locator;
 use everhook_store::dedup::DedupKey;
@@ -89,7 +90,7 @@ pub(crate) fn routes() -> Routes {
 )]
 async fn create_batch(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
     PathParams(ApplicationPath { app_id }): PathParams<ApplicationPath>,
     input: Input,
 ) -> Result<(StatusCode, Json<MessageBatchOut>), ApiError> {
@@ -101,12 +102,12 @@ async fn create_batch(
     }
     let id = match &locator {
         Locator::Id(id) => *id,
-        Locator::Uid(_) => application::find_or_create(&api, environment, &locator, application).await?.id,
+        Locator::Uid(_) => application::find_or_create(&api, scope, &locator, application).await?.id,
     };
     let mut new = Vec::with_capacity(messages.len());
     for (index, message) in messages.into_iter().enumerate() {
         let key = input.key.as_ref().map(|key| key.entry(index));
-        let checked = check(&api, environment, message, id, key).await;
+        let checked = check(&api, scope, message, id, key).await;
         let mut checked = checked.map_err(|bad| bad.in_entry("messages", index))?;
         checked.message.rest.trace = input.trace;
         new.push(checked);
@@ -120,7 +121,7 @@ async fn create_batch(
 
 async fn check(
     api: &Api,
-    environment: EnvironmentId,
+    scope: Scope,
     message: MessageIn<'_>,
     application: ApplicationId,
     key: Option<DedupKey>,
@@ -129,7 +130,7 @@ async fn check(
         return Err(at("application").breaks("cannot be set here: set it beside the list of messages").into());
     }
     let found = Found { id: application, version: None };
-    message.prepare(api, environment, found, key).await.map(|(new, _)| new)
+    message.prepare(api, scope, found, key).await.map(|(new, _)| new)
 }
 
 impl BatchedMessageOut {

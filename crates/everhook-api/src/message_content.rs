@@ -68,7 +68,7 @@ pub(crate) fn routes() -> Routes {
 async fn bulk_expunge(
     State(api): State<Arc<Api>>,
     _: InEnvironment,
-    InApplication { environment, application }: InApplication,
+    InApplication { scope, .. }: InApplication,
     input: Input,
 ) -> Result<Json<BulkExpungeOut>, ApiError> {
     let BulkExpungeIn { ids } = input.json_or_default()?;
@@ -79,7 +79,7 @@ async fn bulk_expunge(
         let rule = format!("must have at most {NAME_CHARS_MAX} characters");
         return Err(at("ids").index(long).breaks(rule).into());
     }
-    let (api, scope) = (&*api, AppScope::of(environment, application.id));
+    let api = &*api;
     let expunge = |id: String| async move {
         let result = if expunge_one(api, scope, &id).await? { "expunged" } else { "not-found" };
         Ok::<_, ApiError>((id, result))
@@ -98,14 +98,14 @@ async fn bulk_expunge(
 async fn expunge_all(
     State(api): State<Arc<Api>>,
     _: InEnvironment,
-    InApplication { environment, application }: InApplication,
+    InApplication { scope, .. }: InApplication,
     input: Input,
 ) -> Result<(StatusCode, Json<StartedTaskOut>), ApiError> {
     let ExpungeAllIn { dry_run, rate_per_second } = input.json_or_default()?;
     let Options { effect, rate } = Options::new(dry_run, rate_per_second)?;
-    let action = BulkAction::Purge(Purge { application: application.id, until: api.now() });
+    let action = BulkAction::Purge(Purge { application: scope.application, until: api.now() });
     let bulk = Bulk { action, effect, rate };
-    Ok((StatusCode::ACCEPTED, Json(start(&api, environment, bulk.into(), input.key.as_ref()).await?)))
+    Ok((StatusCode::ACCEPTED, Json(start(&api, scope.scope(), bulk.into(), input.key.as_ref()).await?)))
 }
 
 /// Removes the payload of a message. Returns false if the text names no message.

@@ -9,7 +9,6 @@ use axum::extract::State;
 use everhook_core::id::MessageId;
 use everhook_core::name::Name;
 use everhook_core::once::{OnceClaim, Phase};
-use everhook_core::scope::AppScope;
 use everhook_core::time::Timestamp;
 use everhook_core::violation::{Violation, at};
 use everhook_store::catalog::Order;
@@ -20,8 +19,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::error::ApiError;
-use crate::page::{Cursor, OrderParams, Page, PageParams};
-use crate::query::Query;
+use crate::page::{Cursor, Listing, OrderParams, Page, PageParams};
 use crate::routes::Routes;
 use crate::scope::{ApplicationPath, InApplication, InEnvironment, PathParams};
 use crate::state::Api;
@@ -114,13 +112,11 @@ pub(crate) fn routes() -> Routes {
 async fn list(
     State(api): State<Arc<Api>>,
     _: InEnvironment,
-    InApplication { environment, application }: InApplication,
-    Query(page): Query<PageParams>,
-    Query(order): Query<OrderParams>,
+    InApplication { scope, .. }: InApplication,
+    listing: Listing,
 ) -> Result<Json<Page<OnceOut>>, ApiError> {
-    let cursor: Cursor<Name> = Cursor::new(&page, order.or(Order::Ascending))?;
-    let rows =
-        api.read(query::OnceSlots { scope: AppScope::of(environment, application.id), slice: cursor.slice() }).await?;
+    let cursor: Cursor<Name> = listing.cursor(Order::Ascending)?;
+    let rows = api.read(query::OnceSlots { scope, slice: cursor.slice() }).await?;
     Ok(Json(cursor.page(rows, |row| row.key.clone(), OnceOut::new)))
 }
 
@@ -132,11 +128,10 @@ async fn list(
 async fn get(
     State(api): State<Arc<Api>>,
     _: InEnvironment,
-    InApplication { environment, application }: InApplication,
+    InApplication { scope, .. }: InApplication,
     PathParams(OncePath { key }): PathParams<OncePath>,
 ) -> Result<Json<OnceOut>, ApiError> {
-    let found =
-        api.read(query::FindOnce { scope: AppScope::of(environment, application.id), key: name(&key)? }).await?;
+    let found = api.read(query::FindOnce { scope, key: name(&key)? }).await?;
     found.map(|found| Json(OnceOut::new(found))).ok_or_else(|| no_slot(&key))
 }
 
@@ -148,10 +143,10 @@ async fn get(
 async fn reset(
     State(api): State<Arc<Api>>,
     _: InEnvironment,
-    InApplication { environment, application }: InApplication,
+    InApplication { scope, .. }: InApplication,
     PathParams(OncePath { key }): PathParams<OncePath>,
 ) -> Result<StatusCode, ApiError> {
-    let found = api.node.reset_once(AppScope::of(environment, application.id), name(&key)?).await?;
+    let found = api.node.reset_once(scope, name(&key)?).await?;
     if found { Ok(StatusCode::NO_CONTENT) } else { Err(no_slot(&key)) }
 }
 

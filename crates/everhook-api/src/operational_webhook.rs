@@ -14,25 +14,22 @@ use everhook_core::filter::TypePattern;
 use everhook_core::id::EndpointId;
 use everhook_core::name::{Metadata, Name};
 use everhook_core::operational::OPERATIONAL_APPLICATION;
-use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
-use everhook_store::catalog::{Locator, Order};
+use everhook_store::catalog::Order;
 use everhook_store::query;
-use everhook_store::resource::{New, ResourceKey};
+use everhook_store::resource::New;
 use http::StatusCode;
 use http::request::Parts;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::audit;
 use crate::chat::{ChatIn, ChatOut};
 use crate::endpoint::{Checks, EndpointIn};
 use crate::endpoint_headers::{self, EndpointHeadersIn, EndpointHeadersOut};
 use crate::endpoint_secret::{self, EndpointSecretOut, EndpointSecretRotateIn};
 use crate::error::ApiError;
 use crate::input::{self, Input};
-use crate::page::{Cursor, OrderParams, Page, PageParams};
-use crate::query::Query;
+use crate::page::{Listing, OrderParams, Page, PageParams};
 use crate::resource;
 use crate::routes::Routes;
 use crate::scope::{self, AtEndpoint, EndpointPath, InEnvironment, PathParams};
@@ -148,12 +145,11 @@ pub(crate) fn routes() -> Routes {
 )]
 async fn list(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
-    Query(page): Query<PageParams>,
-    Query(order): Query<OrderParams>,
+    InEnvironment { scope }: InEnvironment,
+    listing: Listing,
 ) -> Result<Json<Page<OperationalWebhookEndpointOut>>, ApiError> {
-    let cursor = Cursor::new(&page, order.or(Order::Descending))?;
-    let scope = AppScope::of(environment, OPERATIONAL_APPLICATION);
+    let cursor = listing.cursor(Order::Descending)?;
+    let scope = scope.application(OPERATIONAL_APPLICATION);
     let rows = api.read(query::Endpoints { scope, slice: cursor.slice() }).await?;
     Ok(Json(cursor.page(rows, |row| row.id, OperationalWebhookEndpointOut::from)))
 }
@@ -166,15 +162,15 @@ async fn list(
 )]
 async fn create(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
     input: Input,
 ) -> Result<(StatusCode, Json<OperationalWebhookEndpointOut>), ApiError> {
     let wanted = EndpointIn::from(input.json::<OperationalWebhookEndpointIn>()?);
     let checks = Checks::of_operational(&api, &wanted)?;
-    let endpoint = wanted.check(&checks, OPERATIONAL_APPLICATION, None)?;
-    let new = New { record: endpoint, max: api.endpoints_max };
-    let new = resource::create(&api, environment, new, input.key.as_ref()).await?.done()?;
-    Ok((StatusCode::CREATED, Json(new.into())))
+    let record = wanted.check(&checks, OPERATIONAL_APPLICATION, None)?;
+    let new = New { record, max: api.endpoints_max };
+    let scope = scope.application(OPERATIONAL_APPLICATION);
+    resource::create(&api, scope, new, input.key.as_ref()).await?.answer()
 }
 
 /// Get an operational endpoint.
@@ -199,30 +195,19 @@ async fn get(AtOperational(at): AtOperational) -> Json<OperationalWebhookEndpoin
 )]
 async fn put(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
     PathParams(EndpointPath { endpoint_id }): PathParams<EndpointPath>,
     input: Input,
 ) -> Result<(StatusCode, Json<OperationalWebhookEndpointOut>), ApiError> {
     let locator = scope::locator("endpoint", &endpoint_id, EndpointId::PREFIX)?;
     let mut wanted = input.json::<OperationalWebhookEndpointIn>()?;
-    if let (Locator::Uid(uid), None) = (&locator, &wanted.uid) {
-        // Without the uid, the same request would create another endpoint each time.
-        wanted.uid = Some(Some(uid.as_str().to_owned()));
-    }
+    scope::fill_uid(&mut wanted.uid, &locator);
     let wanted = EndpointIn::from(wanted);
     let checks = Checks::of_operational(&api, &wanted)?;
-    let change = |old: Endpoint| Ok(wanted.clone().check(&checks, OPERATIONAL_APPLICATION, Some(old))?);
-    let place = (OPERATIONAL_APPLICATION, locator);
-    if let Some(changed) = resource::change(&api, environment, &place, None, change).await? {
-        return Ok((StatusCode::OK, Json(changed.into())));
-    }
-    if let Locator::Id(_) = place.1 {
-        return Err(scope::no_endpoint(&endpoint_id));
-    }
-    let endpoint = wanted.check(&checks, OPERATIONAL_APPLICATION, None)?;
-    let new = New { record: endpoint, max: api.endpoints_max };
-    let new = resource::create(&api, environment, new, None).await?.done()?;
-    Ok((StatusCode::CREATED, Json(new.into())))
+    let check = |old| wanted.clone().check(&checks, OPERATIONAL_APPLICATION, old);
+    let new = || Ok(New { record: check(None)?, max: api.endpoints_max });
+    let scope = scope.application(OPERATIONAL_APPLICATION);
+    resource::put(&api, scope, &locator, |old| Ok(check(Some(old))?), new).await
 }
 
 /// Delete an operational endpoint. Its open deliveries are cancelled.
@@ -232,10 +217,7 @@ async fn put(
     responses((status = 204))
 )]
 async fn delete(State(api): State<Arc<Api>>, AtOperational(at): AtOperational) -> Result<StatusCode, ApiError> {
-    let key = ResourceKey::Endpoint(OPERATIONAL_APPLICATION, at.endpoint.id);
-    audit::note(at.environment, Some(&at.endpoint.clone().into()), None);
-    let deleted = api.node.delete(Scope::of(at.environment), key).await?.is_done();
-    if deleted { Ok(StatusCode::NO_CONTENT) } else { Err(scope::no_endpoint(&at.endpoint.id.to_string())) }
+    at.delete(&api).await
 }
 
 /// Get the secret of an operational endpoint.
@@ -290,11 +272,12 @@ impl FromRequestParts<Arc<Api>> for AtOperational {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<AtOperational, ApiError> {
-        let InEnvironment { environment } = InEnvironment::from_request_parts(parts, api).await?;
+        let InEnvironment { scope } = InEnvironment::from_request_parts(parts, api).await?;
         let PathParams(EndpointPath { endpoint_id }) = PathParams::from_request_parts(parts, api).await?;
-        let found = scope::find_endpoint(api, (environment, OPERATIONAL_APPLICATION), &endpoint_id).await?;
+        let scope = scope.application(OPERATIONAL_APPLICATION);
+        let found = scope::find_endpoint(api, scope, &endpoint_id).await?;
         let endpoint = found.ok_or_else(|| scope::no_endpoint(&endpoint_id))?;
-        Ok(AtOperational(AtEndpoint { environment, application: OPERATIONAL_APPLICATION, endpoint }))
+        Ok(AtOperational(AtEndpoint { scope, endpoint }))
     }
 }
 

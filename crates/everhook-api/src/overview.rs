@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, SessionId};
+use everhook_core::id::{ApplicationId, EndpointId, SessionId};
 use everhook_core::limits::OVERVIEW_TASKS_MAX;
 use everhook_core::name::Name;
 use everhook_core::queue::QueueState;
@@ -207,15 +207,15 @@ pub(crate) fn routes() -> Routes {
 )]
 async fn get(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
     caller: Caller,
     Query(OverviewParams { range }): Query<OverviewParams>,
 ) -> Result<Json<OverviewOut>, ApiError> {
-    let (range, now, scope) = (range.unwrap_or(Range::Hour), api.now(), Scope::of(environment));
-    let rows = traffic(&api, environment, range.span(), range.since(now)).await?;
+    let (range, now) = (range.unwrap_or(Range::Hour), api.now());
+    let rows = traffic(&api, scope, range.span(), range.since(now)).await?;
     let per_minute = match range.span() {
         Span::Minute => delivered_per_minute(now, &rows),
-        _ => delivered_per_minute(now, &traffic(&api, environment, Span::Minute, now.minus(RATE_WINDOW)).await?),
+        _ => delivered_per_minute(now, &traffic(&api, scope, Span::Minute, now.minus(RATE_WINDOW)).await?),
     };
     let overview = Overview::fold(range, now, &rows);
     let open = api.read(query::CountOpen { scope }).await?;
@@ -230,27 +230,22 @@ async fn get(
         series: SeriesOut::of(&overview),
         totals: TotalsOut::new(&open, &overview, per_minute),
         failures: failures(&overview.total),
-        top_endpoints: top_endpoints(&api, environment, &overview.total).await?,
+        top_endpoints: top_endpoints(&api, scope, &overview.total).await?,
         nodes,
-        queues: queues(&api, environment).await?,
+        queues: queues(&api, scope).await?,
     }))
 }
 
 /// Reads stored traffic, and adds the counts of this node that are not yet written.
-async fn traffic(
-    api: &Api,
-    environment: EnvironmentId,
-    span: Span,
-    since: Timestamp,
-) -> Result<Vec<TrafficRow>, ApiError> {
-    let mut rows = api.read(query::Traffic { scope: Scope::of(environment), span, since }).await?;
+async fn traffic(api: &Api, scope: Scope, span: Span, since: Timestamp) -> Result<Vec<TrafficRow>, ApiError> {
+    let mut rows = api.read(query::Traffic { scope, span, since }).await?;
     let start = span.start(api.now());
     rows.push(TrafficRow {
-        environment,
+        environment: scope.environment,
         span,
         start,
         source: api.new_id(),
-        counts: api.node.fresh_traffic(environment),
+        counts: api.node.fresh_traffic(scope.environment),
     });
     Ok(rows)
 }
@@ -259,17 +254,13 @@ fn failures(total: &Traffic) -> Vec<FailureOut> {
     total.failures().into_iter().map(|(class, count)| FailureOut { class: class.as_str(), count }).collect()
 }
 
-async fn top_endpoints(
-    api: &Api,
-    environment: EnvironmentId,
-    total: &Traffic,
-) -> Result<Vec<FailingEndpointOut>, ApiError> {
+async fn top_endpoints(api: &Api, scope: Scope, total: &Traffic) -> Result<Vec<FailingEndpointOut>, ApiError> {
     let top = total.endpoints();
     let ids: Vec<EndpointId> = top.iter().map(|(id, _)| *id).collect();
     if ids.is_empty() {
         return Ok(Vec::new());
     }
-    let known = api.read(query::FindEndpoints { scope: Scope::of(environment), ids }).await?;
+    let known = api.read(query::FindEndpoints { scope, ids }).await?;
     let known: BTreeMap<EndpointId, PlacedEndpoint> =
         known.into_iter().map(|placed| (placed.endpoint.id, placed)).collect();
     let show = |(id, found): &(EndpointId, _)| {
@@ -303,11 +294,10 @@ async fn nodes(api: &Api) -> Result<Vec<OverviewNodeOut>, ApiError> {
     Ok(open.map(show).collect())
 }
 
-async fn queues(api: &Api, environment: EnvironmentId) -> Result<Vec<OverviewQueueOut>, ApiError> {
+async fn queues(api: &Api, scope: Scope) -> Result<Vec<OverviewQueueOut>, ApiError> {
     if !api.has_jobs {
         return Ok(Vec::new());
     }
-    let scope = Scope::of(environment);
     let slice = Slice { after: None, order: Order::Ascending, limit: OVERVIEW_QUEUES_MAX };
     let mut queues = Vec::new();
     for queue in api.read(query::Queues { scope, slice }).await? {

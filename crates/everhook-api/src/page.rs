@@ -2,16 +2,20 @@
 
 use std::fmt::Display;
 use std::str::FromStr;
+use std::sync::Arc;
 
+use axum::extract::FromRequestParts;
 use everhook_core::limits::{PAGE_DEFAULT, PAGE_MAX};
 use everhook_core::violation::at;
 use everhook_store::catalog::{Order, Slice};
 use everhook_store::piece::Piece;
+use http::request::Parts;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::error::ApiError;
-use crate::query;
+use crate::query::{self, Query};
+use crate::state::Api;
 
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default)]
@@ -52,9 +56,26 @@ impl FromStr for Ordering {
     }
 }
 
-impl OrderParams {
-    pub(crate) fn or(&self, default: Order) -> Order {
-        self.order.map_or(default, |Ordering(order)| order)
+/// Extractor of the parameters of a list that has an order.
+pub(crate) struct Listing {
+    page: PageParams,
+    order: OrderParams,
+}
+
+impl Listing {
+    /// Returns the requested page, in the given order if the request names none.
+    pub(crate) fn cursor<K: FromStr + Clone>(&self, order: Order) -> Result<Cursor<K>, ApiError> {
+        Cursor::new(&self.page, self.order.order.map_or(order, |Ordering(order)| order))
+    }
+}
+
+impl FromRequestParts<Arc<Api>> for Listing {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Listing, ApiError> {
+        let Query(page) = Query::from_request_parts(parts, api).await?;
+        let Query(order) = Query::from_request_parts(parts, api).await?;
+        Ok(Listing { page, order })
     }
 }
 

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use everhook_core::application::EnvironmentPolicy;
-use everhook_core::id::EnvironmentId;
 use everhook_core::name::Name;
 use everhook_core::policy::Settings;
 use everhook_core::policy::effective::{Effective, Level, ServerDefaults, Sourced};
@@ -194,7 +193,7 @@ async fn effective(
         Some(text) => Some(Name::try_from(text).map_err(|bad| ApiError::invalid(["query", "event_type"], bad))?),
         None => None,
     };
-    let outer = api.read(query::FindEnvironmentPolicy { scope: Scope::of(at_endpoint.environment) }).await?;
+    let outer = api.read(query::FindEnvironmentPolicy { scope: at_endpoint.scope.scope() }).await?;
     let endpoint = at_endpoint.endpoint.inheriting(application.inherited());
     let server = ServerDefaults { retry: api.node.retry_policy().clone(), timeout: api.delivery_timeout };
     let levels = endpoint.levels(outer.as_ref().map(|policy| &policy.settings));
@@ -209,9 +208,9 @@ async fn effective(
 )]
 async fn get_environment(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
 ) -> Result<Json<Settings>, ApiError> {
-    let found = api.read(query::FindEnvironmentPolicy { scope: Scope::of(environment) }).await?;
+    let found = api.read(query::FindEnvironmentPolicy { scope }).await?;
     Ok(Json(found.unwrap_or_default().settings))
 }
 
@@ -222,23 +221,23 @@ async fn get_environment(
 )]
 async fn put_environment(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
     input: Input,
 ) -> Result<Json<Settings>, ApiError> {
     let settings = read(&input.json()?, None, Level::Environment)?;
     let change = |old: EnvironmentPolicy| Ok(EnvironmentPolicy { settings: settings.clone(), ..old });
-    let changed = resource::change(&api, environment, &(), None, change).await?;
-    Ok(Json(changed.unwrap_or_default().settings))
+    Ok(Json(resource::change(&api, scope, &(), None, change).await?.settings))
 }
 
 impl ApiResource for EnvironmentPolicy {
+    type Scope = Scope;
     type Place = ();
 
     const NOUN: &'static str = "a policy";
 
     /// Returns an empty policy if none was set.
-    async fn find(api: &Api, environment: EnvironmentId, (): &()) -> Result<Option<Self>, StoreError> {
-        let found = api.read(query::FindEnvironmentPolicy { scope: Scope::of(environment) }).await?;
+    async fn find(api: &Api, scope: Scope, (): &()) -> Result<Option<Self>, StoreError> {
+        let found = api.read(query::FindEnvironmentPolicy { scope }).await?;
         Ok(Some(found.unwrap_or_default()))
     }
 }

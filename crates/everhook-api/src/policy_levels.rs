@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use everhook_core::id::EnvironmentId;
 use everhook_core::policy::Settings;
 use everhook_core::policy::effective::{Levels, ServerDefaults};
 use everhook_core::scope::Scope;
@@ -28,9 +27,9 @@ pub(crate) fn routes() -> Routes {
 )]
 async fn of_application(
     State(api): State<Arc<Api>>,
-    InApplication { environment, application }: InApplication,
+    InApplication { scope, application }: InApplication,
 ) -> Result<Json<EffectiveOut>, ApiError> {
-    effective(&api, environment, application.inherited().as_deref()).await
+    effective(&api, scope.scope(), application.inherited().as_deref()).await
 }
 
 /// Get the effective policy of the environment, with the origin of each setting.
@@ -40,17 +39,13 @@ async fn of_application(
 )]
 async fn of_environment(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
 ) -> Result<Json<EffectiveOut>, ApiError> {
-    effective(&api, environment, None).await
+    effective(&api, scope, None).await
 }
 
-async fn effective(
-    api: &Api,
-    environment: EnvironmentId,
-    application: Option<&Settings>,
-) -> Result<Json<EffectiveOut>, ApiError> {
-    let outer = api.read(query::FindEnvironmentPolicy { scope: Scope::of(environment) }).await?;
+async fn effective(api: &Api, scope: Scope, application: Option<&Settings>) -> Result<Json<EffectiveOut>, ApiError> {
+    let outer = api.read(query::FindEnvironmentPolicy { scope }).await?;
     let server = ServerDefaults { retry: api.node.retry_policy().clone(), timeout: api.delivery_timeout };
     let levels = Levels { endpoint: None, application, environment: outer.as_ref().map(|policy| &policy.settings) };
     Ok(Json(EffectiveOut::new(levels.effective(None, &server), None)))

@@ -10,7 +10,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use everhook_core::endpoint::Endpoint;
 use everhook_core::filter::TypePattern;
-use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId};
+use everhook_core::id::EndpointId;
 use everhook_core::limits::{PAGE_DEFAULT, PAGE_MAX, POLL_CONSUMERS_MAX};
 use everhook_core::name::Name;
 use everhook_core::poll::{PollIterator, PollMark};
@@ -169,7 +169,7 @@ pub(crate) fn routes() -> Routes {
 )]
 async fn create(
     State(api): State<Arc<Api>>,
-    InApplication { environment, application }: InApplication,
+    InApplication { scope, .. }: InApplication,
     input: Input,
 ) -> Result<(StatusCode, Json<DestinationOut>), ApiError> {
     let DestinationIn { kind, endpoint: PolledIn { uid, event_types, channels } } = input.json()?;
@@ -179,10 +179,9 @@ async fn create(
     // An empty list is what some clients send for all.
     let channels = channels.filter(|channels| !channels.is_empty());
     let wanted = EndpointIn::polled(uid, event_types, channels);
-    let checks = Checks::of(&api, environment, &wanted).await?;
-    let endpoint = wanted.check(&checks, application.id, None)?;
-    let new = quota::create_endpoint(&api, environment, endpoint, input.key.as_ref()).await?.done()?;
-    Ok((StatusCode::CREATED, Json(new.into())))
+    let checks = Checks::of(&api, scope.scope(), &wanted).await?;
+    let endpoint = wanted.check(&checks, scope.application, None)?;
+    quota::create_endpoint(&api, scope, endpoint, input.key.as_ref()).await?.answer()
 }
 
 /// Read the messages of a polled endpoint, in the order of acceptance. Without an iterator, the first page is returned.
@@ -193,12 +192,12 @@ async fn create(
 )]
 async fn poll(
     State(api): State<Arc<Api>>,
-    InApplication { environment, application }: InApplication,
+    InApplication { scope, .. }: InApplication,
     PathParams(path): PathParams<PollerPath>,
     Query(page): Query<PollParams>,
     Query(choice): Query<ChoiceParams>,
 ) -> Result<Response, ApiError> {
-    let endpoint = find(&api, (environment, application.id), &path).await?;
+    let endpoint = find(&api, scope, &path).await?;
     let reader = match (page.mark(endpoint.id)?, choice.after) {
         (Some(mark), _) => PollReader::From(mark),
         (None, Some(after)) => PollReader::Since(after),
@@ -206,7 +205,7 @@ async fn poll(
     };
     let ChoiceParams { event_type, channel, .. } = choice;
     let ask = PollAsk { endpoint: endpoint.id, reader, limit: page.limit()?, event_type, channel };
-    answer(&api, AppScope::of(environment, application.id), ask).await
+    answer(&api, scope, ask).await
 }
 
 /// Read as a named consumer. The server keeps the position: a request with an iterator confirms the page before, and a
@@ -219,15 +218,15 @@ async fn poll(
 )]
 async fn consumer_poll(
     State(api): State<Arc<Api>>,
-    InApplication { environment, application }: InApplication,
+    InApplication { scope, .. }: InApplication,
     PathParams(path): PathParams<PollerPath>,
     PathParams(consumer): PathParams<ConsumerPath>,
     Query(page): Query<PollParams>,
 ) -> Result<Response, ApiError> {
-    let endpoint = find(&api, (environment, application.id), &path).await?;
+    let endpoint = find(&api, scope, &path).await?;
     let reader = PollReader::Consumer { name: consumer.name()?, confirmed: page.mark(endpoint.id)? };
     let ask = PollAsk { endpoint: endpoint.id, reader, limit: page.limit()?, event_type: None, channel: None };
-    answer(&api, AppScope::of(environment, application.id), ask).await
+    answer(&api, scope, ask).await
 }
 
 /// Move a named consumer to a time. Its earlier iterators become invalid.
@@ -239,21 +238,21 @@ async fn consumer_poll(
 )]
 async fn consumer_seek(
     State(api): State<Arc<Api>>,
-    InApplication { environment, application }: InApplication,
+    InApplication { scope, .. }: InApplication,
     PathParams(path): PathParams<PollerPath>,
     PathParams(consumer): PathParams<ConsumerPath>,
     input: Input,
 ) -> Result<Json<PollingEndpointConsumerSeekOut>, ApiError> {
-    let endpoint = find(&api, (environment, application.id), &path).await?.id;
+    let endpoint = find(&api, scope, &path).await?.id;
     let PollingEndpointConsumerSeekIn { after } = input.json()?;
     let seek = SeekAsk { endpoint, consumer: consumer.name()?, after };
-    let mark = api.node.seek(AppScope::of(environment, application.id), seek).await?;
+    let mark = api.node.seek(scope, seek).await?;
     let mark = mark.ok_or_else(too_many_consumers)?;
     Ok(Json(PollingEndpointConsumerSeekOut { iterator: PollIterator { endpoint, mark }.to_string() }))
 }
 
 /// Finds a polled endpoint. Other endpoints are not found here.
-async fn find(api: &Api, scope: (EnvironmentId, ApplicationId), path: &PollerPath) -> Result<Endpoint, ApiError> {
+async fn find(api: &Api, scope: AppScope, path: &PollerPath) -> Result<Endpoint, ApiError> {
     let found = scope::find_endpoint(api, scope, &path.sink_id).await?;
     let found = found.filter(Endpoint::is_polled);
     found.ok_or_else(|| ApiError::not_found(scope::named("polled endpoint", &path.sink_id)))

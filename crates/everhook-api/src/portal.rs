@@ -76,7 +76,7 @@ pub(crate) fn routes() -> Routes {
 )]
 async fn create(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
     PathParams(ApplicationPath { app_id }): PathParams<ApplicationPath>,
     Origin(origin): Origin,
     input: Input,
@@ -86,8 +86,8 @@ async fn create(
     let flags = input::names("featureFlags", wanted.feature_flags.unwrap_or_default(), FEATURE_FLAGS_MAX)?;
     let session = wanted.session_id.map(|id| token_end::session(at("sessionId"), id)).transpose()?;
     let locator = scope::application(&app_id)?;
-    let id = application::find_or_create(&api, environment, &locator, wanted.application).await?.id;
-    let org = environments::org(&api.node, environment).await?;
+    let id = application::find_or_create(&api, scope, &locator, wanted.application).await?.id;
+    let org = environments::org(&api.node, scope.environment).await?;
     let org = org.ok_or_else(|| ApiError::not_found("environment of the caller"))?;
     let grant = Grant { token: api.new_id(), org, id, flags, capabilities, session, expiry };
     let token = api.tokens.issue(&api.node, &grant, api.now()).await?;

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use everhook_core::id::EnvironmentId;
 use everhook_core::portal::{PortalLook, PortalSettings};
 use everhook_core::scope::Scope;
 use everhook_store::error::StoreError;
@@ -52,12 +51,8 @@ pub(crate) fn routes() -> Routes {
     get, path = "/api/v1/portal-settings", operation_id = "v1.portal-settings.get", tag = "Portal",
     responses((status = 200, body = PortalSettingsBody))
 )]
-async fn get(
-    State(api): State<Arc<Api>>,
-    Caller { environment, .. }: Caller,
-) -> Result<Json<PortalSettingsBody>, ApiError> {
-    let found = api.read(query::FindPortalSettings { scope: Scope::of(environment) }).await?;
-    Ok(Json(found.unwrap_or_default().look.into()))
+async fn get(State(api): State<Arc<Api>>, caller: Caller) -> Result<Json<PortalSettingsBody>, ApiError> {
+    Ok(Json(resource::get::<PortalSettings>(&api, caller.scope(), &()).await?.look.into()))
 }
 
 /// Replace the look of the portals.
@@ -67,24 +62,24 @@ async fn get(
 )]
 async fn put(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
     input: Input,
 ) -> Result<Json<PortalSettingsBody>, ApiError> {
     let look: PortalLook = input.json::<PortalSettingsBody>()?.into();
     look.check()?;
     let change = |old: PortalSettings| Ok(PortalSettings { look: look.clone(), ..old });
-    let changed = resource::change(&api, environment, &(), None, change).await?;
-    Ok(Json(changed.unwrap_or_default().look.into()))
+    Ok(Json(resource::change(&api, scope, &(), None, change).await?.look.into()))
 }
 
 impl ApiResource for PortalSettings {
+    type Scope = Scope;
     type Place = ();
 
     const NOUN: &'static str = "a look of the portal";
 
     /// Returns an empty look if none was set.
-    async fn find(api: &Api, environment: EnvironmentId, (): &()) -> Result<Option<Self>, StoreError> {
-        let found = api.read(query::FindPortalSettings { scope: Scope::of(environment) }).await?;
+    async fn find(api: &Api, scope: Scope, (): &()) -> Result<Option<Self>, StoreError> {
+        let found = api.read(query::FindPortalSettings { scope }).await?;
         Ok(Some(found.unwrap_or_default()))
     }
 }

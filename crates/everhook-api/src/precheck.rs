@@ -5,7 +5,6 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use everhook_core::draft::Draft;
-use everhook_core::scope::AppScope;
 use everhook_store::query;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -46,12 +45,11 @@ pub(crate) fn routes() -> Routes {
 )]
 async fn precheck(
     State(api): State<Arc<Api>>,
-    InApplication { environment, application }: InApplication,
+    InApplication { scope, .. }: InApplication,
     input: Input,
 ) -> Result<Json<MessagePrecheckOut>, ApiError> {
     let MessagePrecheckIn { event_type, channels } = input.json()?;
     let checked = Draft { event_type, channels, ..Draft::default() }.check()?;
-    let scope = AppScope::of(environment, application.id);
     let (event_type, channels) = (checked.event_type, checked.channels);
     let active = api.read(query::HasSubscriber { scope, event_type, channels }).await?;
     Ok(Json(MessagePrecheckOut { active }))

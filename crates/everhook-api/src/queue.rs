@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use everhook_core::id::EnvironmentId;
 use everhook_core::name::Name;
 use everhook_core::queue::{Queue, QueueState, Rate, Target};
 use everhook_core::scope::Scope;
@@ -28,7 +27,7 @@ use crate::endpoint_secret::{self, EndpointSecretOut};
 use crate::error::ApiError;
 use crate::input::{self, Input};
 use crate::merge::{Form, Members};
-use crate::page::{Cursor, OrderParams, Page, PageParams};
+use crate::page::{Cursor, Listing, OrderParams, Page, PageParams};
 use crate::query::Query;
 use crate::resource;
 use crate::routes::Routes;
@@ -130,18 +129,17 @@ pub(crate) fn routes() -> Routes {
 )]
 async fn list(
     State(api): State<Arc<Api>>,
-    InJobs { environment }: InJobs,
-    Query(page): Query<PageParams>,
-    Query(order): Query<OrderParams>,
+    InJobs { scope }: InJobs,
+    listing: Listing,
     Query(StatsParams { with_stats }): Query<StatsParams>,
 ) -> Result<Json<Page<QueueOut>>, ApiError> {
-    let cursor: Cursor<Name> = Cursor::new(&page, order.or(Order::Ascending))?;
-    let rows = api.read(query::Queues { scope: Scope::of(environment), slice: cursor.slice() }).await?;
+    let cursor: Cursor<Name> = listing.cursor(Order::Ascending)?;
+    let rows = api.read(query::Queues { scope, slice: cursor.slice() }).await?;
     let mut page = cursor.page(rows, |row| row.name.clone(), QueueOut::new);
     if with_stats.unwrap_or(true) {
-        let workers = workers(&api, environment).await?;
+        let workers = workers(&api, scope).await?;
         for queue in &mut page.data {
-            let stats = api.read(query::CountQueue { scope: Scope::of(environment), name: queue.name.clone() }).await?;
+            let stats = api.read(query::CountQueue { scope, name: queue.name.clone() }).await?;
             queue.fill(stats, &workers);
         }
     }
@@ -155,11 +153,11 @@ async fn list(
 )]
 async fn get(
     State(api): State<Arc<Api>>,
-    InJobs { environment }: InJobs,
+    InJobs { scope }: InJobs,
     PathParams(path): PathParams<QueuePath>,
 ) -> Result<Json<QueueOut>, ApiError> {
-    let found = api.read(query::FindQueue { scope: Scope::of(environment), name: path.name()? }).await?;
-    show(&api, environment, found.ok_or_else(|| path.not_found())?).await
+    let found = api.read(query::FindQueue { scope, name: path.name()? }).await?;
+    show(&api, scope, found.ok_or_else(|| path.not_found())?).await
 }
 
 /// Change the limits or the target of a queue. A queue can be configured before its first job.
@@ -170,7 +168,7 @@ async fn get(
 async fn patch(
     State(api): State<Arc<Api>>,
     caller: Caller,
-    InJobs { environment }: InJobs,
+    InJobs { scope }: InJobs,
     PathParams(path): PathParams<QueuePath>,
     input: Input,
 ) -> Result<Json<QueueOut>, ApiError> {
@@ -183,8 +181,7 @@ async fn patch(
         let target = new.target.as_ref().map(|target| target.url.as_str());
         auth::check_url(&caller.rights, url.as_deref(), target).map(|()| new)
     };
-    let changed = resource::change(&api, environment, &name, None, change).await?;
-    show(&api, environment, changed.ok_or_else(|| path.not_found())?).await
+    show(&api, scope, resource::change(&api, scope, &name, None, change).await?).await
 }
 
 /// Pause a queue: running jobs continue, and no other jobs start.
@@ -194,10 +191,10 @@ async fn patch(
 )]
 async fn pause(
     State(api): State<Arc<Api>>,
-    InJobs { environment }: InJobs,
+    InJobs { scope }: InJobs,
     PathParams(path): PathParams<QueuePath>,
 ) -> Result<Json<QueueOut>, ApiError> {
-    set_state(&api, environment, &path, QueueState::Paused).await
+    set_state(&api, scope, &path, QueueState::Paused).await
 }
 
 /// Resume a queue that was paused or stopped.
@@ -207,10 +204,10 @@ async fn pause(
 )]
 async fn resume(
     State(api): State<Arc<Api>>,
-    InJobs { environment }: InJobs,
+    InJobs { scope }: InJobs,
     PathParams(path): PathParams<QueuePath>,
 ) -> Result<Json<QueueOut>, ApiError> {
-    set_state(&api, environment, &path, QueueState::Open).await
+    set_state(&api, scope, &path, QueueState::Open).await
 }
 
 /// Get the secret that pushed jobs are signed with.
@@ -220,10 +217,10 @@ async fn resume(
 )]
 async fn get_secret(
     State(api): State<Arc<Api>>,
-    InJobs { environment }: InJobs,
+    InJobs { scope }: InJobs,
     PathParams(path): PathParams<QueuePath>,
 ) -> Result<Json<EndpointSecretOut>, ApiError> {
-    let found = api.read(query::FindQueue { scope: Scope::of(environment), name: path.name()? }).await?;
+    let found = api.read(query::FindQueue { scope, name: path.name()? }).await?;
     let found = found.ok_or_else(|| path.not_found())?;
     let no_target = || ApiError::not_found(format_args!("target of queue {:?}", path.queue));
     Ok(Json(EndpointSecretOut::of(&found.target.ok_or_else(no_target)?.keys)))
@@ -236,11 +233,11 @@ async fn get_secret(
 )]
 async fn delete(
     State(api): State<Arc<Api>>,
-    InJobs { environment }: InJobs,
+    InJobs { scope }: InJobs,
     PathParams(path): PathParams<QueuePath>,
 ) -> Result<StatusCode, ApiError> {
     let name = path.own_name()?;
-    match resource::delete::<Queue>(&api, environment, &name, ResourceKey::Queue(name.clone())).await? {
+    match resource::try_delete::<Queue>(&api, scope, &name, ResourceKey::Queue(name.clone())).await? {
         Deleted::Done => Ok(StatusCode::NO_CONTENT),
         Deleted::NotFound => Err(path.not_found()),
         Deleted::HasJobs => {
@@ -250,31 +247,25 @@ async fn delete(
     }
 }
 
-async fn set_state(
-    api: &Api,
-    environment: EnvironmentId,
-    path: &QueuePath,
-    state: QueueState,
-) -> Result<Json<QueueOut>, ApiError> {
+async fn set_state(api: &Api, scope: Scope, path: &QueuePath, state: QueueState) -> Result<Json<QueueOut>, ApiError> {
     let name = path.own_name()?;
     // A queue that was never configured and never had a job is not made by pausing it.
-    let found = api.read(query::FindQueue { scope: Scope::of(environment), name: name.clone() }).await?;
+    let found = api.read(query::FindQueue { scope, name: name.clone() }).await?;
     found.ok_or_else(|| path.not_found())?;
     let change = |old: Queue| Ok(Queue { state, ..old });
-    let changed = resource::change(api, environment, &name, None, change).await?;
-    show(api, environment, changed.ok_or_else(|| path.not_found())?).await
+    show(api, scope, resource::change(api, scope, &name, None, change).await?).await
 }
 
-async fn show(api: &Api, environment: EnvironmentId, queue: Queue) -> Result<Json<QueueOut>, ApiError> {
-    let stats = api.read(query::CountQueue { scope: Scope::of(environment), name: queue.name.clone() }).await?;
+async fn show(api: &Api, scope: Scope, queue: Queue) -> Result<Json<QueueOut>, ApiError> {
+    let stats = api.read(query::CountQueue { scope, name: queue.name.clone() }).await?;
     let mut shown = QueueOut::new(queue);
-    shown.fill(stats, &workers(api, environment).await?);
+    shown.fill(stats, &workers(api, scope).await?);
     Ok(Json(shown))
 }
 
 /// Reads the workers whose leases have not expired.
-async fn workers(api: &Api, environment: EnvironmentId) -> Result<Vec<WorkerRecord>, ApiError> {
-    let mut workers = api.read(query::Workers { scope: Scope::of(environment) }).await?;
+async fn workers(api: &Api, scope: Scope) -> Result<Vec<WorkerRecord>, ApiError> {
+    let mut workers = api.read(query::Workers { scope }).await?;
     workers.retain(|worker| !worker::is_expired(worker, api.now()));
     Ok(workers)
 }

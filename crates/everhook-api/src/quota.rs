@@ -9,11 +9,11 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use everhook_core::endpoint::Endpoint;
-use everhook_core::id::{ApplicationId, EnvironmentId};
+use everhook_core::id::ApplicationId;
 use everhook_core::limits::STORED_MESSAGES_PAGE;
 use everhook_core::policy::Switch;
 use everhook_core::quota::{MessageRate, Quota, QuotaKind, QuotaLimits};
-use everhook_core::scope::Scope;
+use everhook_core::scope::{AppScope, Scope};
 use everhook_core::violation::at;
 use everhook_engine::quotas::OverQuota;
 use everhook_store::dedup::DedupKey;
@@ -128,10 +128,9 @@ pub(crate) fn routes() -> Routes {
 )]
 async fn get_environment(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
 ) -> Result<Json<EnvironmentQuotaBody>, ApiError> {
-    let found = api.read(query::FindQuota { scope: Scope::of(environment), application: None }).await?;
-    Ok(Json(found.unwrap_or_default().into()))
+    Ok(Json(resource::get::<Quota>(&api, scope, &None).await?.into()))
 }
 
 /// Replace the quota of the environment. It applies on every replica within five seconds.
@@ -141,7 +140,7 @@ async fn get_environment(
 )]
 async fn put_environment(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
     input: Input,
 ) -> Result<Json<EnvironmentQuotaBody>, ApiError> {
     let EnvironmentQuotaBody { endpoints, message_rate, stored_messages, each_application } = input.json()?;
@@ -150,8 +149,7 @@ async fn put_environment(
     limits.check()?;
     each.check().map_err(|violation| violation.under(at("eachApplication")))?;
     let change = |old: Quota| Ok(Quota { limits: limits.clone(), each: each.clone(), ..old });
-    let changed = resource::change(&api, environment, &None, None, change).await?;
-    Ok(Json(changed.unwrap_or_default().into()))
+    Ok(Json(resource::change(&api, scope, &None, None, change).await?.into()))
 }
 
 /// Get the use of the environment's quota.
@@ -161,9 +159,9 @@ async fn put_environment(
 )]
 async fn environment_usage(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
 ) -> Result<Json<UsageOut>, ApiError> {
-    usage(&api, environment, None).await
+    usage(&api, scope, None).await
 }
 
 /// Get the limits that an application sets itself.
@@ -173,10 +171,9 @@ async fn environment_usage(
 )]
 async fn get_application(
     State(api): State<Arc<Api>>,
-    InApplication { environment, application }: InApplication,
+    InApplication { scope, .. }: InApplication,
 ) -> Result<Json<QuotaBody>, ApiError> {
-    let query = query::FindQuota { scope: Scope::of(environment), application: Some(application.id) };
-    Ok(Json(api.read(query).await?.unwrap_or_default().limits.into()))
+    Ok(Json(resource::get::<Quota>(&api, scope.scope(), &Some(scope.application)).await?.limits.into()))
 }
 
 /// Replace the limits of an application. They apply on every replica within five seconds.
@@ -186,14 +183,13 @@ async fn get_application(
 )]
 async fn put_application(
     State(api): State<Arc<Api>>,
-    InApplication { environment, application }: InApplication,
+    InApplication { scope, .. }: InApplication,
     input: Input,
 ) -> Result<Json<QuotaBody>, ApiError> {
     let limits = QuotaLimits::from(input.json::<QuotaBody>()?);
     limits.check()?;
     let change = |old: Quota| Ok(Quota { limits: limits.clone(), ..old });
-    let changed = resource::change(&api, environment, &Some(application.id), None, change).await?;
-    Ok(Json(changed.unwrap_or_default().limits.into()))
+    Ok(Json(resource::change(&api, scope.scope(), &Some(scope.application), None, change).await?.limits.into()))
 }
 
 /// Get the use of an application's quota, with the limits in force.
@@ -203,17 +199,13 @@ async fn put_application(
 )]
 async fn application_usage(
     State(api): State<Arc<Api>>,
-    InApplication { environment, application }: InApplication,
+    InApplication { scope, .. }: InApplication,
 ) -> Result<Json<UsageOut>, ApiError> {
-    usage(&api, environment, Some(application.id)).await
+    usage(&api, scope.scope(), Some(scope.application)).await
 }
 
-async fn usage(
-    api: &Api,
-    environment: EnvironmentId,
-    application: Option<ApplicationId>,
-) -> Result<Json<UsageOut>, ApiError> {
-    let (scope, bounds) = (Scope::of(environment), api.node.quota(environment, application));
+async fn usage(api: &Api, scope: Scope, application: Option<ApplicationId>) -> Result<Json<UsageOut>, ApiError> {
+    let bounds = api.node.quota(scope.environment, application);
     let limit = USAGE_ENDPOINTS_MAX;
     let endpoints = api.read(query::CountEndpoints { scope, application, limit }).await?;
     let limit = STORED_MESSAGES_PAGE;
@@ -234,15 +226,15 @@ async fn usage(
 /// Creates an endpoint, if the quotas of its application and environment have room for it.
 pub(crate) async fn create_endpoint(
     api: &Api,
-    environment: EnvironmentId,
+    scope: AppScope,
     endpoint: Endpoint,
     key: Option<&DedupKey>,
 ) -> Result<Creation<Endpoint>, ApiError> {
-    let own = api.node.quota(environment, Some(endpoint.application)).endpoints.map(|max| max as usize);
-    let whole = api.node.quota(environment, None).endpoints.map(|max| max as usize);
+    let own = api.node.quota(scope.environment, Some(scope.application)).endpoints.map(|max| max as usize);
+    let whole = api.node.quota(scope.environment, None).endpoints.map(|max| max as usize);
     let is_full = match whole {
         Some(limit) => {
-            let count = query::CountEndpoints { scope: Scope::of(environment), application: None, limit };
+            let count = query::CountEndpoints { scope: scope.scope(), application: None, limit };
             api.read(count).await? >= limit
         }
         None => false,
@@ -260,7 +252,7 @@ pub(crate) async fn create_endpoint(
         }
         ApiError::limit_reached(detail)
     };
-    resource::create_or(api, environment, new, key, full).await
+    resource::create_or(api, scope, new, key, full).await
 }
 
 /// The code and text for messages that a quota refuses.
@@ -279,13 +271,14 @@ pub(crate) fn refusal(refused: &OverQuota) -> (&'static str, Cow<'static, str>) 
 }
 
 impl ApiResource for Quota {
+    type Scope = Scope;
     type Place = Option<ApplicationId>;
 
     const NOUN: &'static str = "a quota";
 
     /// Returns an empty quota if none was set.
-    async fn find(api: &Api, environment: EnvironmentId, place: &Self::Place) -> Result<Option<Self>, StoreError> {
-        let found = api.read(query::FindQuota { scope: Scope::of(environment), application: *place }).await?;
+    async fn find(api: &Api, scope: Scope, place: &Self::Place) -> Result<Option<Self>, StoreError> {
+        let found = api.read(query::FindQuota { scope, application: *place }).await?;
         Ok(Some(found.unwrap_or_else(|| Quota::none(*place))))
     }
 }

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use bytes::Bytes;
 use everhook_core::delivery::DeliveryKey;
-use everhook_core::id::{EndpointId, EnvironmentId, MessageId};
+use everhook_core::id::{EndpointId, MessageId};
 use everhook_core::limits::REDRIVE_BATCH_MAX;
 use everhook_core::message::{Message, Rest, check_payload};
 use everhook_core::scope::Scope;
@@ -81,7 +81,7 @@ async fn redrive_endpoint(
 ) -> Result<(StatusCode, Json<RedriveOut>), ApiError> {
     let RedriveIn { since, until } = input.json_or_default()?;
     let wish = Redrive { endpoint: at.endpoint.id, message: None, since, until, limit: REDRIVE_BATCH_MAX };
-    redrive(&api, at.environment, &wish).await
+    redrive(&api, at.scope.scope(), &wish).await
 }
 
 /// Make the dead delivery of a message to an endpoint pending again, due now, with a fresh set of attempts. With a
@@ -109,7 +109,7 @@ async fn redrive_message(
         return correct(&api, &of, endpoint, payload).await;
     }
     let wish = Redrive { endpoint, message, since: None, until: None, limit: REDRIVE_BATCH_MAX };
-    redrive(&api, of.environment, &wish).await
+    redrive(&api, of.scope.scope(), &wish).await
 }
 
 /// Replaces a dead delivery by a new message with a corrected payload.
@@ -132,7 +132,7 @@ async fn correct(
         ..of.message.clone()
     };
     let dead = DeliveryKey { message: of.message.id, endpoint };
-    let steered = api.node.steer(Scope::of(of.environment), Steer::Correct { dead, message }).await?;
+    let steered = api.node.steer(of.scope.scope(), Steer::Correct { dead, message }).await?;
     let Some(message) = steered.corrected else {
         return Err(ApiError::conflict("Only a dead delivery can be redriven with a corrected payload."));
     };
@@ -140,14 +140,10 @@ async fn correct(
     Ok((StatusCode::ACCEPTED, Json(RedriveOut { redriven: 1, done: true, msg })))
 }
 
-async fn redrive(
-    api: &Api,
-    environment: EnvironmentId,
-    wish: &Redrive,
-) -> Result<(StatusCode, Json<RedriveOut>), ApiError> {
+async fn redrive(api: &Api, scope: Scope, wish: &Redrive) -> Result<(StatusCode, Json<RedriveOut>), ApiError> {
     let mut out = RedriveOut { redriven: 0, done: false, msg: None };
     for _ in 0..REDRIVE_ROUNDS_MAX {
-        let redriven = api.node.steer(Scope::of(environment), Steer::Redrive(wish.clone())).await?.redriven;
+        let redriven = api.node.steer(scope, Steer::Redrive(wish.clone())).await?.redriven;
         out.redriven += redriven;
         if redriven < wish.limit {
             out.done = true;

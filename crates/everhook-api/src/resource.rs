@@ -2,10 +2,13 @@
 //!
 //! Handlers define how a record is found and changed. A change is tried again if a concurrent change came first.
 
+use std::fmt::Display;
+
+use axum::Json;
 use everhook_core::application::Application;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::event_type::EventType;
-use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId};
+use everhook_core::id::{ApplicationId, EndpointId, IntegrationId};
 use everhook_core::name::Name;
 use everhook_core::queue::Queue;
 use everhook_core::scope::{AppScope, Scope};
@@ -20,12 +23,15 @@ use http::StatusCode;
 use crate::audit;
 use crate::error::ApiError;
 use crate::limits::REPLACE_TRIES_MAX;
+use crate::scope;
 use crate::state::Api;
 
 /// A kind of resource, as handlers find and change it.
 pub(crate) trait ApiResource: Record + Clone + PartialEq + Sync {
-    /// The location of a record: the part of a path that names it.
-    type Place: Sync;
+    /// The owner of records: an environment or an application.
+    type Scope: Copy + Into<Scope> + Send + Sync;
+    /// The part of a path that names a record of the owner.
+    type Place: Place;
 
     /// The noun with its article, for error texts.
     const NOUN: &'static str;
@@ -34,7 +40,7 @@ pub(crate) trait ApiResource: Record + Clone + PartialEq + Sync {
 
     fn find(
         api: &Api,
-        environment: EnvironmentId,
+        scope: Self::Scope,
         place: &Self::Place,
     ) -> impl Future<Output = Result<Option<Self>, StoreError>> + Send;
 
@@ -48,6 +54,56 @@ pub(crate) trait ApiResource: Record + Clone + PartialEq + Sync {
         ApiError::full()
     }
 }
+
+/// The name of a record among the records of its owner.
+pub(crate) trait Place: Sync {
+    /// Returns the error for a place without a record.
+    fn missing(&self, noun: &str) -> ApiError;
+
+    /// Whether a record can be created here. Ids are chosen by the server.
+    fn can_be_new(&self) -> bool {
+        true
+    }
+}
+
+impl Place for Name {
+    fn missing(&self, noun: &str) -> ApiError {
+        ApiError::not_found(format_args!("{noun} {:?}", self.as_str()))
+    }
+}
+
+impl<I: Display + Sync> Place for Locator<I> {
+    fn missing(&self, noun: &str) -> ApiError {
+        scope::missing(noun, self)
+    }
+
+    fn can_be_new(&self) -> bool {
+        matches!(self, Locator::Uid(_))
+    }
+}
+
+impl Place for IntegrationId {
+    fn missing(&self, noun: &str) -> ApiError {
+        ApiError::not_found(format_args!("{noun} {self}"))
+    }
+}
+
+/// The only record of an environment.
+impl Place for () {
+    fn missing(&self, noun: &str) -> ApiError {
+        ApiError::not_found(noun)
+    }
+}
+
+/// The only record of an environment or of one of its applications.
+impl Place for Option<ApplicationId> {
+    fn missing(&self, noun: &str) -> ApiError {
+        ApiError::not_found(noun)
+    }
+}
+
+/// The answer to a request that creates or replaces a record.
+pub(crate) type Answer<O> = Result<(StatusCode, Json<O>), ApiError>;
 
 /// The result of a creation that was not refused.
 pub(crate) enum Creation<R> {
@@ -66,6 +122,11 @@ impl<R: ApiResource> Creation<R> {
         }
     }
 
+    /// Answers with the created record, or fails if the uid or name is taken.
+    pub(crate) fn answer<O: From<R>>(self) -> Answer<O> {
+        Ok((StatusCode::CREATED, Json(O::from(self.done()?))))
+    }
+
     /// Returns the record, created or found.
     pub(crate) fn any(self) -> R {
         match self {
@@ -76,24 +137,24 @@ impl<R: ApiResource> Creation<R> {
 
 pub(crate) async fn create<C: Create<Record: ApiResource>>(
     api: &Api,
-    environment: EnvironmentId,
+    scope: <C::Record as ApiResource>::Scope,
     new: C,
     key: Option<&DedupKey>,
 ) -> Result<Creation<C::Record>, ApiError> {
-    create_or(api, environment, new, key, || C::Record::full(api)).await
+    create_or(api, scope, new, key, || C::Record::full(api)).await
 }
 
 /// Creates a record, with an error of the caller's choice for a creation beyond the maximum number.
 pub(crate) async fn create_or<C: Create<Record: ApiResource>>(
     api: &Api,
-    environment: EnvironmentId,
+    scope: <C::Record as ApiResource>::Scope,
     new: C,
     key: Option<&DedupKey>,
     full: impl FnOnce() -> ApiError + Send,
 ) -> Result<Creation<C::Record>, ApiError> {
-    match api.node.create(Scope::of(environment), new, key.cloned()).await? {
+    match api.node.create(scope.into(), new, key.cloned()).await? {
         Created::New(new) | Created::Repeated(new) => {
-            audit::note(environment, None, Some(&new.clone().into()));
+            audit::note(scope.into(), None, Some(&new.clone().into()));
             Ok(Creation::Done(new))
         }
         Created::Taken(old) => Ok(Creation::Taken(old)),
@@ -104,27 +165,54 @@ pub(crate) async fn create_or<C: Create<Record: ApiResource>>(
     }
 }
 
-/// Changes a resource, and returns none if it does not exist. A repeated key changes nothing and returns the record.
+pub(crate) async fn get<R: ApiResource>(api: &Api, scope: R::Scope, place: &R::Place) -> Result<R, ApiError> {
+    R::find(api, scope, place).await?.ok_or_else(|| place.missing(bare(R::NOUN)))
+}
+
+/// Changes a resource. A repeated key changes nothing and returns the record.
 pub(crate) async fn change<R: ApiResource>(
     api: &Api,
-    environment: EnvironmentId,
+    scope: R::Scope,
+    place: &R::Place,
+    key: Option<&DedupKey>,
+    change: impl Fn(R) -> Result<R, ApiError>,
+) -> Result<R, ApiError> {
+    change_if_found(api, scope, place, key, change).await?.ok_or_else(|| place.missing(bare(R::NOUN)))
+}
+
+/// Changes a resource, or creates it if its place allows that.
+pub(crate) async fn put<C: Create<Record: ApiResource>, O: From<C::Record>>(
+    api: &Api,
+    scope: <C::Record as ApiResource>::Scope,
+    place: &<C::Record as ApiResource>::Place,
+    change: impl Fn(C::Record) -> Result<C::Record, ApiError>,
+    new: impl FnOnce() -> Result<C, ApiError>,
+) -> Answer<O> {
+    match change_if_found(api, scope, place, None, change).await? {
+        Some(changed) => Ok((StatusCode::OK, Json(O::from(changed)))),
+        None if place.can_be_new() => create(api, scope, new()?, None).await?.answer(),
+        None => Err(place.missing(bare(C::Record::NOUN))),
+    }
+}
+
+/// Changes a resource, and returns none if it does not exist.
+pub(crate) async fn change_if_found<R: ApiResource>(
+    api: &Api,
+    scope: R::Scope,
     place: &R::Place,
     key: Option<&DedupKey>,
     change: impl Fn(R) -> Result<R, ApiError>,
 ) -> Result<Option<R>, ApiError> {
     for _ in 0..REPLACE_TRIES_MAX {
-        let Some(old) = R::find(api, environment, place).await? else { return Ok(None) };
+        let Some(old) = R::find(api, scope, place).await? else { return Ok(None) };
         let new = change(old.clone())?;
         if R::SKIPS_EQUAL && new == old {
             return Ok(Some(old));
         }
-        match api
-            .node
-            .replace(Scope::of(environment), Changed { record: new, key: key.cloned(), messages: Vec::new() })
-            .await?
-        {
+        let changed = Changed { record: new, key: key.cloned(), messages: Vec::new() };
+        match api.node.replace(scope.into(), changed).await? {
             Replaced::Done(new) => {
-                audit::note(environment, Some(&old.into()), Some(&new.clone().into()));
+                audit::note(scope.into(), Some(&old.into()), Some(&new.clone().into()));
                 return Ok(Some(new));
             }
             Replaced::Repeated => return Ok(Some(old)),
@@ -140,14 +228,27 @@ pub(crate) async fn change<R: ApiResource>(
 /// Deletes the resource with this place and key.
 pub(crate) async fn delete<R: ApiResource>(
     api: &Api,
-    environment: EnvironmentId,
+    scope: R::Scope,
+    place: &R::Place,
+    key: ResourceKey,
+) -> Result<StatusCode, ApiError> {
+    match try_delete::<R>(api, scope, place, key).await?.is_done() {
+        true => Ok(StatusCode::NO_CONTENT),
+        false => Err(place.missing(bare(R::NOUN))),
+    }
+}
+
+/// Deletes a resource, unless it does not exist or is in use.
+pub(crate) async fn try_delete<R: ApiResource>(
+    api: &Api,
+    scope: R::Scope,
     place: &R::Place,
     key: ResourceKey,
 ) -> Result<Deleted, ApiError> {
-    if let Some(old) = R::find(api, environment, place).await? {
-        audit::note(environment, Some(&old.into()), None);
+    if let Some(old) = R::find(api, scope, place).await? {
+        audit::note(scope.into(), Some(&old.into()), None);
     }
-    Ok(api.node.delete(Scope::of(environment), key).await?)
+    Ok(api.node.delete(scope.into(), key).await?)
 }
 
 /// Removes the article.
@@ -160,23 +261,24 @@ fn capitalized(noun: &str) -> String {
 }
 
 impl ApiResource for Application {
+    type Scope = Scope;
     type Place = Locator<ApplicationId>;
 
     const NOUN: &'static str = "an application";
 
-    async fn find(api: &Api, environment: EnvironmentId, place: &Self::Place) -> Result<Option<Self>, StoreError> {
-        api.read(query::FindApplication { scope: Scope::of(environment), locator: place.clone() }).await
+    async fn find(api: &Api, scope: Scope, place: &Self::Place) -> Result<Option<Self>, StoreError> {
+        api.read(query::FindApplication { scope, locator: place.clone() }).await
     }
 }
 
 impl ApiResource for Endpoint {
-    type Place = (ApplicationId, Locator<EndpointId>);
+    type Scope = AppScope;
+    type Place = Locator<EndpointId>;
 
     const NOUN: &'static str = "an endpoint";
 
-    async fn find(api: &Api, environment: EnvironmentId, place: &Self::Place) -> Result<Option<Self>, StoreError> {
-        let scope = AppScope::of(environment, place.0);
-        api.read(query::FindEndpoint { scope, locator: place.1.clone() }).await
+    async fn find(api: &Api, scope: AppScope, place: &Self::Place) -> Result<Option<Self>, StoreError> {
+        api.read(query::FindEndpoint { scope, locator: place.clone() }).await
     }
 
     fn full(api: &Api) -> ApiError {
@@ -186,12 +288,13 @@ impl ApiResource for Endpoint {
 }
 
 impl ApiResource for EventType {
+    type Scope = Scope;
     type Place = Name;
 
     const NOUN: &'static str = "an event type";
 
-    async fn find(api: &Api, environment: EnvironmentId, place: &Name) -> Result<Option<Self>, StoreError> {
-        api.read(query::FindEventType { scope: Scope::of(environment), name: place.clone() }).await
+    async fn find(api: &Api, scope: Scope, place: &Name) -> Result<Option<Self>, StoreError> {
+        api.read(query::FindEventType { scope, name: place.clone() }).await
     }
 
     fn taken() -> ApiError {
@@ -201,25 +304,27 @@ impl ApiResource for EventType {
 }
 
 impl ApiResource for Queue {
+    type Scope = Scope;
     type Place = Name;
 
     const NOUN: &'static str = "a queue";
 
     /// Returns a default queue if none exists, because a queue can be configured before its first job.
-    async fn find(api: &Api, environment: EnvironmentId, place: &Name) -> Result<Option<Self>, StoreError> {
-        let found = api.read(query::FindQueue { scope: Scope::of(environment), name: place.clone() }).await?;
+    async fn find(api: &Api, scope: Scope, place: &Name) -> Result<Option<Self>, StoreError> {
+        let found = api.read(query::FindQueue { scope, name: place.clone() }).await?;
         Ok(found.or_else(|| Some(Queue::new(place.clone()))))
     }
 }
 
 impl ApiResource for ScheduleRecord {
+    type Scope = Scope;
     type Place = Name;
 
     const NOUN: &'static str = "a schedule";
     const SKIPS_EQUAL: bool = true;
 
-    async fn find(api: &Api, environment: EnvironmentId, place: &Name) -> Result<Option<Self>, StoreError> {
-        api.read(query::FindSchedule { scope: Scope::of(environment), name: place.clone() }).await
+    async fn find(api: &Api, scope: Scope, place: &Name) -> Result<Option<Self>, StoreError> {
+        api.read(query::FindSchedule { scope, name: place.clone() }).await
     }
 
     fn taken() -> ApiError {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use everhook_core::id::{EnvironmentId, SERVER_ENVIRONMENT, ScheduleId};
+use everhook_core::id::{SERVER_ENVIRONMENT, ScheduleId};
 use everhook_core::name::Name;
 use everhook_core::scope::Scope;
 use everhook_store::catalog::Order;
@@ -24,9 +24,9 @@ use crate::error::ApiError;
 use crate::input::{self, Input};
 use crate::limits::RUNS_SHOWN;
 use crate::merge::Members;
-use crate::page::{Cursor, OrderParams, Page, PageParams};
+use crate::page::{Cursor, Listing, OrderParams, Page, PageParams};
 use crate::query::Query;
-use crate::resource;
+use crate::resource::{self, Place};
 use crate::routes::Routes;
 use crate::schedule::request::{Checks, ScheduleIn};
 use crate::schedule::response::{RunOut, ScheduleOut, StartsWhat};
@@ -54,7 +54,7 @@ pub(crate) struct BuiltInParams {
 
 /// The schedule that a path names, if the caller may access it.
 struct Named {
-    environment: EnvironmentId,
+    scope: Scope,
     name: Name,
 }
 
@@ -78,13 +78,12 @@ pub(crate) fn routes() -> Routes {
 async fn list(
     State(api): State<Arc<Api>>,
     caller: InSchedules,
-    Query(page): Query<PageParams>,
-    Query(order): Query<OrderParams>,
+    listing: Listing,
     Query(BuiltInParams { builtin }): Query<BuiltInParams>,
 ) -> Result<Json<Page<ScheduleOut>>, ApiError> {
-    let environment = if builtin.unwrap_or(false) { caller.built_in()? } else { caller.environment };
-    let cursor: Cursor<Name> = Cursor::new(&page, order.or(Order::Ascending))?;
-    let piece = api.read(query::Schedules { scope: Scope::of(environment), slice: cursor.slice() }).await?;
+    let scope = if builtin.unwrap_or(false) { caller.built_in()? } else { caller.scope };
+    let cursor: Cursor<Name> = listing.cursor(Order::Ascending)?;
+    let piece = api.read(query::Schedules { scope, slice: cursor.slice() }).await?;
     let now = api.now();
     Ok(Json(cursor.page_of(piece, |row| row.name.clone(), |row| ScheduleOut::new(row, now))))
 }
@@ -101,9 +100,9 @@ async fn create(
 ) -> Result<(StatusCode, Json<ScheduleOut>), ApiError> {
     let mut wanted: ScheduleIn<'_> = input.json()?;
     let now = api.now();
-    let starts = wanted.take_starts(&api, caller.environment).await?;
+    let starts = wanted.take_starts(&api, caller.scope).await?;
     let new = wanted.check(Checks { id: ScheduleId(api.new_id()), now, starts }, None)?;
-    let new = resource::create(&api, caller.environment, new, input.key.as_ref()).await?.done()?;
+    let new = resource::create(&api, caller.scope, new, input.key.as_ref()).await?.done()?;
     Ok((StatusCode::CREATED, Json(ScheduleOut::new(new, now))))
 }
 
@@ -117,9 +116,8 @@ async fn get(
     caller: InSchedules,
     PathParams(path): PathParams<SchedulePath>,
 ) -> Result<Json<ScheduleOut>, ApiError> {
-    let Named { environment, name } = caller.named(&path)?;
-    let found = api.read(query::FindSchedule { scope: Scope::of(environment), name: name.clone() }).await?;
-    show(&api, environment, found.ok_or_else(|| no_schedule(&name))?).await
+    let Named { scope, name } = caller.named(&path)?;
+    show(&api, scope, resource::get(&api, scope, &name).await?).await
 }
 
 /// Change a schedule. Absent members keep their values. Its next run time is computed again.
@@ -134,14 +132,13 @@ async fn patch(
     input: Input,
 ) -> Result<Json<ScheduleOut>, ApiError> {
     let named = caller.named(&path)?.own()?;
-    let starts = input.json::<ScheduleIn<'_>>()?.take_starts(&api, named.environment).await?;
-    let changed = replace(&api, &named, |old| {
+    let starts = input.json::<ScheduleIn<'_>>()?.take_starts(&api, named.scope).await?;
+    let change_all = |old: ScheduleRecord| {
         let base = Members::of::<ScheduleIn<'_>>(&old);
         let checks = Checks { id: old.schedule.id, now: api.now(), starts: starts.clone() };
         Ok(input.merged::<ScheduleIn<'_>>(&base)?.check(checks, Some(old))?)
-    });
-    let changed = changed.await?;
-    show(&api, named.environment, changed).await
+    };
+    change(&api, &named, change_all).await
 }
 
 /// Delete a schedule with its history. The jobs and messages that it created are kept.
@@ -154,10 +151,9 @@ async fn delete(
     caller: InSchedules,
     PathParams(path): PathParams<SchedulePath>,
 ) -> Result<StatusCode, ApiError> {
-    let Named { environment, name } = caller.named(&path)?.own()?;
+    let Named { scope, name } = caller.named(&path)?.own()?;
     let key = ResourceKey::Schedule(name.clone());
-    let deleted = resource::delete::<ScheduleRecord>(&api, environment, &name, key).await?;
-    if deleted.is_done() { Ok(StatusCode::NO_CONTENT) } else { Err(no_schedule(&name)) }
+    resource::delete::<ScheduleRecord>(&api, scope, &name, key).await
 }
 
 /// Pause a schedule: nothing runs until it is resumed. Runs that fall into the pause are not made up for.
@@ -170,9 +166,7 @@ async fn pause(
     caller: InSchedules,
     PathParams(path): PathParams<SchedulePath>,
 ) -> Result<Json<ScheduleOut>, ApiError> {
-    let named = caller.named(&path)?;
-    let changed = replace(&api, &named, |old| Ok(ScheduleRecord { paused: true, ..old })).await?;
-    show(&api, named.environment, changed).await
+    change(&api, &caller.named(&path)?, |old| Ok(ScheduleRecord { paused: true, ..old })).await
 }
 
 /// Resume a schedule. Its next run time is computed from now.
@@ -185,9 +179,7 @@ async fn resume(
     caller: InSchedules,
     PathParams(path): PathParams<SchedulePath>,
 ) -> Result<Json<ScheduleOut>, ApiError> {
-    let named = caller.named(&path)?;
-    let changed = replace(&api, &named, |old| Ok(ScheduleRecord { paused: false, ..old })).await?;
-    show(&api, named.environment, changed).await
+    change(&api, &caller.named(&path)?, |old| Ok(ScheduleRecord { paused: false, ..old })).await
 }
 
 /// Run a schedule now, even if it is paused. Its run times do not change.
@@ -200,34 +192,25 @@ async fn run(
     caller: InSchedules,
     PathParams(path): PathParams<SchedulePath>,
 ) -> Result<(StatusCode, Json<RunOut>), ApiError> {
-    let Named { environment, name } = caller.named(&path)?;
-    let found = api
-        .read(query::FindSchedule { scope: Scope::of(environment), name: name.clone() })
-        .await?
-        .ok_or_else(|| no_schedule(&name))?;
-    let run = api.node.run_schedule(Scope::of(environment), name.clone()).await?;
-    let run = run.ok_or_else(|| no_schedule(&name))?;
+    let Named { scope, name } = caller.named(&path)?;
+    let found: ScheduleRecord = resource::get(&api, scope, &name).await?;
+    let run = api.node.run_schedule(scope, name.clone()).await?;
+    let run = run.ok_or_else(|| name.missing("schedule"))?;
     Ok((StatusCode::ACCEPTED, Json(RunOut::new(run, StartsWhat::of(&found.starts)))))
 }
 
-fn no_schedule(name: &Name) -> ApiError {
-    ApiError::not_found(format_args!("schedule {:?}", name.as_str()))
-}
-
-/// Changes a schedule, or fails if it does not exist.
-async fn replace(
+/// Changes a schedule, and shows it.
+async fn change(
     api: &Api,
-    Named { environment, name }: &Named,
+    Named { scope, name }: &Named,
     change: impl Fn(ScheduleRecord) -> Result<ScheduleRecord, ApiError>,
-) -> Result<ScheduleRecord, ApiError> {
-    let changed = resource::change(api, *environment, name, None, change).await?;
-    changed.ok_or_else(|| no_schedule(name))
+) -> Result<Json<ScheduleOut>, ApiError> {
+    show(api, *scope, resource::change(api, *scope, name, None, change).await?).await
 }
 
 /// Shows a schedule with all details.
-async fn show(api: &Api, environment: EnvironmentId, schedule: ScheduleRecord) -> Result<Json<ScheduleOut>, ApiError> {
-    let runs =
-        api.read(query::Runs { scope: Scope::of(environment), id: schedule.schedule.id, limit: RUNS_SHOWN }).await?;
+async fn show(api: &Api, scope: Scope, schedule: ScheduleRecord) -> Result<Json<ScheduleOut>, ApiError> {
+    let runs = api.read(query::Runs { scope, id: schedule.schedule.id, limit: RUNS_SHOWN }).await?;
     let what = StartsWhat::of(&schedule.starts);
     let mut shown = ScheduleOut::new(schedule, api.now());
     shown.history = Some(runs.into_iter().map(|run| RunOut::new(run, what)).collect());
@@ -236,9 +219,9 @@ async fn show(api: &Api, environment: EnvironmentId, schedule: ScheduleRecord) -
 
 impl InSchedules {
     /// Returns the environment of the server's own schedules, or fails without an admin key.
-    fn built_in(&self) -> Result<EnvironmentId, ApiError> {
+    fn built_in(&self) -> Result<Scope, ApiError> {
         match self.rights {
-            Rights::Admin => Ok(SERVER_ENVIRONMENT),
+            Rights::Admin => Ok(Scope::of(SERVER_ENVIRONMENT)),
             Rights::Environment(_) | Rights::Application { .. } => Err(ApiError::not_admin()),
         }
     }
@@ -247,8 +230,8 @@ impl InSchedules {
     fn named(&self, path: &SchedulePath) -> Result<Named, ApiError> {
         let not_found = |_| ApiError::not_found(format_args!("schedule {:?}", path.schedule));
         let name: Name = path.schedule.parse().map_err(not_found)?;
-        let environment = if input::is_built_in(&name) { self.built_in()? } else { self.environment };
-        Ok(Named { environment, name })
+        let scope = if input::is_built_in(&name) { self.built_in()? } else { self.scope };
+        Ok(Named { scope, name })
     }
 }
 

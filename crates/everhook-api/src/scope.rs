@@ -12,11 +12,14 @@ use std::sync::Arc;
 use axum::extract::{FromRequestParts, Path};
 use everhook_core::application::Application;
 use everhook_core::endpoint::Endpoint;
-use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, MessageId};
+use everhook_core::id::{ApplicationId, EndpointId, MessageId};
 use everhook_core::message::Message;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_store::catalog::Locator;
+use everhook_store::dedup::DedupKey;
 use everhook_store::query;
+use everhook_store::resource::ResourceKey;
+use http::StatusCode;
 use http::request::Parts;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -24,6 +27,7 @@ use utoipa::IntoParams;
 
 use crate::auth::{Caller, Rights};
 use crate::error::ApiError;
+use crate::resource;
 use crate::state::Api;
 
 #[derive(Deserialize, IntoParams)]
@@ -54,18 +58,18 @@ pub(crate) struct AsAdmin;
 
 /// Extractor for routes of an environment. It refuses application tokens.
 pub(crate) struct InEnvironment {
-    pub(crate) environment: EnvironmentId,
+    pub(crate) scope: Scope,
 }
 
 /// Extractor for routes of jobs, queues, batches and workers. It refuses application tokens, and all requests if jobs
 /// are disabled.
 pub(crate) struct InJobs {
-    pub(crate) environment: EnvironmentId,
+    pub(crate) scope: Scope,
 }
 
 /// Extractor for routes of schedules. It refuses application tokens, and all requests if schedules are disabled.
 pub(crate) struct InSchedules {
-    pub(crate) environment: EnvironmentId,
+    pub(crate) scope: Scope,
     pub(crate) rights: Rights,
 }
 
@@ -75,21 +79,19 @@ pub(crate) type Extracting<'a, T> = Pin<Box<dyn Future<Output = Result<T, ApiErr
 
 /// Extractor for routes of one application. It accepts callers of the environment and tokens of the application.
 pub(crate) struct InApplication {
-    pub(crate) environment: EnvironmentId,
+    pub(crate) scope: AppScope,
     pub(crate) application: Application,
 }
 
 /// Extractor for routes of one endpoint of an application.
 pub(crate) struct AtEndpoint {
-    pub(crate) environment: EnvironmentId,
-    pub(crate) application: ApplicationId,
+    pub(crate) scope: AppScope,
     pub(crate) endpoint: Endpoint,
 }
 
 /// Extractor for routes of one message of an application.
 pub(crate) struct OfMessage {
-    pub(crate) environment: EnvironmentId,
-    pub(crate) application: ApplicationId,
+    pub(crate) scope: AppScope,
     pub(crate) message: Message,
 }
 
@@ -104,6 +106,13 @@ pub(crate) fn locator<I: FromStr>(what: &str, text: &str, prefix: &str) -> Resul
 
 pub(crate) fn application(text: &str) -> Result<Locator<ApplicationId>, ApiError> {
     locator("application", text, ApplicationId::PREFIX)
+}
+
+/// Gives a record the uid of its path. Without it, a repeated request would create a second record.
+pub(crate) fn fill_uid<I>(uid: &mut Option<Option<String>>, locator: &Locator<I>) {
+    if let (Locator::Uid(text), None) = (locator, &uid) {
+        *uid = Some(Some(text.as_str().to_owned()));
+    }
 }
 
 /// Formats a noun with the name from the request. Ids are written as they are, and other texts are quoted.
@@ -128,13 +137,30 @@ pub(crate) fn missing<I: Display>(what: &str, locator: &Locator<I>) -> ApiError 
     }
 }
 
-pub(crate) async fn find_endpoint(
-    api: &Api,
-    scope: (EnvironmentId, ApplicationId),
-    slot: &str,
-) -> Result<Option<Endpoint>, ApiError> {
+pub(crate) async fn find_endpoint(api: &Api, scope: AppScope, slot: &str) -> Result<Option<Endpoint>, ApiError> {
     let locator = locator("endpoint", slot, EndpointId::PREFIX)?;
-    Ok(api.read(query::FindEndpoint { scope: AppScope::of(scope.0, scope.1), locator: locator.clone() }).await?)
+    Ok(api.read(query::FindEndpoint { scope, locator }).await?)
+}
+
+impl AtEndpoint {
+    pub(crate) fn locator(&self) -> Locator<EndpointId> {
+        Locator::Id(self.endpoint.id)
+    }
+
+    /// Changes the endpoint.
+    pub(crate) async fn change(
+        &self,
+        api: &Api,
+        key: Option<&DedupKey>,
+        change: impl Fn(Endpoint) -> Result<Endpoint, ApiError>,
+    ) -> Result<Endpoint, ApiError> {
+        resource::change(api, self.scope, &self.locator(), key, change).await
+    }
+
+    pub(crate) async fn delete(&self, api: &Api) -> Result<StatusCode, ApiError> {
+        let key = ResourceKey::Endpoint(self.scope.application, self.endpoint.id);
+        resource::delete::<Endpoint>(api, self.scope, &self.locator(), key).await
+    }
 }
 
 impl<T: DeserializeOwned + Send> FromRequestParts<Arc<Api>> for PathParams<T> {
@@ -164,7 +190,7 @@ impl FromRequestParts<Arc<Api>> for InEnvironment {
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<InEnvironment, ApiError> {
         let caller = Caller::from_request_parts(parts, api).await?;
         match caller.rights {
-            Rights::Admin | Rights::Environment(_) => Ok(InEnvironment { environment: caller.environment }),
+            Rights::Admin | Rights::Environment(_) => Ok(InEnvironment { scope: caller.scope() }),
             Rights::Application { .. } => Err(ApiError::forbidden()),
         }
     }
@@ -174,8 +200,8 @@ impl FromRequestParts<Arc<Api>> for InJobs {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<InJobs, ApiError> {
-        let InEnvironment { environment } = InEnvironment::from_request_parts(parts, api).await?;
-        need_jobs(api).map(|()| InJobs { environment })
+        let InEnvironment { scope } = InEnvironment::from_request_parts(parts, api).await?;
+        need_jobs(api).map(|()| InJobs { scope })
     }
 }
 
@@ -183,13 +209,13 @@ impl FromRequestParts<Arc<Api>> for InSchedules {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<InSchedules, ApiError> {
-        let InEnvironment { environment } = InEnvironment::from_request_parts(parts, api).await?;
+        let InEnvironment { scope } = InEnvironment::from_request_parts(parts, api).await?;
         if !api.has_schedules {
             let detail = "Schedules are disabled on this server: set `schedules = true` (EVERHOOK_SCHEDULES).";
             return Err(ApiError::switched_off("schedules_disabled", detail));
         }
         let rights = Caller::from_request_parts(parts, api).await?.rights;
-        Ok(InSchedules { environment, rights })
+        Ok(InSchedules { scope, rights })
     }
 }
 
@@ -212,16 +238,15 @@ impl FromRequestParts<Arc<Api>> for InApplication {
 
 fn in_application<'a>(parts: &'a mut Parts, api: &'a Arc<Api>) -> Extracting<'a, InApplication> {
     Box::pin(async move {
-        let Caller { environment, rights, .. } = Caller::from_request_parts(parts, api).await?;
+        let caller = Caller::from_request_parts(parts, api).await?;
         let PathParams(ApplicationPath { app_id }) = PathParams::from_request_parts(parts, api).await?;
-        let found = api
-            .read(query::FindApplication { scope: Scope::of(environment), locator: self::application(&app_id)? })
-            .await?;
+        let scope = caller.scope();
+        let found = api.read(query::FindApplication { scope, locator: self::application(&app_id)? }).await?;
         let application = found.ok_or_else(|| no_application(&app_id))?;
-        match rights {
+        match caller.rights {
             Rights::Application { id, .. } if id != application.id => Err(no_application(&app_id)),
             Rights::Application { .. } | Rights::Environment(_) | Rights::Admin => {
-                Ok(InApplication { environment, application })
+                Ok(InApplication { scope: scope.application(application.id), application })
             }
         }
     })
@@ -237,11 +262,11 @@ impl FromRequestParts<Arc<Api>> for AtEndpoint {
 
 fn at_endpoint<'a>(parts: &'a mut Parts, api: &'a Arc<Api>) -> Extracting<'a, AtEndpoint> {
     Box::pin(async move {
-        let InApplication { environment, application } = InApplication::from_request_parts(parts, api).await?;
+        let InApplication { scope, .. } = InApplication::from_request_parts(parts, api).await?;
         let PathParams(EndpointPath { endpoint_id }) = PathParams::from_request_parts(parts, api).await?;
-        let found = find_endpoint(api, (environment, application.id), &endpoint_id).await?;
+        let found = find_endpoint(api, scope, &endpoint_id).await?;
         let endpoint = found.ok_or_else(|| no_endpoint(&endpoint_id))?;
-        Ok(AtEndpoint { environment, application: application.id, endpoint })
+        Ok(AtEndpoint { scope, endpoint })
     })
 }
 
@@ -255,13 +280,11 @@ impl FromRequestParts<Arc<Api>> for OfMessage {
 
 fn of_message<'a>(parts: &'a mut Parts, api: &'a Arc<Api>) -> Extracting<'a, OfMessage> {
     Box::pin(async move {
-        let InApplication { environment, application } = InApplication::from_request_parts(parts, api).await?;
+        let InApplication { scope, .. } = InApplication::from_request_parts(parts, api).await?;
         let PathParams(MessagePath { msg_id }) = PathParams::from_request_parts(parts, api).await?;
         let locator = locator("message", &msg_id, MessageId::PREFIX)?;
-        let found = api
-            .read(query::FindMessage { scope: AppScope::of(environment, application.id), locator: locator.clone() })
-            .await?;
+        let found = api.read(query::FindMessage { scope, locator: locator.clone() }).await?;
         let message = found.ok_or_else(|| missing("message", &locator))?;
-        Ok(OfMessage { environment, application: application.id, message })
+        Ok(OfMessage { scope, message })
     })
 }

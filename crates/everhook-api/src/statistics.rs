@@ -61,7 +61,7 @@ pub(crate) fn routes() -> Routes {
 )]
 async fn applications(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
     input: Input,
 ) -> Result<(StatusCode, Json<AppUsageStatsOut>), ApiError> {
     let AppUsageStatsIn { since, until, app_ids } = input.json()?;
@@ -69,12 +69,12 @@ async fn applications(
     let (applications, unresolved_app_ids) = match app_ids {
         None => (None, Vec::new()),
         Some(names) => {
-            let (found, unresolved) = resolve(&api, Scope::of(environment), names).await?;
+            let (found, unresolved) = resolve(&api, scope, names).await?;
             (Some(found), unresolved)
         }
     };
     let task = BackgroundTask::ApplicationUsage(ApplicationUsage { since, until, applications });
-    let task = start(&api, environment, task, input.key.as_ref()).await?;
+    let task = start(&api, scope, task, input.key.as_ref()).await?;
     Ok((StatusCode::ACCEPTED, Json(AppUsageStatsOut { task, unresolved_app_ids })))
 }
 
@@ -86,9 +86,9 @@ async fn applications(
 )]
 async fn event_types(
     State(api): State<Arc<Api>>,
-    InEnvironment { environment }: InEnvironment,
+    InEnvironment { scope }: InEnvironment,
 ) -> Result<(StatusCode, Json<StartedTaskOut>), ApiError> {
-    let started = start(&api, environment, BackgroundTask::EventTypeUsage, None).await?;
+    let started = start(&api, scope, BackgroundTask::EventTypeUsage, None).await?;
     Ok((StatusCode::ACCEPTED, Json(started)))
 }
 

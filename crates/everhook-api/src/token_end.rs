@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
-use everhook_core::scope::AppScope;
 use everhook_core::token::TokenEnd;
 use everhook_core::violation::{Field, Violation, at};
 use http::StatusCode;
@@ -49,7 +48,7 @@ async fn logout(State(api): State<Arc<Api>>, caller: Caller) -> Result<StatusCod
         return Err(ApiError::new(StatusCode::FORBIDDEN, "insufficient access", detail));
     };
     let end = TokenEnd::one(token.hash, api.now(), token.expires_at);
-    api.node.end_tokens(AppScope::of(caller.environment, id), vec![end]).await?;
+    api.node.end_tokens(caller.scope().application(id), vec![end]).await?;
     api.tokens.forget_ends();
     Ok(StatusCode::NO_CONTENT)
 }
@@ -64,7 +63,7 @@ async fn logout(State(api): State<Arc<Api>>, caller: Caller) -> Result<StatusCod
 )]
 async fn expire_all(
     State(api): State<Arc<Api>>,
-    InApplication { environment, application }: InApplication,
+    InApplication { scope, .. }: InApplication,
     input: Input,
 ) -> Result<StatusCode, ApiError> {
     let wanted: ApplicationTokenExpireIn = input.json_or_default()?;
@@ -80,7 +79,7 @@ async fn expire_all(
     } else {
         sessions.into_iter().map(|name| TokenEnd::session(name, now, delay)).collect()
     };
-    api.node.end_tokens(AppScope::of(environment, application.id), ends).await?;
+    api.node.end_tokens(scope, ends).await?;
     api.tokens.forget_ends();
     Ok(StatusCode::NO_CONTENT)
 }

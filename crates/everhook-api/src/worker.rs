@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use everhook_core::id::{BatchId, EnvironmentId, JobId, SessionId};
+use everhook_core::id::{BatchId, JobId, SessionId};
 use everhook_core::limits::{TITLE_CHARS_MAX, WORKER_KINDS_MAX, WORKER_LEASE_MAX, WORKER_QUEUES_MAX};
 use everhook_core::name::{Metadata, Name};
 use everhook_core::scope::Scope;
@@ -190,8 +190,8 @@ pub(crate) fn routes() -> Routes {
     get, path = "/api/v1/worker", operation_id = "v1.worker.list", tag = "Worker",
     responses((status = 200, body = WorkerListOut))
 )]
-async fn list(State(api): State<Arc<Api>>, InJobs { environment }: InJobs) -> Result<Json<WorkerListOut>, ApiError> {
-    let workers = api.read(query::Workers { scope: Scope::of(environment) }).await?;
+async fn list(State(api): State<Arc<Api>>, InJobs { scope }: InJobs) -> Result<Json<WorkerListOut>, ApiError> {
+    let workers = api.read(query::Workers { scope }).await?;
     let now = api.now();
     Ok(Json(WorkerListOut { data: workers.into_iter().map(|worker| WorkerOut::new(worker, now)).collect() }))
 }
@@ -203,7 +203,7 @@ async fn list(State(api): State<Arc<Api>>, InJobs { environment }: InJobs) -> Re
 )]
 async fn register(
     State(api): State<Arc<Api>>,
-    InJobs { environment }: InJobs,
+    InJobs { scope }: InJobs,
     input: Input,
 ) -> Result<(StatusCode, Json<WorkerOut>), ApiError> {
     let wanted: WorkerIn = input.json()?;
@@ -215,7 +215,7 @@ async fn register(
     let kinds = input::some_names("kinds", wanted.kinds, WORKER_KINDS_MAX)?.unwrap_or_default();
     let lease = wanted.lease_seconds.map(|seconds| input::span("leaseSeconds", seconds)).transpose()?;
     let lease = lease.unwrap_or(WORKER_LEASE_DEFAULT).clamp(WORKER_LEASE_SHORTEST, WORKER_LEASE_LONGEST);
-    let takes = Takes { environment, queues, kinds };
+    let takes = Takes { environment: scope.environment, queues, kinds };
     let opened = api.node.open_worker(name, takes, lease).await?;
     let now = opened.session.renewed_at;
     Ok((StatusCode::CREATED, Json(WorkerOut::new(opened, now))))
@@ -228,7 +228,7 @@ async fn register(
 )]
 async fn lease(
     State(api): State<Arc<Api>>,
-    InJobs { environment }: InJobs,
+    InJobs { scope }: InJobs,
     PathParams(path): PathParams<WorkerPath>,
     input: Input,
 ) -> Result<Json<LeasedJobListOut>, ApiError> {
@@ -240,7 +240,7 @@ async fn lease(
     let wait = wait_seconds.map(|seconds| input::span("waitSeconds", seconds)).transpose()?;
     let wait = wait.unwrap_or(Duration::ZERO).min(WORKER_WAIT_MAX);
     let held = held.map(held_jobs).transpose()?;
-    let worker = find(&api, environment, &path).await?;
+    let worker = find(&api, scope, &path).await?;
     let leased = api.node.lease_for(&worker, limit, wait, held.as_deref()).await?.map_err(refused)?;
     Ok(Json(LeasedJobListOut { data: leased.into_iter().filter_map(LeasedJobOut::new).collect() }))
 }
@@ -252,13 +252,13 @@ async fn lease(
 )]
 async fn heartbeat(
     State(api): State<Arc<Api>>,
-    InJobs { environment }: InJobs,
+    InJobs { scope }: InJobs,
     PathParams(path): PathParams<WorkerPath>,
     input: Input,
 ) -> Result<Json<HeartbeatOut>, ApiError> {
     let HeartbeatIn { held } = input.json_or_default()?;
     let held = held.map(held_jobs).transpose()?;
-    let worker = find(&api, environment, &path).await?;
+    let worker = find(&api, scope, &path).await?;
     let learned = api.node.heartbeat(worker.session.id, held.as_deref()).await?.map_err(refused)?;
     Ok(Json(HeartbeatOut { lost: learned.lost, cancelled: learned.cancelled }))
 }
@@ -270,10 +270,10 @@ async fn heartbeat(
 )]
 async fn delete(
     State(api): State<Arc<Api>>,
-    InJobs { environment }: InJobs,
+    InJobs { scope }: InJobs,
     PathParams(path): PathParams<WorkerPath>,
 ) -> Result<StatusCode, ApiError> {
-    let worker = find_any(&api, environment, &path).await?;
+    let worker = find_any(&api, scope, &path).await?;
     if worker.session.closed_at.is_none() {
         api.node.close_worker(worker.session.id).await?;
     }
@@ -281,20 +281,17 @@ async fn delete(
 }
 
 /// Finds the open worker of a path. A malformed id and a worker of another environment are not found.
-async fn find(api: &Api, environment: EnvironmentId, path: &WorkerPath) -> Result<WorkerRecord, ApiError> {
-    let found = find_any(api, environment, path).await?;
+async fn find(api: &Api, scope: Scope, path: &WorkerPath) -> Result<WorkerRecord, ApiError> {
+    let found = find_any(api, scope, path).await?;
     if found.session.closed_at.is_some() { Err(refused(WorkerRefused::Closed)) } else { Ok(found) }
 }
 
 /// Finds the worker of a path, even if its session is closed.
-async fn find_any(api: &Api, environment: EnvironmentId, path: &WorkerPath) -> Result<WorkerRecord, ApiError> {
+async fn find_any(api: &Api, scope: Scope, path: &WorkerPath) -> Result<WorkerRecord, ApiError> {
     let not_found = || ApiError::not_found(scope::named("worker", &path.worker_id));
     let id: SessionId = path.worker_id.parse().map_err(|_| not_found())?;
     // Programs with the `everhook-worker` crate are listed, but they do not use these routes.
-    let found = api
-        .read(query::FindWorker { scope: Scope::of(environment), id })
-        .await?
-        .filter(|worker| worker.session.version == REMOTE);
+    let found = api.read(query::FindWorker { scope, id }).await?.filter(|worker| worker.session.version == REMOTE);
     found.ok_or_else(not_found)
 }
 

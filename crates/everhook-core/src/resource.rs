@@ -62,6 +62,34 @@ impl ResourceKind {
     pub const fn is_kept_when_deleted(self) -> bool {
         matches!(self, ResourceKind::Application | ResourceKind::Endpoint | ResourceKind::Integration)
     }
+
+    pub const fn on_delete(self) -> OnDelete {
+        match self {
+            ResourceKind::Application => OnDelete::EndApplication,
+            ResourceKind::Endpoint => OnDelete::CloseLane,
+            ResourceKind::Queue => OnDelete::DeleteLaneGroup,
+            ResourceKind::Schedule => OnDelete::DeleteSchedule,
+            ResourceKind::EventType
+            | ResourceKind::Integration
+            | ResourceKind::EnvironmentPolicy
+            | ResourceKind::PortalSettings
+            | ResourceKind::ChatApps
+            | ResourceKind::Alert
+            | ResourceKind::Quota => OnDelete::Nothing,
+        }
+    }
+}
+
+/// The rows of other tables that end with a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnDelete {
+    /// The lane group of an application, its endpoints with their lanes, and its integrations.
+    EndApplication,
+    CloseLane,
+    DeleteLaneGroup,
+    DeleteSchedule,
+    /// There are none.
+    Nothing,
 }
 
 /// The id of an event type, the same in every environment.

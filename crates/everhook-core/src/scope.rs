@@ -12,6 +12,11 @@ impl Scope {
     pub const fn of(environment: EnvironmentId) -> Scope {
         Scope { environment }
     }
+
+    /// One application of the environment.
+    pub const fn application(self, application: ApplicationId) -> AppScope {
+        AppScope { environment: self.environment, application }
+    }
 }
 
 /// Everything of one application.
@@ -29,5 +34,11 @@ impl AppScope {
     /// The environment of the application.
     pub const fn scope(self) -> Scope {
         Scope { environment: self.environment }
+    }
+}
+
+impl From<AppScope> for Scope {
+    fn from(scope: AppScope) -> Scope {
+        scope.scope()
     }
 }

@@ -131,21 +131,14 @@ impl Node {
     /// Replaces a resource if its revision is unchanged.
     pub async fn replace<R: Change>(&self, scope: Scope, changed: R) -> Result<Replaced<R::Record>, StoreError> {
         let changed: ChangedResource = changed.into();
-        let (is_queue, enables) = match &changed.resource {
-            Resource::Queue(_) => (true, false),
-            Resource::Endpoint(endpoint) => (false, endpoint.lane_state() == LaneState::Open),
-            // A new rate limit may let deliveries go.
-            Resource::Application(_) | Resource::EnvironmentPolicy(_) => (false, true),
-            Resource::EventType(_)
-            | Resource::Schedule(_)
-            | Resource::Integration(_)
-            | Resource::PortalSettings(_)
-            | Resource::ChatApps(_)
-            | Resource::Alert(_)
-            | Resource::Quota(_) => (false, false),
-        };
+        let is_queue = matches!(changed.resource, Resource::Queue(_));
         let is_quota = matches!(changed.resource, Resource::Quota(_));
         let is_policy = matches!(changed.resource, Resource::EnvironmentPolicy(_) | Resource::Application(_));
+        let enables = match &changed.resource {
+            Resource::Endpoint(endpoint) => endpoint.lane_state() == LaneState::Open,
+            // A new rate limit may let deliveries go.
+            _ => is_policy,
+        };
         let replaced = self.counted(self.store.replace_resource(scope, changed).await?).map(of_kind);
         let is_done = matches!(replaced, Replaced::Done(_));
         self.changed(scope);

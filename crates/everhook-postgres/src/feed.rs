@@ -34,7 +34,7 @@ columns! {
     pub(crate) FeedNames of FeedName<'a> { environment: EnvironmentId, feed: &'a [u8] }
 
     /// Leased tasks to count: those of a limit group in a range of lanes, up to a bound.
-    GateRanges of GateRange<'a> { environment: EnvironmentId, limit_group: Id, low: &'a [u8], high: &'a [u8], most: usize }
+    LeasedRanges of LeasedRange<'a> { environment: EnvironmentId, limit_group: Id, low: &'a [u8], high: &'a [u8], most: usize }
 }
 
 row! {
@@ -75,7 +75,7 @@ statement! {
     // Returns the numbers of blocked lanes.
     FindLaneBlocked = "find_lane_blocked" { wanted: Keys, priority: i16 } -> Vec<usize>;
     // Returns the number of a range, and its leased tasks.
-    CountLeased<'a> = "count_leased" { wanted: GateRanges<'a> } -> Vec<(usize, usize)>;
+    CountLeased<'a> = "count_leased" { wanted: LeasedRanges<'a> } -> Vec<(usize, usize)>;
 }
 
 /// Sorts after every lane.
@@ -566,14 +566,14 @@ struct Range {
 impl LeasedCounts {
     /// Returns the statement that counts; none if there is nothing to count.
     fn statement(&self) -> Option<CountLeased<'_>> {
-        let mut wanted = GateRanges::default();
+        let mut wanted = LeasedRanges::default();
         for Range { environment, limit_group, lane, most, .. } in &self.0 {
             let (low, high): (&[u8], &[u8]) = match lane {
                 Some(lane) => (lane.as_bytes(), lane.as_bytes()),
                 None => (&[], &LANE_ABOVE),
             };
             let most = usize::try_from(*most).unwrap_or(usize::MAX);
-            wanted.push(GateRange { environment: *environment, limit_group: *limit_group, low, high, most });
+            wanted.push(LeasedRange { environment: *environment, limit_group: *limit_group, low, high, most });
         }
         wanted.nonempty().map(|wanted| CountLeased { wanted })
     }

@@ -41,7 +41,7 @@ columns! {
     CountedLanes of CountedLane { environment: EnvironmentId, id: LaneId, limit_group: Id }
 
     /// Lanes whose next task is searched from their floor. `turn_at` is set if the lane must wait for its turn.
-    LaneLooks of LaneLook { environment: EnvironmentId, id: LaneId, floor: Timestamp, turn_at: Option<Timestamp> }
+    LaneSearches of LaneSearch { environment: EnvironmentId, id: LaneId, floor: Timestamp, turn_at: Option<Timestamp> }
 
     pub(crate) MessageKeys of MessageKey { environment: EnvironmentId, application: ApplicationId, id: MessageId }
 
@@ -60,7 +60,7 @@ statement! {
     } -> Vec<Task>;
     pub(crate) NextDue = "next_due" { wanted: Keys, priorities: Vec<i16>, after: Timestamp } -> Vec<(usize, Timestamp)>;
     pub(crate) MarkLaneEmpty = "mark_lane_empty" { wanted: Keys };
-    pub(crate) RecomputeLaneDue = "recompute_lane_due" { wanted: LaneLooks, priorities: Vec<i16> };
+    pub(crate) RecomputeLaneDue = "recompute_lane_due" { wanted: LaneSearches, priorities: Vec<i16> };
     pub(crate) MoveLaneToBack = (
         "move_lane_to_back",
         "update everhook.lane set next_due = :now, floor = least(lane.floor, :now) \
@@ -125,13 +125,13 @@ impl PostgresStore {
         }
         let mut lease = Lease { store: self, tx: &tx, ask, open };
         let (mut taken, jobs) = lease.take().await?;
-        let told = lease.turn(&taken);
-        let (tasks, ready) = lease.tell(std::mem::take(&mut taken.tasks), &jobs, &told).await?;
-        lease.remember(&taken, &told);
+        let writes = lease.turn(&taken);
+        let (tasks, ready) = lease.tell(std::mem::take(&mut taken.tasks), &jobs, &writes).await?;
+        lease.remember(&taken, &writes);
         // The lease is committed and must be returned, even if the time of the next one is unknown.
         let ready = lease.open.next_ready(&ready).unwrap_or_default();
-        let again = (lease.open.planned.is_some() && told.has_more).then_some(Duration::ZERO);
-        let next_ready = ready.into_iter().chain(told.next_stay).chain(held).chain(more).chain(again).min();
+        let again = (lease.open.planned.is_some() && writes.has_more).then_some(Duration::ZERO);
+        let next_ready = ready.into_iter().chain(writes.next_stay).chain(held).chain(more).chain(again).min();
         let planned = lease.open.planned.as_mut();
         // Lanes that are left because the lease is full are next.
         let is_spent = planned.as_ref().is_some_and(|planned| planned.is_spent);
@@ -165,11 +165,11 @@ type Jobs = HashMap<(EnvironmentId, Id), Arc<Job>>;
 
 /// The writes to lanes after a lease.
 #[derive(Default)]
-struct Told {
+struct LaneWrites {
     /// One for each scanned lane.
     turns: Vec<Turn>,
     /// Lanes to mark as empty, and the start of the search for their next task.
-    empty: LaneLooks,
+    empty: LaneSearches,
     /// Lanes that move behind all ready lanes.
     back: Vec<LaneKey>,
     /// Whether a lane that had its turn may have more tasks that are due now.
@@ -180,7 +180,7 @@ struct Told {
     /// full.
     delay: Vec<LaneKey>,
     /// Lanes in which no new delivery waits any more.
-    calm: Vec<LaneKey>,
+    cleared: Vec<LaneKey>,
     /// Lanes without tasks to lease now, or whose next time is already known.
     known: Vec<LaneId>,
     /// The time until an unwritten lane must be scanned again.
@@ -303,7 +303,7 @@ impl Lease<'_> {
     }
 
     /// Decides the next state of the lanes, and counts the leased tasks against the limits of their feeds.
-    fn turn(&mut self, taken: &Taken) -> Told {
+    fn turn(&mut self, taken: &Taken) -> LaneWrites {
         let mut given: HashMap<LaneKey, (usize, Timestamp)> = HashMap::new();
         for task in &taken.tasks {
             let (count, last) = given.entry((task.key.environment, task.lane)).or_default();
@@ -326,12 +326,12 @@ impl Lease<'_> {
                 is_vague || lane.is_closing() || lane.limits.is_any() || cursors.is_old(lane.key(), now);
             scanned.push(Scanned { given, last_due, next_due: *next_due, is_due_for_write });
         }
-        let mut told = Told { turns: turns(&scanned, now), ..Told::default() };
+        let mut writes = LaneWrites { turns: turns(&scanned, now), ..LaneWrites::default() };
         for (at, n) in taken.lanes.iter().enumerate() {
-            told.add(&self.open, &self.open.lanes[*n], &scanned[at], told.turns[at]);
+            writes.add(&self.open, &self.open.lanes[*n], &scanned[at], writes.turns[at]);
         }
-        told.add_blocked(&self.open);
-        told
+        writes.add_blocked(&self.open);
+        writes
     }
 
     /// Writes the lanes and the used rates, reads messages and the time until each feed has a ready lane, and commits.
@@ -341,16 +341,16 @@ impl Lease<'_> {
         &self,
         tasks: Vec<Task>,
         jobs: &Jobs,
-        told: &Told,
+        writes: &LaneWrites,
     ) -> Result<(Vec<Leased>, Vec<(usize, i64)>), Fault> {
         let full = self.ask.free_by_lane.iter().filter(|(_, capacity)| *capacity == 0).map(|(lane, _)| *lane);
-        let full = full.chain(told.known.iter().copied()).collect();
+        let full = full.chain(writes.known.iter().copied()).collect();
         let wanted: FeedNames<'_> = self.open.feeds.iter().map(OpenFeed::name).collect();
         // The node has refused the lanes that are ready now. It leases again when they have room, so they do not count
         // here.
         let after = if self.open.planned.is_some() { self.open.now } else { AT_FIRST };
         let next_ready = NextReady { wanted, full, after };
-        if tasks.is_empty() && told.is_silent() {
+        if tasks.is_empty() && writes.is_silent() {
             let ready = self.tx.run(next_ready).await?;
             self.tx.roll_back().await?;
             return Ok((Vec::new(), ready));
@@ -358,17 +358,17 @@ impl Lease<'_> {
         let now = self.open.now;
         let booked = self.booked();
         let keys = |lanes: &[LaneKey]| Keys::of_lanes(lanes.iter().copied()).nonempty();
-        let empty = told.empty.clone().nonempty();
-        let book_lane = told.booked.clone().nonempty().map(|used| BookLane { used });
+        let empty = writes.empty.clone().nonempty();
+        let book_lane = writes.booked.clone().nonempty().map(|used| BookLane { used });
         // The order matters. Marking empty must be the first write to a lane, because only the exclusive lock makes
         // waiting appends see it; `mark_lane_empty.sql` explains the race. Recomputing needs a snapshot after these
         // locks. A lane that could not be marked empty still moves to the back and loses its waiting mark.
         let writes = (
             empty.as_ref().map(|empty| MarkLaneEmpty { wanted: empty.keys() }),
             empty.clone().map(|wanted| RecomputeLaneDue { wanted, priorities: self.priorities() }),
-            keys(&told.back).map(|used| MoveLaneToBack { used, now }),
-            keys(&told.calm).map(|used| ClearLaneWaiting { used }),
-            keys(&told.delay).map(|used| DelayLane { used, now }),
+            keys(&writes.back).map(|used| MoveLaneToBack { used, now }),
+            keys(&writes.cleared).map(|used| ClearLaneWaiting { used }),
+            keys(&writes.delay).map(|used| DelayLane { used, now }),
             (booked.nonempty().map(|used| ReserveGroupRate { used }), book_lane),
         );
         let Some(wanted) = self.message_keys(&tasks).nonempty() else {
@@ -442,9 +442,9 @@ impl Lease<'_> {
     }
 
     /// Remembers the scan positions of lanes that were not written.
-    fn remember(&self, taken: &Taken, told: &Told) {
+    fn remember(&self, taken: &Taken, writes: &LaneWrites) {
         let cursors = &self.store.scan_cursors;
-        for ((n, turn), begun) in taken.lanes.iter().zip(&told.turns).zip(&taken.begun) {
+        for ((n, turn), begun) in taken.lanes.iter().zip(&writes.turns).zip(&taken.begun) {
             let lane = &self.open.lanes[*n];
             match turn {
                 Turn::Stay { until, .. } => {
@@ -457,7 +457,7 @@ impl Lease<'_> {
     }
 }
 
-impl Told {
+impl LaneWrites {
     fn add(&mut self, open: &OpenFeeds<'_>, lane: &ReadyLane, scanned: &Scanned, turn: Turn) {
         let (now, key, gave) = (open.now, lane.key(), scanned.given.gave);
         let is_spent = gave >= lane.key_room;
@@ -473,7 +473,7 @@ impl Told {
                 }
             }
             Turn::Empty => {
-                self.calm.extend(lane.row.waiting.then_some(key));
+                self.cleared.extend(lane.row.waiting.then_some(key));
                 self.empty.push(look(lane, None));
             }
             Turn::Delay => {
@@ -485,7 +485,7 @@ impl Told {
                 // The row of a lane that stays says that it is ready, so `next_ready` must skip it: its real time is
                 // `next`.
                 self.known.push(lane.row.id);
-                self.calm.extend((lane.row.waiting && next > now).then_some(key));
+                self.cleared.extend((lane.row.waiting && next > now).then_some(key));
                 if !is_spent && let Some(wait) = open.wait(lane.feed, next.since(now)) {
                     self.next_stay = Some(self.next_stay.map_or(wait, |stay| stay.min(wait)));
                 }
@@ -519,18 +519,18 @@ impl Told {
     /// Whether no lane is written.
     fn is_silent(&self) -> bool {
         let is_moved = !self.empty.is_empty() || !self.back.is_empty() || !self.delay.is_empty();
-        !is_moved && self.calm.is_empty() && self.booked.is_empty()
+        !is_moved && self.cleared.is_empty() && self.booked.is_empty()
     }
 }
 
-impl LaneLooks {
+impl LaneSearches {
     fn keys(&self) -> Keys {
         Keys::of_lanes(self.environment.iter().copied().zip(self.id.iter().copied()))
     }
 }
 
-fn look(lane: &ReadyLane, turn_at: Option<Timestamp>) -> LaneLook {
-    LaneLook { environment: lane.row.environment, id: lane.row.id, floor: lane.row.floor, turn_at }
+fn look(lane: &ReadyLane, turn_at: Option<Timestamp>) -> LaneSearch {
+    LaneSearch { environment: lane.row.environment, id: lane.row.id, floor: lane.row.floor, turn_at }
 }
 
 fn number(feed: usize) -> u32 {

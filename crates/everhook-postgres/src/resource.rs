@@ -14,7 +14,7 @@ use everhook_core::id::{ApplicationId, EnvironmentId, Id};
 use everhook_core::limits::{ALERTS_READ_MAX, PAGE_BYTES_MAX};
 use everhook_core::name::Name;
 use everhook_core::operational::{OperationalEvent, changed};
-use everhook_core::resource::ResourceKind;
+use everhook_core::resource::{OnDelete, ResourceKind};
 use everhook_core::scope::AppScope;
 use everhook_core::seal::SealKeyId;
 use everhook_store::catalog::{ArchivedTypes, Created, Having, Locator, Order, Replaced, Slice};
@@ -44,7 +44,7 @@ use crate::store::PostgresStore;
 use crate::tx::{Database, Tx};
 
 /// The number of attempts of a creation whose conflicting resource disappears.
-const LOOKS_MAX: usize = 3;
+const CREATE_TRIES_MAX: usize = 3;
 
 statement! {
     LockResource = "lock_resource" { environment: EnvironmentId, kind: ResourceKind, parent: Parent, id: Id }
@@ -80,11 +80,11 @@ impl PostgresStore {
             tx.roll_back().await?;
             return Ok(Made::default().with(held));
         }
-        if !projection::lock_parent(&tx, environment, &new.resource).await? {
+        if !projection::lock_parent(&tx, environment, columns.parent).await? {
             tx.roll_back().await?;
             return Ok(Made::default().with(Created::NoParent));
         }
-        for _ in 0..LOOKS_MAX {
+        for _ in 0..CREATE_TRIES_MAX {
             if let Some(row) = tx
                 .run(CreateResource { fields: ResourceFields::new(environment, &columns, &spec, StoreClock::Database) })
                 .await?
@@ -128,7 +128,7 @@ impl PostgresStore {
             let held = if holder.body == key.body { Replaced::Repeated } else { Replaced::KeyReused };
             return Ok(Made::default().with(held));
         }
-        projection::lock_parent(&tx, environment, &changed.resource).await?;
+        projection::lock_parent(&tx, environment, columns.parent).await?;
         let old = tx.run(LockResource { environment, kind, parent, id }).await?;
         let written = match &old {
             Some(old) if old.revision == columns.revision => {
@@ -371,8 +371,9 @@ async fn delete(tx: &Tx<'_>, environment: EnvironmentId, key: &ResourceKey) -> R
         Locator::Uid(name) => tx.run(DeleteResource { environment, kind, name }).await?,
     };
     let Some(id) = deleted else { return Ok(false) };
-    match kind {
-        ResourceKind::Application => {
+    match kind.on_delete() {
+        OnDelete::Nothing => {}
+        OnDelete::EndApplication => {
             let parent = Parent(Some(id));
             projection::delete_group(tx, environment, id).await?;
             let kind = ResourceKind::Endpoint;
@@ -382,16 +383,9 @@ async fn delete(tx: &Tx<'_>, environment: EnvironmentId, key: &ResourceKey) -> R
             let kind = ResourceKind::Integration;
             tx.run(MarkResourceDeleted { environment, kind, parent, id: None, now: StoreClock::Database }).await?;
         }
-        ResourceKind::Endpoint => projection::close_lanes(tx, environment, &[id]).await?,
-        ResourceKind::Schedule => projection::delete_schedule(tx, environment, id).await?,
-        ResourceKind::EventType
-        | ResourceKind::Queue
-        | ResourceKind::Integration
-        | ResourceKind::EnvironmentPolicy
-        | ResourceKind::PortalSettings
-        | ResourceKind::ChatApps
-        | ResourceKind::Alert
-        | ResourceKind::Quota => {}
+        OnDelete::CloseLane => projection::close_lanes(tx, environment, &[id]).await?,
+        OnDelete::DeleteLaneGroup => projection::delete_group(tx, environment, id).await?,
+        OnDelete::DeleteSchedule => projection::delete_schedule(tx, environment, id).await?,
     }
     Ok(true)
 }

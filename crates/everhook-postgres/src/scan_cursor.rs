@@ -21,14 +21,21 @@ const WRITE_EVERY: Duration = Duration::from_secs(10);
 const WHOLE_EVERY: Duration = Duration::from_secs(1);
 /// The usual upper bound of the time until other nodes see a new task that is due at once.
 const MOMENT: Duration = Duration::from_millis(200);
-/// The limit of remembered lanes.
-const LANES_MAX: usize = 1000;
+/// The limit of remembered lanes. Other lanes are scanned from their floor.
+const LANES_MAX: usize = 10_000;
 
 type LaneKey = (EnvironmentId, LaneId);
 
 /// The scan positions of one node.
 #[derive(Default)]
-pub(crate) struct ScanCursors(Mutex<HashMap<LaneKey, ScanCursor>>);
+pub(crate) struct ScanCursors(Mutex<Remembered>);
+
+#[derive(Default)]
+struct Remembered {
+    lanes: HashMap<LaneKey, ScanCursor>,
+    /// The time at which idle lanes were last forgotten.
+    pruned_at: Timestamp,
+}
 
 struct ScanCursor {
     /// The start of the next scan.
@@ -42,7 +49,7 @@ struct ScanCursor {
 impl ScanCursors {
     /// Returns the start of a scan of a lane with this floor.
     pub(crate) fn begin(&self, lane: LaneKey, floor: Timestamp, now: Timestamp) -> Timestamp {
-        match self.lock().get(&lane) {
+        match self.lock().lanes.get(&lane) {
             Some(cursor) if now.since(cursor.whole_at) < WHOLE_EVERY => cursor.from.max(floor),
             _ => floor,
         }
@@ -50,17 +57,21 @@ impl ScanCursors {
 
     /// Whether the floor of a lane should be written.
     pub(crate) fn is_old(&self, lane: LaneKey, now: Timestamp) -> bool {
-        self.lock().get(&lane).is_some_and(|cursor| now.since(cursor.written_at) >= WRITE_EVERY)
+        self.lock().lanes.get(&lane).is_some_and(|cursor| now.since(cursor.written_at) >= WRITE_EVERY)
     }
 
     /// Records that all tasks due up to `until` are leased; `whole` if the scan started at the floor.
     pub(crate) fn remember(&self, lane: LaneKey, until: Timestamp, whole: bool, now: Timestamp) {
-        let mut cursors = self.lock();
-        if cursors.len() >= LANES_MAX {
-            cursors.retain(|_, cursor| now.since(cursor.whole_at) < WRITE_EVERY);
+        let Remembered { lanes, pruned_at } = &mut *self.lock();
+        if lanes.len() >= LANES_MAX && now.since(*pruned_at) >= WHOLE_EVERY {
+            lanes.retain(|_, cursor| now.since(cursor.whole_at) < WRITE_EVERY);
+            *pruned_at = now;
+        }
+        if lanes.len() >= LANES_MAX && !lanes.contains_key(&lane) {
+            return;
         }
         let cursor =
-            cursors.entry(lane).or_insert(ScanCursor { from: Timestamp::default(), whole_at: now, written_at: now });
+            lanes.entry(lane).or_insert(ScanCursor { from: Timestamp::default(), whole_at: now, written_at: now });
         cursor.from = cursor.from.max(until.min(now.minus(MOMENT)));
         if whole {
             cursor.whole_at = now;
@@ -69,10 +80,10 @@ impl ScanCursors {
 
     /// Forgets a lane whose floor was written.
     pub(crate) fn forget(&self, lane: LaneKey) {
-        self.lock().remove(&lane);
+        self.lock().lanes.remove(&lane);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<LaneKey, ScanCursor>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Remembered> {
         self.0.lock().expect("nothing panics while it holds this lock")
     }
 }
@@ -122,5 +133,18 @@ mod tests {
         assert!(cursors.is_old(LANE, later) && !cursors.is_old(LANE, NOW));
         cursors.forget(LANE);
         assert!(!cursors.is_old(LANE, later));
+    }
+    #[test]
+    fn no_more_lanes_are_remembered_than_may_be() {
+        let cursors = ScanCursors::default();
+        let lane = |n: usize| (EnvironmentId(i32::try_from(n).unwrap()), LANE.1);
+        for n in 0..=LANES_MAX {
+            cursors.remember(lane(n), NOW, true, NOW);
+        }
+        assert_eq!(cursors.lock().lanes.len(), LANES_MAX);
+        assert_eq!(cursors.begin(lane(LANES_MAX), FLOOR, NOW), FLOOR);
+        let later = NOW.plus(WRITE_EVERY);
+        cursors.remember(lane(LANES_MAX), later, true, later);
+        assert_eq!(cursors.lock().lanes.len(), 1, "idle lanes make room");
     }
 }

@@ -27,7 +27,7 @@ pub(crate) struct Wakeups {
     connector: Connector,
     /// The payload of this node's notifications, by which it ignores its own.
     name: String,
-    speaker: Mutex<Option<Client>>,
+    sender: Mutex<Option<Client>>,
     listener: Mutex<Option<Listener>>,
 }
 
@@ -40,19 +40,19 @@ struct Listener {
 impl Wakeups {
     pub(crate) fn new(config: Config, connector: Connector, ids: &Ids) -> Wakeups {
         let name = ids.next(Timestamp::default()).as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
-        Wakeups { config, connector, name, speaker: Mutex::new(None), listener: Mutex::new(None) }
+        Wakeups { config, connector, name, sender: Mutex::new(None), listener: Mutex::new(None) }
     }
 
     /// Closes both connections. A stopping node neither sends nor receives wake-ups.
     pub(crate) async fn close(&self) {
-        self.speaker.lock().await.take();
+        self.sender.lock().await.take();
         if let Ok(mut listener) = self.listener.try_lock() {
             listener.take();
         }
     }
 
-    async fn speak(&self) -> Result<(), Fault> {
-        let mut slot = self.speaker.lock().await;
+    async fn send(&self) -> Result<(), Fault> {
+        let mut slot = self.sender.lock().await;
         let client = match slot.take().filter(|client| !client.is_closed()) {
             Some(client) => client,
             None => {
@@ -101,7 +101,7 @@ impl Wakeups {
 #[async_trait]
 impl Hints for Wakeups {
     async fn notify(&self) -> Result<(), StoreError> {
-        self.speak().await.map_err(|fault| fault.into_store_error(Op::NotifyNodes))
+        self.send().await.map_err(|fault| fault.into_store_error(Op::NotifyNodes))
     }
 
     async fn next(&self) -> Result<(), StoreError> {

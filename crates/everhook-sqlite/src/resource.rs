@@ -15,7 +15,7 @@ use everhook_core::limits::ALERTS_READ_MAX;
 use everhook_core::name::Name;
 use everhook_core::operational::{self as events, OPERATIONAL_APPLICATION, OperationalEvent};
 use everhook_core::queue::{Queue, Target};
-use everhook_core::resource::ResourceKind;
+use everhook_core::resource::{OnDelete, ResourceKind};
 use everhook_core::scope::AppScope;
 use everhook_store::catalog::{ArchivedTypes, Created, Having, Locator, Order, Replaced, Slice};
 use everhook_store::dedup::DedupKey;
@@ -251,8 +251,9 @@ fn delete_unreported(tx: &Tx<'_>, environment: EnvironmentId, key: &ResourceKey)
         Locator::Uid(name) => run(tx.conn, DeleteResource { environment, kind, name })?,
     };
     let Some(id) = deleted else { return Ok(false) };
-    match kind {
-        ResourceKind::Application => {
+    match kind.on_delete() {
+        OnDelete::Nothing => {}
+        OnDelete::EndApplication => {
             projection::delete_group(tx, environment, id)?;
             let (kind, parent) = (ResourceKind::Endpoint, Parent(Some(id)));
             let endpoints =
@@ -261,19 +262,12 @@ fn delete_unreported(tx: &Tx<'_>, environment: EnvironmentId, key: &ResourceKey)
             let kind = ResourceKind::Integration;
             run(tx.conn, MarkResourceDeleted { environment, kind, parent, id: None, now: StoreClock::At(tx.now) })?;
         }
-        ResourceKind::Endpoint => {
+        OnDelete::CloseLane => {
             projection::touch_parent(tx, environment, parent)?;
             projection::close_lanes(tx, environment, &[id])?;
         }
-        ResourceKind::Queue => projection::delete_group(tx, environment, id)?,
-        ResourceKind::Schedule => projection::delete_schedule(tx, environment, id)?,
-        ResourceKind::EventType
-        | ResourceKind::Integration
-        | ResourceKind::EnvironmentPolicy
-        | ResourceKind::PortalSettings
-        | ResourceKind::ChatApps
-        | ResourceKind::Alert
-        | ResourceKind::Quota => {}
+        OnDelete::DeleteLaneGroup => projection::delete_group(tx, environment, id)?,
+        OnDelete::DeleteSchedule => projection::delete_schedule(tx, environment, id)?,
     }
     Ok(true)
 }

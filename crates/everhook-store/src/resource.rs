@@ -8,17 +8,18 @@ use everhook_core::application::{Application, EnvironmentPolicy};
 use everhook_core::chat_app::ChatApps;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::event_type::EventType;
-use everhook_core::id::{ApplicationId, EndpointId, Id, IntegrationId};
+use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, IntegrationId};
 use everhook_core::integration::Integration;
 use everhook_core::name::Name;
 use everhook_core::portal::PortalSettings;
-use everhook_core::queue::Queue;
+use everhook_core::queue::{Queue, queue_id};
 use everhook_core::quota::Quota;
 use everhook_core::resource::{ResourceKind, chat_apps_id, environment_policy_id, portal_settings_id};
 
 use crate::catalog::Locator;
 use crate::dedup::DedupKey;
 use crate::lease::NewMessage;
+use crate::queue::LaneGroup;
 use crate::schedule::ScheduleRecord;
 
 pub mod encoding;
@@ -36,6 +37,37 @@ pub enum Resource {
     ChatApps(ChatApps),
     Alert(Alert),
     Quota(Quota),
+}
+
+/// The row of a narrow table that follows from a resource: the engine reads it instead of the resource.
+#[derive(Clone, Copy, Debug)]
+pub enum Projection<'a> {
+    LaneGroup(Id, LaneGroup),
+    Lane(&'a Endpoint),
+    Schedule(&'a ScheduleRecord),
+}
+
+impl Resource {
+    /// Returns the narrow row of the resource; most kinds have none.
+    pub fn projection(&self, environment: EnvironmentId) -> Option<Projection<'_>> {
+        match self {
+            Resource::Application(application) => {
+                Some(Projection::LaneGroup(application.id.0, LaneGroup::of_application(application)))
+            }
+            Resource::Queue(queue) => {
+                Some(Projection::LaneGroup(queue_id(environment, &queue.name), LaneGroup::of(queue)))
+            }
+            Resource::Endpoint(endpoint) => Some(Projection::Lane(endpoint)),
+            Resource::Schedule(record) => Some(Projection::Schedule(record)),
+            Resource::EventType(_)
+            | Resource::Integration(_)
+            | Resource::EnvironmentPolicy(_)
+            | Resource::PortalSettings(_)
+            | Resource::ChatApps(_)
+            | Resource::Alert(_)
+            | Resource::Quota(_) => None,
+        }
+    }
 }
 
 /// A resource to create. The store sets `created_at`, `updated_at`, `revision` and the state of a schedule.

@@ -2,33 +2,25 @@
 //!
 //! The store consists of plain collections behind one lock. Every operation is written for clarity, not for speed. The
 //! SQL stores must behave like this one, which the model test checks. Time and ids come from the caller, so that the
-//! same calls give the same rows. It persists nothing, and knows only the parts of the catalogue and the history that
-//! the lease engine needs.
+//! same calls give the same rows. It persists nothing, and has only the operations that the simulator, the model test and
+//! the tests of the engine need. It refuses all others by name.
 
 mod append;
-mod background;
 mod backlog;
 mod batch;
 mod deliveries;
-mod directory;
-mod failure;
 mod history;
 mod job;
 mod lease;
 mod once;
-mod operational;
 mod operations;
-mod poll;
 mod queue;
-mod quota;
-mod request;
 mod resource;
 mod retention;
 mod schedule;
 mod sessions;
 mod settle;
 mod tables;
-mod traffic;
 mod worker;
 
 use std::fmt;

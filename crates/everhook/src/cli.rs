@@ -379,6 +379,7 @@ impl TokenCommand {
 }
 
 /// Writes to stderr: a hint for people, while programs read stdout.
+#[expect(clippy::print_stderr, reason = "the text is plain")]
 pub(crate) fn note(text: &str) {
     eprintln!("{}", plain(text));
 }

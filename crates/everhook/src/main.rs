@@ -2,6 +2,8 @@
 //!
 //! This crate holds the command line, the configuration and the wiring of the other crates.
 
+#![warn(clippy::print_stderr)]
+
 mod alert;
 mod app;
 mod attempt;
@@ -87,7 +89,7 @@ fn main() -> ExitCode {
     match cli.run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("everhook: {}", plain::plain(&format!("{error:#}")));
+            cli::note(&format!("everhook: {error:#}"));
             exit::Failure::exit(&error).into()
         }
     }

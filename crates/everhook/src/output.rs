@@ -10,6 +10,7 @@ use anyhow::Context;
 use clap::Args;
 use serde_json::Value;
 
+use crate::cli;
 use crate::environment;
 use crate::plain::{plain, plain_line};
 use crate::table::{flat, one_line};
@@ -133,7 +134,7 @@ impl Answer {
         let paint = Paint { is_on: format == Format::Text && wants_colour() };
         write_out(&self.render(format, paint))?;
         if let (Format::Text, Some(note)) = (format, &self.note) {
-            eprintln!("{}", plain(note));
+            cli::note(note);
         }
         Ok(())
     }

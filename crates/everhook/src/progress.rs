@@ -30,7 +30,7 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         if self.percent.is_some() {
-            eprintln!();
+            let _ = writeln!(std::io::stderr());
         }
     }
 }

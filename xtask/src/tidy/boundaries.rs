@@ -10,7 +10,8 @@ const IMPURE_CRATES: [&str; 7] =
     ["tokio", "tokio-util", "rusqlite", "tokio-postgres", "deadpool-postgres", "hyper", "getrandom"];
 
 /// Words of the standard library that do the same.
-const IMPURE_WORDS: [&str; 6] = ["SystemTime", "Instant::now", "Timestamp::now", "std::fs", "std::env", "std::process"];
+const IMPURE_WORDS: [&str; 8] =
+    ["SystemTime", "Instant::now", "Timestamp::now", "std::env", "std::fs", "std::net", "std::process", "std::thread"];
 
 /// Words that open an outbound connection.
 const OUTBOUND_WORDS: [&str; 6] =

@@ -8,7 +8,6 @@ use everhook_core::id::{BatchId, JobId};
 use everhook_core::job::{JobAction, JobState, OperatorCommand};
 use everhook_core::limits::{PAGE_MAX, SCAN_ROWS_MAX, SEARCH_CHARS_MAX};
 use everhook_core::name::{self, Name};
-use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
 use everhook_core::violation::{Violation, at};
 use everhook_store::catalog::{Order, Slice};
@@ -134,18 +133,17 @@ pub(crate) struct JobsRedrivenOut {
 )]
 pub(crate) async fn redrive(
     State(api): State<Arc<Api>>,
-    InJobs { environment }: InJobs,
+    InJobs { scope }: InJobs,
     input: Input,
 ) -> Result<(StatusCode, Json<JobsRedrivenOut>), ApiError> {
     let wanted: RedriveJobsIn = input.json_or_default()?;
     let mut filter = wanted.filter(Slice { after: None, order: Order::Ascending, limit: PAGE_MAX })?;
     let mut out = JobsRedrivenOut { redriven: 0, done: false };
     for _ in 0..JOB_REDRIVE_ROUNDS_MAX {
-        let Piece { rows, next } =
-            api.read(query::Jobs { scope: Scope::of(environment), filter: filter.clone() }).await?;
+        let Piece { rows, next } = api.read(query::Jobs { scope, filter: filter.clone() }).await?;
         let ids: Vec<JobId> = rows.iter().map(|dead| dead.job.id).collect();
         let steer = Steer::Jobs { ids: ids.clone(), command: OperatorCommand::Retry };
-        let steered = api.node.steer(Scope::of(environment), steer).await?;
+        let steered = api.node.steer(scope, steer).await?;
         out.redriven += steered.plans.iter().filter(|plan| matches!(plan, Some(JobAction::Redrive))).count();
         // The scan only moves forward. A job that dies again at once is left to the next request.
         match next.or(ids.last().copied().filter(|_| ids.len() == PAGE_MAX)) {

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use everhook_core::draft::Draft;
-use everhook_core::id::{EnvironmentId, Id, JobId, ScheduleId};
+use everhook_core::id::{Id, JobId, ScheduleId};
 use everhook_core::message;
 use everhook_core::name::Name;
 use everhook_core::schedule::fire::ScheduleState;
 use everhook_core::schedule::zone::Zone;
 use everhook_core::schedule::{BadSchedule, Cadence, Missed, Overlap, Schedule};
+use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
 use everhook_core::violation::{Violation, at};
 use everhook_store::schedule::{MessageTemplate, ScheduleRecord, Starts};
@@ -254,18 +255,14 @@ impl ScheduleIn<'_> {
     }
 
     /// Takes the job or message out of the form, if the request has one.
-    pub(crate) async fn take_starts(
-        &mut self,
-        api: &Api,
-        environment: EnvironmentId,
-    ) -> Result<Option<Starts>, ApiError> {
+    pub(crate) async fn take_starts(&mut self, api: &Api, scope: Scope) -> Result<Option<Starts>, ApiError> {
         match (self.job.take(), self.message.take()) {
             (Some(_), Some(_)) => Err(at("message").breaks("cannot be combined with job").into()),
             (Some(job), None) => {
                 scope::need_jobs(api)?;
                 Ok(Some(job_template(job).map_err(|bad| bad.under(at("job")))?))
             }
-            (None, Some(message)) => message.template(api, environment).await.map(Some),
+            (None, Some(message)) => message.template(api, scope).await.map(Some),
             (None, None) => Ok(None),
         }
     }
@@ -287,12 +284,12 @@ fn job_template(job: JobIn<'_>) -> Result<Starts, Violation> {
 }
 
 impl ScheduledMessageIn<'_> {
-    async fn template(self, api: &Api, environment: EnvironmentId) -> Result<Starts, ApiError> {
+    async fn template(self, api: &Api, scope: Scope) -> Result<Starts, ApiError> {
         let inside = |bad: Violation| bad.under(at("message"));
         at("payload").check(message::check_payload(self.payload.get())).map_err(inside)?;
         let draft = Draft { event_type: self.event_type, event_id: None, channels: self.channels, tags: self.tags };
         let checked = draft.check().map_err(inside)?;
-        let application = find_application(api, environment, &self.application).await?;
+        let application = find_application(api, scope, &self.application).await?;
         let application = application.ok_or_else(|| inside(no_application()))?.id;
         Ok(Starts::Message(Box::new(MessageTemplate {
             application,

@@ -1,8 +1,6 @@
 //! The narrow tables that are derived from resources: lanes, lane groups, and the states of schedules.
 
-use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id};
-use everhook_core::integration::Integration;
 use everhook_core::operational::OPERATIONAL_APPLICATION;
 use everhook_core::queue::{Queue, QueueState, Rate};
 use everhook_core::resource::ResourceKind;
@@ -10,7 +8,7 @@ use everhook_core::schedule::fire::ScheduleState;
 use everhook_core::time::Timestamp;
 use everhook_store::queue::LaneGroup;
 use everhook_store::resource::encoding::{Columns, LimitHolds};
-use everhook_store::resource::{Parent, Resource};
+use everhook_store::resource::{Parent, Projection, Resource};
 use everhook_store::sql::rows::FiringRow;
 use everhook_store::sql::shared::{
     CloseBreaker, CountResource, DeleteLaneGroup, PutSchedule, ReleaseLaneLimit, TouchEnvironmentGroup, TouchLaneGroup,
@@ -35,26 +33,13 @@ statement! {
 }
 
 /// Locks the application of a resource, and invalidates its cached endpoints. Returns false if it does not exist.
-pub(super) async fn lock_parent(tx: &Tx<'_>, environment: EnvironmentId, resource: &Resource) -> Result<bool, Fault> {
-    match resource {
+pub(super) async fn lock_parent(tx: &Tx<'_>, environment: EnvironmentId, parent: Parent) -> Result<bool, Fault> {
+    if parent == Parent::of(OPERATIONAL_APPLICATION) {
         // The hidden application begins with its first endpoint.
-        Resource::Endpoint(endpoint) if endpoint.application == OPERATIONAL_APPLICATION => {
-            tx.run(put_group(environment, endpoint.application.0, &LaneGroup::OPEN)).await?;
-            Ok(true)
-        }
-        Resource::Endpoint(Endpoint { application, .. }) | Resource::Integration(Integration { application, .. }) => {
-            lock_parent_of(tx, environment, Parent::of(*application)).await
-        }
-        Resource::Application(_)
-        | Resource::EventType(_)
-        | Resource::Queue(_)
-        | Resource::Schedule(_)
-        | Resource::EnvironmentPolicy(_)
-        | Resource::PortalSettings(_)
-        | Resource::ChatApps(_)
-        | Resource::Alert(_)
-        | Resource::Quota(_) => Ok(true),
+        tx.run(put_group(environment, OPERATIONAL_APPLICATION.0, &LaneGroup::OPEN)).await?;
+        return Ok(true);
     }
+    lock_parent_of(tx, environment, parent).await
 }
 
 pub(super) async fn lock_parent_of(tx: &Tx<'_>, environment: EnvironmentId, parent: Parent) -> Result<bool, Fault> {
@@ -81,27 +66,17 @@ pub(super) async fn write(
     resource: &Resource,
     now: Timestamp,
 ) -> Result<Option<FiringRow>, Fault> {
-    match resource {
-        Resource::Application(application) => {
-            tx.run(put_group(environment, application.id.0, &LaneGroup::of_application(application))).await?;
+    match resource.projection(environment) {
+        None => {}
+        Some(Projection::LaneGroup(id, group)) => {
+            tx.run(put_group(environment, id, &group)).await?;
         }
-        Resource::Endpoint(endpoint) => {
+        Some(Projection::Lane(endpoint)) => {
             let (id, application, state) = (endpoint.id, endpoint.application, endpoint.lane_state().to_db());
             let create = CreateLane { environment, id, application, state };
             tx.run((create, SetLaneState { environment, id, state })).await?;
         }
-        Resource::EventType(_)
-        | Resource::Integration(_)
-        | Resource::EnvironmentPolicy(_)
-        | Resource::PortalSettings(_)
-        | Resource::ChatApps(_)
-        | Resource::Alert(_)
-        | Resource::Quota(_) => {}
-        Resource::Queue(queue) => {
-            let id = everhook_core::queue::queue_id(environment, &queue.name);
-            tx.run(put_group(environment, id, &LaneGroup::of(queue))).await?;
-        }
-        Resource::Schedule(record) => {
+        Some(Projection::Schedule(record)) => {
             let ScheduleState { next, queued, look_at } = record.begin(now);
             tx.run(PutSchedule { environment, id: record.schedule.id, next, queued, look_at }).await?;
             return Ok(Some(FiringRow { next, queued, look_at, last_job: None }));

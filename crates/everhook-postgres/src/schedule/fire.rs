@@ -58,7 +58,7 @@ statement! {
 }
 
 /// The pause for a schedule that this binary cannot read.
-const UNREADABLE_AGAIN: Duration = Duration::from_secs(3600);
+const UNREADABLE_PAUSE: Duration = Duration::from_secs(3600);
 /// The time until the next look at a schedule that another node has locked.
 const HELD_BY_ANOTHER: Duration = Duration::from_millis(50);
 
@@ -66,7 +66,7 @@ const HELD_BY_ANOTHER: Duration = Duration::from_millis(50);
 type DueSchedule = (EnvironmentId, ScheduleId, FiringRow);
 
 /// A schedule after the decision.
-struct Looked {
+struct FiredSchedule {
     environment: EnvironmentId,
     id: ScheduleId,
     state: ScheduleState,
@@ -81,14 +81,14 @@ impl PostgresStore {
         let due = tx.run(NextSchedule { now, limit }).await?;
         let is_all = due.len() < limit;
         let (mut rows, open) = (rows_of(&tx, &due).await?, open_runs(&tx, &due).await?);
-        let (mut looked, mut decided) = (Vec::with_capacity(due.len()), Vec::with_capacity(due.len()));
+        let (mut fired, mut decided) = (Vec::with_capacity(due.len()), Vec::with_capacity(due.len()));
         for (environment, id, state) in due {
             let row = rows.remove(&(environment, id)).ok_or(Fault::Corrupt { table: "schedule", column: "id" });
             let record: ScheduleRecord = match row.and_then(|row| resource::record(&row, Some(&state))) {
                 Ok(record) => record,
                 Err(fault) => {
                     warn!(schedule.id = %id, "schedule {id} cannot be read and is skipped for an hour: {fault}");
-                    looked.push(put_off(environment, id, &state, now));
+                    fired.push(put_off(environment, id, &state, now));
                     continue;
                 }
             };
@@ -111,10 +111,10 @@ impl PostgresStore {
             lateness.extend(firing.fires.first().map(|_| now.since(record.state.look_at)));
         }
         let looks = decided.into_iter().zip(became);
-        looked.extend(
+        fired.extend(
             looks.map(|((environment, record, firing), objects)| look(environment, &record, firing, objects, now)),
         );
-        keep(self, &tx, &looked, now).await?;
+        keep(self, &tx, &fired, now).await?;
         let next_look = tx.finish(NextLook {}).await?;
         let next_look = next_look.map(|at| match at.since(now) {
             wait if wait.is_zero() && is_all => HELD_BY_ANOTHER,
@@ -215,7 +215,7 @@ fn look(
     firing: Firing,
     objects: Vec<Option<Id>>,
     now: Timestamp,
-) -> Looked {
+) -> FiredSchedule {
     let is_job = matches!(record.starts, Starts::Job(_));
     let last_job = objects.iter().rev().flatten().next().copied().filter(|_| is_job);
     let mut objects = objects.into_iter();
@@ -224,7 +224,7 @@ fn look(
         Run { nominal, at: now, kind, object }
     };
     let runs = runs_of(&firing).into_iter().map(run).collect();
-    Looked { environment, id: record.schedule.id, state: firing.state, last_job, runs }
+    FiredSchedule { environment, id: record.schedule.id, state: firing.state, last_job, runs }
 }
 
 /// Finds the last jobs of schedules that are still pending or leased.
@@ -244,24 +244,24 @@ async fn rows_of(tx: &Tx<'_>, due: &[DueSchedule]) -> Result<HashMap<(Environmen
 }
 
 /// Changes only the time of the next look.
-fn put_off(environment: EnvironmentId, id: ScheduleId, state: &FiringRow, now: Timestamp) -> Looked {
-    let state = ScheduleState { look_at: now.plus(UNREADABLE_AGAIN), ..state.state() };
-    Looked { environment, id, state, last_job: None, runs: Vec::new() }
+fn put_off(environment: EnvironmentId, id: ScheduleId, state: &FiringRow, now: Timestamp) -> FiredSchedule {
+    let state = ScheduleState { look_at: now.plus(UNREADABLE_PAUSE), ..state.state() };
+    FiredSchedule { environment, id, state, last_job: None, runs: Vec::new() }
 }
 
 /// Writes the new states of schedules, and their history.
-async fn keep(store: &PostgresStore, tx: &Tx<'_>, looked: &[Looked], now: Timestamp) -> Result<(), Fault> {
+async fn keep(store: &PostgresStore, tx: &Tx<'_>, fired: &[FiredSchedule], now: Timestamp) -> Result<(), Fault> {
     let mut moved = MovedSchedules::default();
-    for Looked { environment, id, state, last_job, .. } in looked {
+    for FiredSchedule { environment, id, state, last_job, .. } in fired {
         let ScheduleState { next, queued, look_at } = *state;
         let (environment, id, last_job) = (*environment, *id, *last_job);
         moved.push(MovedSchedule { environment, id, next, queued, look_at, last_job });
     }
     tx.run(moved.nonempty().map(|moved| MoveSchedule { moved })).await?;
-    let runs = |looked: &Looked| -> Vec<(EnvironmentId, ScheduleId, Run)> {
-        looked.runs.iter().map(|run| (looked.environment, looked.id, *run)).collect()
+    let runs = |fired: &FiredSchedule| -> Vec<(EnvironmentId, ScheduleId, Run)> {
+        fired.runs.iter().map(|run| (fired.environment, fired.id, *run)).collect()
     };
-    let runs: Vec<(EnvironmentId, ScheduleId, Run)> = looked.iter().flat_map(runs).collect();
+    let runs: Vec<(EnvironmentId, ScheduleId, Run)> = fired.iter().flat_map(runs).collect();
     write_runs(store, tx, &runs, now).await
 }
 

@@ -27,16 +27,16 @@ pub(crate) struct Closer {
 }
 
 /// The script's half of a `Closer`.
-pub(crate) struct Told {
+pub(crate) struct ConnectionEnd {
     told: mpsc::Receiver<()>,
     closed: mpsc::Sender<()>,
 }
 
 impl Closer {
-    pub(crate) fn new() -> (Closer, Told) {
+    pub(crate) fn new() -> (Closer, ConnectionEnd) {
         let (tell, told) = mpsc::channel();
         let (close, closed) = mpsc::channel();
-        (Closer { tell, closed }, Told { told, closed: close })
+        (Closer { tell, closed }, ConnectionEnd { told, closed: close })
     }
 
     /// Returns when the connection is closed. Blocks the thread on purpose, so that the event loop does not notice the
@@ -47,7 +47,7 @@ impl Closer {
     }
 }
 
-impl Told {
+impl ConnectionEnd {
     /// Closes `connection` on request, or when the `Closer` is gone.
     pub(crate) fn close<T>(&self, connection: T) {
         let _ = self.told.recv();

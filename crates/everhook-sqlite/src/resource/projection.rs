@@ -2,13 +2,13 @@
 
 use everhook_core::id::{ApplicationId, EnvironmentId, Id, LaneId};
 use everhook_core::lane::LaneState;
-use everhook_core::queue::{QueueState, Rate, queue_id};
+use everhook_core::queue::{QueueState, Rate};
 use everhook_core::resource::ResourceKind;
 use everhook_core::schedule::fire::ScheduleState;
 use everhook_core::time::Timestamp;
 use everhook_store::queue::LaneGroup;
 use everhook_store::resource::encoding::{Columns, LimitHolds};
-use everhook_store::resource::{Parent, Resource};
+use everhook_store::resource::{Parent, Projection, Resource};
 use everhook_store::sql::rows::FiringRow;
 use everhook_store::sql::shared::{
     CloseBreaker, CountResource, DeleteLaneGroup, PutSchedule, ReleaseLaneLimit, TouchEnvironmentGroup, TouchLaneGroup,
@@ -52,27 +52,16 @@ pub(super) fn is_full(tx: &Tx<'_>, environment: EnvironmentId, columns: &Columns
 
 /// Writes the narrow tables of a resource that was created or replaced; returns the state of a schedule.
 pub(super) fn write(tx: &Tx<'_>, environment: EnvironmentId, resource: &Resource) -> Result<Option<FiringRow>, Fault> {
-    match resource {
-        Resource::Application(application) => {
-            put_group(tx, environment, application.id.0, &LaneGroup::of_application(application))?;
-        }
-        Resource::Endpoint(endpoint) => {
+    match resource.projection(environment) {
+        None => {}
+        Some(Projection::LaneGroup(id, group)) => put_group(tx, environment, id, &group)?,
+        Some(Projection::Lane(endpoint)) => {
             touch_group(tx, environment, endpoint.application)?;
             let (id, application, state) = (endpoint.id.lane(), endpoint.application, endpoint.lane_state());
             run(tx.conn, CreateLane { environment, id, application, state })?;
             run(tx.conn, SetLaneState { environment, id, state })?;
         }
-        Resource::EventType(_)
-        | Resource::Integration(_)
-        | Resource::EnvironmentPolicy(_)
-        | Resource::PortalSettings(_)
-        | Resource::ChatApps(_)
-        | Resource::Alert(_)
-        | Resource::Quota(_) => {}
-        Resource::Queue(queue) => {
-            put_group(tx, environment, queue_id(environment, &queue.name), &LaneGroup::of(queue))?;
-        }
-        Resource::Schedule(record) => {
+        Some(Projection::Schedule(record)) => {
             let ScheduleState { next, queued, look_at } = record.begin(tx.now);
             run(tx.conn, PutSchedule { environment, id: record.schedule.id, next, queued, look_at })?;
             return Ok(Some(FiringRow { next, queued, look_at, last_job: None }));

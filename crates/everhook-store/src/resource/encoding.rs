@@ -6,6 +6,7 @@
 
 mod alert;
 mod chat_apps;
+pub(crate) mod endpoint;
 mod quota;
 
 use std::borrow::Cow;
@@ -14,14 +15,8 @@ use std::sync::Arc;
 
 use everhook_core::api_key::ApiKeyHash;
 use everhook_core::application::{Application, EnvironmentPolicy};
-use everhook_core::chat::Chat;
-use everhook_core::endpoint::{Endpoint, EndpointState};
-use everhook_core::endpoint_auth::EndpointAuth;
 use everhook_core::event_type::EventType;
-use everhook_core::failing::Failing;
-use everhook_core::filter::TypePattern;
-use everhook_core::filter::expression::Expression;
-use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, IntegrationId, LaneId, ScheduleId};
+use everhook_core::id::{ApplicationId, EnvironmentId, Id, IntegrationId, LaneId, ScheduleId};
 use everhook_core::integration::Integration;
 use everhook_core::lane::HoldKind;
 use everhook_core::name::{Metadata, Name};
@@ -105,44 +100,6 @@ struct ApplicationInfo {
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct EndpointSpec {
-    url: String,
-    event_types: Option<Vec<TypePattern>>,
-    channels: Option<Vec<Name>>,
-    filter: Option<String>,
-    headers: BTreeMap<String, String>,
-    #[serde(default, deserialize_with = "readable")]
-    auth: Option<EndpointAuth>,
-    throttle_rate: Option<u16>,
-    #[serde(default, deserialize_with = "readable")]
-    policy: Option<Settings>,
-    #[serde(default)]
-    failing: Option<FailingForm>,
-    #[serde(default, deserialize_with = "readable")]
-    chat: Option<Chat>,
-    version: u16,
-    keys: KeysForm,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct FailingForm {
-    since: i64,
-    warned_at: Option<i64>,
-    disabled_at: Option<i64>,
-}
-
-/// All members are optional, because fan-out and delivery read endpoints without `info`.
-#[derive(Serialize, Deserialize)]
-struct EndpointInfo {
-    #[serde(default)]
-    description: String,
-    #[serde(default)]
-    metadata: Metadata,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 struct EventTypeInfo {
     description: String,
     deprecated: bool,
@@ -200,7 +157,7 @@ impl Resource {
     pub fn columns(&self, environment: EnvironmentId) -> Columns {
         match self {
             Resource::Application(application) => of_application(application),
-            Resource::Endpoint(endpoint) => of_endpoint(endpoint),
+            Resource::Endpoint(endpoint) => endpoint::columns(endpoint),
             Resource::EventType(event_type) => of_event_type(event_type),
             Resource::Queue(queue) => of_queue(environment, queue),
             Resource::Schedule(record) => of_schedule(record),
@@ -217,7 +174,7 @@ impl Resource {
     pub fn read(row: &ResourceRow, firing: Option<&FiringRow>) -> Result<Resource, &'static str> {
         Ok(match row.kind {
             ResourceKind::Application => Resource::Application(application(row)?),
-            ResourceKind::Endpoint => Resource::Endpoint(endpoint(row)?),
+            ResourceKind::Endpoint => Resource::Endpoint(endpoint::read(row)?),
             ResourceKind::EventType => Resource::EventType(event_type(row)?),
             ResourceKind::Queue => Resource::Queue(queue(row)?),
             ResourceKind::Schedule => Resource::Schedule(schedule_record(row, firing)?),
@@ -411,82 +368,6 @@ fn of_portal_settings(settings: &PortalSettings) -> Columns {
 fn portal_settings(row: &ResourceRow) -> Result<PortalSettings, &'static str> {
     let PortalSpec { look } = text(&row.spec, "spec")?;
     Ok(PortalSettings { look, updated_at: row.updated_at, revision: row.revision })
-}
-
-fn of_endpoint(endpoint: &Endpoint) -> Columns {
-    let spec = EndpointSpec {
-        url: endpoint.url.clone(),
-        event_types: endpoint.event_types.clone(),
-        channels: endpoint.channels.clone(),
-        filter: endpoint.filter.as_ref().map(|filter| filter.as_str().to_owned()),
-        headers: endpoint.headers.clone(),
-        auth: endpoint.auth.as_deref().cloned(),
-        throttle_rate: endpoint.throttle_rate,
-        policy: endpoint.policy.as_deref().cloned(),
-        failing: endpoint.failing.map(FailingForm::new),
-        chat: endpoint.chat.as_deref().cloned(),
-        version: endpoint.version,
-        keys: KeysForm::new(&endpoint.keys),
-    };
-    let info = EndpointInfo { description: endpoint.description.clone(), metadata: endpoint.metadata.clone() };
-    Columns {
-        kind: ResourceKind::Endpoint,
-        parent: Parent::of(endpoint.application),
-        id: endpoint.id.0,
-        name: endpoint.uid.clone(),
-        state: endpoint.state.to_db(),
-        revision: endpoint.revision,
-        spec: json(&spec),
-        info: json(&info),
-    }
-}
-
-pub(crate) fn endpoint(row: &ResourceRow) -> Result<Endpoint, &'static str> {
-    let spec: EndpointSpec = text(&row.spec, "spec")?;
-    let EndpointInfo { description, metadata } = text(&row.info, "info")?;
-    Ok(Endpoint {
-        id: EndpointId(row.id),
-        application: ApplicationId(row.parent.0.ok_or("parent")?),
-        uid: row.name.clone(),
-        url: spec.url,
-        description,
-        state: EndpointState::from_db(row.state).ok_or("state")?,
-        event_types: spec.event_types,
-        channels: spec.channels,
-        filter: spec.filter.map(Expression::stored),
-        headers: spec.headers,
-        auth: spec.auth.map(Arc::new),
-        throttle_rate: spec.throttle_rate,
-        policy: spec.policy.map(Arc::new),
-        chat: spec.chat.map(Arc::new),
-        inherited: None,
-        failing: spec.failing.map(FailingForm::read),
-        metadata,
-        version: spec.version,
-        keys: spec.keys.read().ok_or("spec")?,
-        created_at: row.created_at,
-        updated_at: row.updated_at,
-        revision: row.revision,
-    })
-}
-
-impl FailingForm {
-    fn new(failing: Failing) -> FailingForm {
-        let Failing { since, warned_at, disabled_at } = failing;
-        FailingForm {
-            since: since.as_micros(),
-            warned_at: warned_at.map(Timestamp::as_micros),
-            disabled_at: disabled_at.map(Timestamp::as_micros),
-        }
-    }
-
-    fn read(self) -> Failing {
-        Failing {
-            since: Timestamp::from_micros(self.since),
-            warned_at: self.warned_at.map(Timestamp::from_micros),
-            disabled_at: self.disabled_at.map(Timestamp::from_micros),
-        }
-    }
 }
 
 fn of_event_type(event_type: &EventType) -> Columns {

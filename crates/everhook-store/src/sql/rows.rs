@@ -202,7 +202,7 @@ impl FromCells for ResourceRow {
     }
 }
 
-row! { Endpoint from ResourceRow else "spec": |row| encoding::endpoint(&row).ok() }
+row! { Endpoint from ResourceRow else "spec": |row| encoding::endpoint::read(&row).ok() }
 
 row! { EnvironmentPolicy from ResourceRow else "spec": |row| encoding::environment_policy(&row).ok() }
 

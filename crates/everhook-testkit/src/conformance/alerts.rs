@@ -14,7 +14,7 @@ use everhook_store::lease::NewMessage;
 use everhook_store::operational::message;
 use everhook_store::query;
 use everhook_store::resource::{Changed, Deleted, New, ResourceKey};
-use everhook_store::store::{Reads, Resources};
+use everhook_store::store::Resources;
 
 use crate::conformance::fixture::{Fixture, name};
 use crate::conformance::operational::{listen, news};
@@ -58,14 +58,14 @@ fn new_alert(fx: &Fixture, text: &str) -> Alert {
 
 async fn create(fx: &Fixture, text: &str) -> Alert {
     let new = New { record: new_alert(fx, text), max: MAX };
-    match fx.other.create(Scope::of(fx.here), new, None).await.unwrap() {
+    match fx.other.create(fx.scope(), new, None).await.unwrap() {
         Created::New(alert) => alert,
         other => panic!("{other:?}"),
     }
 }
 
 async fn find(fx: &Fixture, text: &str) -> Option<Alert> {
-    fx.store.read(query::FindAlert { scope: Scope::of(fx.here), name: name(text) }).await.unwrap()
+    fx.read(query::FindAlert { scope: fx.scope(), name: name(text) }).await
 }
 
 pub(super) async fn an_alert_is_found_listed_changed_and_deleted(fx: &Fixture) {
@@ -73,21 +73,21 @@ pub(super) async fn an_alert_is_found_listed_changed_and_deleted(fx: &Fixture) {
     assert_eq!((&alert.rule, alert.revision), (&rule(), 1));
     assert_eq!(find(fx, "dead").await.as_ref(), Some(&alert));
     let there = query::FindAlert { scope: Scope::of(fx.there), name: name("dead") };
-    assert_eq!(fx.store.read(there).await.unwrap(), None, "another environment");
+    assert_eq!(fx.read(there).await, None, "another environment");
     let twice = New { record: new_alert(fx, "dead"), max: MAX };
-    let twice = fx.store.create(Scope::of(fx.here), twice, None).await.unwrap();
+    let twice = fx.store.create(fx.scope(), twice, None).await.unwrap();
     assert_eq!(twice, Created::Taken(alert.clone()));
 
     let changed = AlertRule { threshold: Amount::new(0.25).unwrap(), disabled: true, ..rule() };
     let changed = Alert { rule: changed, ..alert.clone() };
-    let Replaced::Done(new) = fx.other.replace(Scope::of(fx.here), changed.clone()).await.unwrap() else { panic!() };
+    let Replaced::Done(new) = fx.other.replace(fx.scope(), changed.clone()).await.unwrap() else { panic!() };
     assert_eq!((&new.rule, new.revision), (&changed.rule, 2));
-    assert_eq!(fx.store.replace(Scope::of(fx.here), changed).await.unwrap(), Replaced::Stale);
+    assert_eq!(fx.store.replace(fx.scope(), changed).await.unwrap(), Replaced::Stale);
 
     create(fx, "backlog").await;
     let list = async |after: Option<&str>, order, limit| {
         let slice = Slice { after: after.map(name), order, limit };
-        let found = fx.store.read(query::Alerts { scope: Scope::of(fx.here), slice }).await.unwrap();
+        let found = fx.read(query::Alerts { scope: fx.scope(), slice }).await;
         found.rows.iter().map(|alert| alert.name.to_string()).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(list(None, Order::Ascending, 10).await, "backlog dead");
@@ -95,12 +95,12 @@ pub(super) async fn an_alert_is_found_listed_changed_and_deleted(fx: &Fixture) {
     assert_eq!(list(Some("backlog"), Order::Ascending, 10).await, "dead");
 
     let key = ResourceKey::Alert(name("dead"));
-    assert_eq!(fx.store.delete(Scope::of(fx.here), key.clone()).await.unwrap(), Deleted::Done);
-    assert_eq!(fx.store.delete(Scope::of(fx.here), key).await.unwrap(), Deleted::NotFound);
+    assert_eq!(fx.store.delete(fx.scope(), key.clone()).await.unwrap(), Deleted::Done);
+    assert_eq!(fx.store.delete(fx.scope(), key).await.unwrap(), Deleted::NotFound);
     assert_eq!(find(fx, "dead").await, None);
     let again = create(fx, "dead").await;
     let old = Alert { revision: 1, ..alert };
-    assert_eq!(fx.store.replace(Scope::of(fx.here), old).await.unwrap(), Replaced::Stale, "the rule is another one");
+    assert_eq!(fx.store.replace(fx.scope(), old).await.unwrap(), Replaced::Stale, "the rule is another one");
     assert_eq!(find(fx, "dead").await, Some(again));
 }
 
@@ -108,7 +108,7 @@ pub(super) async fn alerts_of_all_environments_are_listed(fx: &Fixture) {
     let here = create(fx, "dead").await;
     let new = New { record: new_alert(fx, "dead"), max: MAX };
     fx.other.create(Scope::of(fx.there), new, None).await.unwrap();
-    let mut all = fx.store.read(query::AllAlerts {}).await.unwrap();
+    let mut all = fx.read(query::AllAlerts {}).await;
     all.sort_by_key(|(environment, _)| *environment != fx.here);
     let found: Vec<_> = all.iter().map(|(environment, alert)| (*environment, &alert.name)).collect();
     assert_eq!(found, [(fx.here, &name("dead")), (fx.there, &name("dead"))]);
@@ -139,9 +139,9 @@ pub(super) async fn an_alert_pages_once_and_with_its_state(fx: &Fixture) {
     let alert = create(fx, "dead").await;
     let first = step(fx, &alert, named, 1000);
     let (ours, theirs) = (first.clone(), step(fx, &alert, named, 1000));
-    let done = fx.store.replace_resource(Scope::of(fx.here), ours.into()).await.unwrap();
+    let done = fx.store.replace_resource(fx.scope(), ours.into()).await.unwrap();
     assert_eq!(done.made.messages, 1);
-    let lost = fx.other.replace_resource(Scope::of(fx.here), theirs.into()).await.unwrap();
+    let lost = fx.other.replace_resource(fx.scope(), theirs.into()).await.unwrap();
     assert_eq!((lost.made.messages, matches!(lost.answer, Replaced::Stale)), (0, true), "another node was faster");
 
     let found = find(fx, "dead").await.unwrap();
@@ -152,7 +152,7 @@ pub(super) async fn an_alert_pages_once_and_with_its_state(fx: &Fixture) {
     assert_eq!((&told[0]["type"], &told[0]["data"]["value"]), (&"alert.triggered".into(), &4.into()));
 
     let second = step(fx, &found, named, 1005);
-    fx.store.replace(Scope::of(fx.here), second).await.unwrap();
+    fx.store.replace(fx.scope(), second).await.unwrap();
     let found = find(fx, "dead").await.unwrap();
     let kinds: Vec<_> = found.pages.iter().map(|page| (page.kind, page.escalated)).collect();
     assert_eq!(kinds, [(PageKind::Ongoing, true), (PageKind::Triggered, false)], "newest first");
@@ -163,7 +163,7 @@ pub(super) async fn an_environment_has_no_more_alerts_than_it_may(fx: &Fixture) 
     let names: [Name; 3] = [name("a"), name("b"), name("c")];
     for (count, text) in names.iter().enumerate() {
         let new = New { record: new_alert(fx, text.as_str()), max: 2 };
-        let created = fx.store.create(Scope::of(fx.here), new, None).await.unwrap();
+        let created = fx.store.create(fx.scope(), new, None).await.unwrap();
         assert_eq!(matches!(created, Created::Full), count == 2, "{created:?}");
     }
 }

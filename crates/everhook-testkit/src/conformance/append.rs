@@ -7,10 +7,8 @@ use everhook_core::fanout::Audience;
 use everhook_core::filter::expression::Expression;
 use everhook_core::id::{ApplicationId, EndpointId, MessageId};
 use everhook_core::lifecycle::NextRow;
-use everhook_core::scope::AppScope;
 use everhook_store::lease::{Append, Appended, LeaseAsk, NewMessage, Settlement};
 use everhook_store::query;
-use everhook_store::store::Reads;
 
 use crate::conformance::fixture::{FixedCapacity, Fixture, HOUR, fast, name};
 
@@ -231,10 +229,10 @@ pub(super) async fn a_message_for_one_endpoint_goes_nowhere_else(fx: &Fixture) {
 }
 
 pub(super) async fn the_store_tells_whether_any_endpoint_wants_a_message(fx: &Fixture) {
-    let scope = AppScope::of(fx.here, fx.application);
+    let scope = fx.app_scope();
     let wants = async |event_type: &str, channels: &[&str]| {
         let channels = channels.iter().map(|channel| name(channel)).collect();
-        fx.store.read(query::HasSubscriber { scope, event_type: name(event_type), channels }).await.unwrap()
+        fx.read(query::HasSubscriber { scope, event_type: name(event_type), channels }).await
     };
     assert!(!wants("a", &[]).await);
     let picky = |endpoint: &mut Endpoint| {

@@ -11,7 +11,7 @@ use everhook_store::catalog::{Created, Having, Locator, Order, Replaced, Slice};
 use everhook_store::lease::{Append, Appended, NewMessage};
 use everhook_store::query;
 use everhook_store::resource::{New, ResourceKey};
-use everhook_store::store::{Reads, Resources};
+use everhook_store::store::Resources;
 use everhook_store::uids::Found;
 
 use crate::conformance::fixture::{Fixture, PLENTY, name, new_application, new_endpoint, request_key};
@@ -36,18 +36,15 @@ async fn create(fx: &Fixture, uid: Option<Name>) -> Application {
 }
 
 async fn find(fx: &Fixture, environment: EnvironmentId, id: ApplicationId) -> Option<Application> {
-    fx.other.read(query::FindApplication { scope: Scope::of(environment), locator: Locator::Id(id) }).await.unwrap()
+    fx.read(query::FindApplication { scope: Scope::of(environment), locator: Locator::Id(id) }).await
 }
 
 async fn find_uid(fx: &Fixture, environment: EnvironmentId, uid: &str) -> Option<Application> {
-    fx.other
-        .read(query::FindApplication { scope: Scope::of(environment), locator: Locator::Uid(name(uid)) })
-        .await
-        .unwrap()
+    fx.read(query::FindApplication { scope: Scope::of(environment), locator: Locator::Uid(name(uid)) }).await
 }
 
 async fn resolve(fx: &Fixture, environment: EnvironmentId, uid: &str) -> Option<Found> {
-    fx.other.read(query::ResolveApplication { scope: Scope::of(environment), uid: name(uid) }).await.unwrap()
+    fx.read(query::ResolveApplication { scope: Scope::of(environment), uid: name(uid) }).await
 }
 
 pub(super) async fn an_application_is_found_by_id_and_uid(fx: &Fixture) {
@@ -64,7 +61,7 @@ pub(super) async fn an_application_is_found_by_id_and_uid(fx: &Fixture) {
 pub(super) async fn a_uid_belongs_to_one_application_of_an_environment(fx: &Fixture) {
     let first = create(fx, Some(name("u"))).await;
     let second = Application { uid: Some(name("u")), ..new_application(ApplicationId(fx.id())) };
-    let created = fx.store.create(Scope::of(fx.here), second.clone(), None).await.unwrap();
+    let created = fx.store.create(fx.scope(), second.clone(), None).await.unwrap();
     assert_eq!(created, Created::Taken(first));
     assert_eq!(find(fx, fx.here, second.id).await, None);
     create(fx, None).await;
@@ -74,7 +71,7 @@ pub(super) async fn a_uid_belongs_to_one_application_of_an_environment(fx: &Fixt
 pub(super) async fn the_same_creation_again_gets_the_same_application(fx: &Fixture) {
     let create = async |body: &str, uid: &str| {
         let application = Application { uid: Some(name(uid)), ..new_application(ApplicationId(fx.id())) };
-        fx.store.create(Scope::of(fx.here), application.clone(), Some(request_key("k", body))).await.unwrap()
+        fx.store.create(fx.scope(), application.clone(), Some(request_key("k", body))).await.unwrap()
     };
     let Created::New(first) = create("body", "u").await else { panic!("it is new") };
     assert_eq!(create("body", "u").await, Created::Repeated(first), "not taken by itself");
@@ -89,37 +86,36 @@ pub(super) async fn a_refused_creation_uses_up_no_key(fx: &Fixture) {
     create(fx, Some(name("u"))).await;
     let mut application = Application { uid: Some(name("u")), ..new_application(ApplicationId(fx.id())) };
     let key = request_key("k", "body");
-    let taken = fx.store.create(Scope::of(fx.here), application.clone(), Some(key.clone())).await.unwrap();
+    let taken = fx.store.create(fx.scope(), application.clone(), Some(key.clone())).await.unwrap();
     assert!(matches!(taken, Created::Taken(_)), "{taken:?}");
     application.uid = None;
-    let created = fx.store.create(Scope::of(fx.here), application.clone(), Some(key.clone())).await.unwrap();
+    let created = fx.store.create(fx.scope(), application.clone(), Some(key.clone())).await.unwrap();
     assert!(matches!(created, Created::New(_)), "{created:?}");
 }
 
 pub(super) async fn a_concurrent_change_of_an_application_is_noticed(fx: &Fixture) {
     let old = create(fx, Some(name("u"))).await;
     let changed = Application { name: "Other".to_owned(), uid: Some(name("v")), throttle_rate: None, ..old.clone() };
-    let Replaced::Done(new) = fx.store.replace(Scope::of(fx.here), changed.clone()).await.unwrap() else {
+    let Replaced::Done(new) = fx.store.replace(fx.scope(), changed.clone()).await.unwrap() else {
         panic!("nobody else changed it")
     };
     assert!(new.revision > old.revision && new.updated_at >= old.updated_at, "{new:?}");
     let expected = Application { revision: new.revision, updated_at: new.updated_at, ..changed.clone() };
     assert_eq!(new, expected);
     assert_eq!(find(fx, fx.here, old.id).await.as_ref(), Some(&new));
-    assert_eq!(fx.other.replace(Scope::of(fx.here), changed.clone()).await.unwrap(), Replaced::Stale);
+    assert_eq!(fx.other.replace(fx.scope(), changed.clone()).await.unwrap(), Replaced::Stale);
     assert_eq!(find_uid(fx, fx.here, "u").await, None);
     assert_eq!(find_uid(fx, fx.there, "u").await.map(|there| there.name), Some(old.name));
     let stranger = new_application(ApplicationId(fx.id()));
-    assert_eq!(fx.store.replace(Scope::of(fx.here), stranger.clone()).await.unwrap(), Replaced::Stale);
+    assert_eq!(fx.store.replace(fx.scope(), stranger.clone()).await.unwrap(), Replaced::Stale);
 }
 
 pub(super) async fn an_application_cannot_be_given_anothers_uid(fx: &Fixture) {
     create(fx, Some(name("u"))).await;
     let other = create(fx, Some(name("v"))).await;
     let wish = Application { uid: Some(name("u")), ..other.clone() };
-    assert_eq!(fx.store.replace(Scope::of(fx.here), wish.clone()).await.unwrap(), Replaced::Taken);
-    let Replaced::Done(bare) = fx.store.replace(Scope::of(fx.here), Application { uid: None, ..other }).await.unwrap()
-    else {
+    assert_eq!(fx.store.replace(fx.scope(), wish.clone()).await.unwrap(), Replaced::Taken);
+    let Replaced::Done(bare) = fx.store.replace(fx.scope(), Application { uid: None, ..other }).await.unwrap() else {
         panic!("nothing else changed it")
     };
     assert_eq!(bare.uid, None);
@@ -140,14 +136,14 @@ pub(super) async fn a_change_of_an_endpoint_is_a_change_of_its_application(fx: &
     let (mut seen, there) = (vec![version(fx.here).await], version(fx.there).await);
     let endpoint = new_endpoint(EndpointId(fx.id()), application.id);
     let Created::New(endpoint) =
-        fx.store.create(Scope::of(fx.here), New { record: endpoint.clone(), max: ENDPOINTS_MAX }, None).await.unwrap()
+        fx.store.create(fx.scope(), New { record: endpoint.clone(), max: ENDPOINTS_MAX }, None).await.unwrap()
     else {
         panic!("it is new")
     };
     seen.push(version(fx.here).await);
-    fx.store.replace(Scope::of(fx.here), endpoint.clone()).await.unwrap();
+    fx.store.replace(fx.scope(), endpoint.clone()).await.unwrap();
     seen.push(version(fx.here).await);
-    fx.store.delete(Scope::of(fx.here), ResourceKey::Endpoint(application.id, endpoint.id)).await.unwrap().is_done();
+    fx.store.delete(fx.scope(), ResourceKey::Endpoint(application.id, endpoint.id)).await.unwrap().is_done();
     seen.push(version(fx.here).await);
     assert!(seen.is_sorted_by(|a, b| a < b), "{seen:?}");
     assert_eq!(version(fx.there).await, there, "not in the other environment");
@@ -158,22 +154,19 @@ pub(super) async fn a_change_of_an_endpoint_is_a_change_of_its_application(fx: &
 pub(super) async fn a_deleted_application_is_gone_and_its_uid_is_free(fx: &Fixture) {
     let old = create(fx, Some(name("u"))).await;
     let endpoint = new_endpoint(EndpointId(fx.id()), old.id);
-    fx.store.create(Scope::of(fx.here), New { record: endpoint.clone(), max: ENDPOINTS_MAX }, None).await.unwrap();
-    assert!(fx.store.delete(Scope::of(fx.here), ResourceKey::Application(old.id)).await.unwrap().is_done());
-    assert!(!fx.store.delete(Scope::of(fx.here), ResourceKey::Application(old.id)).await.unwrap().is_done());
+    fx.store.create(fx.scope(), New { record: endpoint.clone(), max: ENDPOINTS_MAX }, None).await.unwrap();
+    assert!(fx.store.delete(fx.scope(), ResourceKey::Application(old.id)).await.unwrap().is_done());
+    assert!(!fx.store.delete(fx.scope(), ResourceKey::Application(old.id)).await.unwrap().is_done());
     assert_eq!(find(fx, fx.here, old.id).await, None);
     assert_eq!(find_uid(fx, fx.here, "u").await, None);
     assert_eq!(
-        fx.store
-            .read(query::FindEndpoint { scope: AppScope::of(fx.here, old.id), locator: Locator::Id(endpoint.id) })
-            .await
-            .unwrap(),
+        fx.read(query::FindEndpoint { scope: AppScope::of(fx.here, old.id), locator: Locator::Id(endpoint.id) }).await,
         None
     );
-    assert_eq!(fx.store.replace(Scope::of(fx.here), old.clone()).await.unwrap(), Replaced::Stale);
+    assert_eq!(fx.store.replace(fx.scope(), old.clone()).await.unwrap(), Replaced::Stale);
     let other = new_endpoint(EndpointId(fx.id()), old.id);
     assert_eq!(
-        fx.store.create(Scope::of(fx.here), New { record: other.clone(), max: ENDPOINTS_MAX }, None).await.unwrap(),
+        fx.store.create(fx.scope(), New { record: other.clone(), max: ENDPOINTS_MAX }, None).await.unwrap(),
         Created::NoParent
     );
     assert_ne!(create_in(fx, fx.here, "u").await.id, old.id);
@@ -186,7 +179,7 @@ pub(super) async fn applications_are_listed_piece_by_piece_both_ways(fx: &Fixtur
         want.push(create(fx, None).await.id);
     }
     let deleted = create(fx, None).await.id;
-    fx.store.delete(Scope::of(fx.here), ResourceKey::Application(deleted)).await.unwrap().is_done();
+    fx.store.delete(fx.scope(), ResourceKey::Application(deleted)).await.unwrap().is_done();
     create_in(fx, fx.there, "elsewhere").await;
     want.sort();
     let pages = async |order: Order, limit: usize| {
@@ -194,10 +187,8 @@ pub(super) async fn applications_are_listed_piece_by_piece_both_ways(fx: &Fixtur
         loop {
             let slice = Slice { after, order, limit };
             let page = fx
-                .other
-                .read(query::Applications { scope: Scope::of(fx.here), having: Having::Anything, slice: slice.clone() })
-                .await
-                .unwrap();
+                .read(query::Applications { scope: fx.scope(), having: Having::Anything, slice: slice.clone() })
+                .await;
             assert!(page.len() <= limit);
             let Some(last) = page.last() else { return ids };
             after = Some(last.id);
@@ -222,24 +213,16 @@ pub(super) async fn applications_are_listed_by_what_endpoints_they_have(fx: &Fix
         (deleted, EndpointState::Enabled),
     ] {
         let endpoint = Endpoint { state, ..new_endpoint(EndpointId(fx.id()), application) };
-        fx.store.create(Scope::of(fx.here), New { record: endpoint.clone(), max: ENDPOINTS_MAX }, None).await.unwrap();
+        fx.store.create(fx.scope(), New { record: endpoint.clone(), max: ENDPOINTS_MAX }, None).await.unwrap();
         if application == deleted {
             assert!(
-                fx.store
-                    .delete(Scope::of(fx.here), ResourceKey::Endpoint(application, endpoint.id))
-                    .await
-                    .unwrap()
-                    .is_done()
+                fx.store.delete(fx.scope(), ResourceKey::Endpoint(application, endpoint.id)).await.unwrap().is_done()
             );
         }
     }
     let list = async |having| {
         let slice = Slice { after: None, order: Order::Ascending, limit: PLENTY };
-        let page = fx
-            .other
-            .read(query::Applications { scope: Scope::of(fx.here), having, slice: slice.clone() })
-            .await
-            .unwrap();
+        let page = fx.read(query::Applications { scope: fx.scope(), having, slice: slice.clone() }).await;
         let mut ids: Vec<_> = page.iter().map(|application| application.id).collect();
         ids.sort();
         ids
@@ -265,7 +248,7 @@ pub(super) async fn a_message_of_an_application_that_has_changed_since_is_refuse
         answers.pop().expect("one answer")
     };
     let moved = Application { uid: Some(name("moved")), ..found.clone() };
-    let Replaced::Done(moved) = fx.store.replace(Scope::of(fx.here), moved.clone()).await.unwrap() else { panic!() };
+    let Replaced::Done(moved) = fx.store.replace(fx.scope(), moved.clone()).await.unwrap() else { panic!() };
     assert_eq!(moved.uid, Some(name("moved")));
     assert_eq!(resolve(fx, fx.here, "moving").await, None);
     let after = resolve(fx, fx.here, "moved").await.expect("it is there");

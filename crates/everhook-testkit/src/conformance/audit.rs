@@ -6,7 +6,6 @@ use everhook_core::scope::Scope;
 use everhook_store::audit::AuditFilter;
 use everhook_store::catalog::{Order, Slice};
 use everhook_store::query;
-use everhook_store::store::Reads;
 
 use crate::conformance::fixture::Fixture;
 
@@ -29,11 +28,11 @@ fn facts(fx: &Fixture, actor: &str, object: &str) -> AuditFacts {
 
 async fn list(fx: &Fixture, environment: EnvironmentId, filter: AuditFilter, order: Order) -> Vec<AuditEntry> {
     let slice = Slice { after: None, order, limit: 100 };
-    fx.other.read(query::Audit { scope: Scope::of(environment), filter, slice }).await.unwrap()
+    fx.read(query::Audit { scope: Scope::of(environment), filter, slice }).await
 }
 
 pub(super) async fn audit_entries_are_chained_and_found(fx: &Fixture) {
-    let scope = Scope::of(fx.here);
+    let scope = fx.scope();
     let all = [facts(fx, "a", "/queue/x"), facts(fx, "b", "/queue/y"), facts(fx, "a", "/job/z")];
     for facts in &all {
         fx.store.append_audit(scope, facts.clone()).await.unwrap();
@@ -62,6 +61,6 @@ pub(super) async fn audit_entries_are_chained_and_found(fx: &Fixture) {
     assert!(positions(AuditFilter { since: Some(third), ..AuditFilter::default() }).await.starts_with(&[4, 3]));
     assert!(!positions(AuditFilter { until: Some(third), ..AuditFilter::default() }).await.contains(&3));
     let slice = Slice { after: Some(2), order: Order::Descending, limit: 1 };
-    let page = fx.other.read(query::Audit { scope, filter: AuditFilter::default(), slice }).await.unwrap();
+    let page = fx.read(query::Audit { scope, filter: AuditFilter::default(), slice }).await;
     assert_eq!(page.iter().map(|entry| entry.seq).collect::<Vec<_>>(), [1]);
 }

@@ -11,7 +11,7 @@ use everhook_core::id::{EndpointId, EnvironmentId, JobId, MessageId, SERVER_ENVI
 use everhook_core::job::{Job, LeaseLost, LeaseProof, OperatorCommand, RunAt};
 use everhook_core::lifecycle::NextRow;
 use everhook_core::limits::SCAN_ROWS_MAX;
-use everhook_core::scope::{AppScope, Scope};
+use everhook_core::scope::Scope;
 use everhook_core::task::Trigger;
 use everhook_core::time::Timestamp;
 use everhook_store::background::{Advance, Advanced, BackgroundFilter, BulkWork, owner_key};
@@ -72,7 +72,7 @@ async fn advance(
     limit: usize,
 ) -> Result<Option<Advanced>, LeaseLost> {
     let advance = Advance { job: held.job, by: held.by, work: work.clone(), effect: Effect::Apply, from, limit };
-    fx.store.advance(Scope::of(fx.here), advance).await.unwrap()
+    fx.store.advance(fx.scope(), advance).await.unwrap()
 }
 
 /// Counts in one slice what the work would change.
@@ -80,7 +80,7 @@ async fn count(fx: &Fixture, work: &BulkWork) -> usize {
     let Held { job, by } = held(fx).await;
     let (work, effect, from, limit) = (work.clone(), Effect::Count, Position::default(), PLENTY);
     let advance = Advance { job, by, work, effect, from, limit };
-    fx.store.advance(Scope::of(fx.here), advance).await.unwrap().unwrap().unwrap().changed
+    fx.store.advance(fx.scope(), advance).await.unwrap().unwrap().unwrap().changed
 }
 
 /// Advances to the end in slices of `limit`, and returns the number of messages that each slice changed.
@@ -340,7 +340,7 @@ pub(super) async fn background_tasks_are_listed_by_environment_and_filter(fx: &F
         let slice = Slice { after: None, order: Order::Ascending, limit: PLENTY };
         let mut filter = BackgroundFilter { slice, kind: None, tag: None, status: None, scan: SCAN_ROWS_MAX };
         change(&mut filter);
-        let found = fx.store.read(query::BackgroundTasks { scope: Scope::of(fx.here), filter }).await.unwrap();
+        let found = fx.read(query::BackgroundTasks { scope: fx.scope(), filter }).await;
         (found.rows.iter().map(|record| record.job.id).collect::<Vec<_>>(), found.next)
     };
     assert_eq!(list(|_| {}).await, (ours.clone(), None));
@@ -364,8 +364,8 @@ pub(super) async fn attempts_are_counted_by_the_time_of_their_messages(fx: &Fixt
     assert_eq!(end_all(fx, NextRow::Gone).await, 4);
     let now = fx.store.now().await.unwrap();
     let count = async |after, (since, until), limit| {
-        let scope = AppScope::of(fx.here, fx.application);
-        let count = fx.store.read(query::CountAttempts { scope, after, since, until, limit }).await.unwrap();
+        let scope = fx.app_scope();
+        let count = fx.read(query::CountAttempts { scope, after, since, until, limit }).await;
         (count.attempts, count.next)
     };
     let today = (now.minus(HOUR), now.plus(HOUR));

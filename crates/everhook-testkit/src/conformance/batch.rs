@@ -13,7 +13,6 @@ use everhook_store::lease::Settled;
 use everhook_store::made::Made;
 use everhook_store::query;
 use everhook_store::steer::Steer;
-use everhook_store::store::Reads;
 
 use crate::conformance::fixture::{Fixture, PLENTY, name, request_key};
 use crate::conformance::job_stage::Ends;
@@ -48,7 +47,7 @@ async fn add(fx: &Fixture, batch: BatchId) -> JobId {
 }
 
 async fn seal(fx: &Fixture, batch: BatchId) {
-    let sealed = fx.other.seal_batch(Scope::of(fx.here), batch).await.unwrap().answer.expect("it is there");
+    let sealed = fx.other.seal_batch(fx.scope(), batch).await.unwrap().answer.expect("it is there");
     assert_eq!(sealed.batch.intake, Intake::Sealed);
 }
 
@@ -70,7 +69,7 @@ async fn types(fx: &Fixture) -> Vec<String> {
 }
 
 async fn resolve(fx: &Fixture, batch: BatchId, jobs: &[JobId], how: Resolution) -> Resolved {
-    fx.other.resolve_batch(Scope::of(fx.here), batch, Resolve { jobs: jobs.to_vec(), how }).await.unwrap().answer
+    fx.other.resolve_batch(fx.scope(), batch, Resolve { jobs: jobs.to_vec(), how }).await.unwrap().answer
 }
 
 pub(super) async fn a_batch_completes_when_all_its_jobs_have_succeeded(fx: &Fixture) {
@@ -123,7 +122,7 @@ pub(super) async fn an_empty_batch_completes_when_it_is_sealed(fx: &Fixture) {
     assert_eq!(fx.enqueue(&new).await, Enqueued::BatchSealed);
     new.job.batch = Some(BatchId(fx.id()));
     assert_eq!(fx.store.enqueue([new.clone()].into()).await.unwrap(), [Enqueued::NoBatch]);
-    assert_eq!(fx.other.read(query::FindJob { scope: Scope::of(fx.here), id: new.job.id }).await.unwrap(), None);
+    assert_eq!(fx.read(query::FindJob { scope: fx.scope(), id: new.job.id }).await, None);
 }
 
 pub(super) async fn a_job_that_is_refused_by_its_batch_keeps_no_key(fx: &Fixture) {
@@ -153,14 +152,7 @@ pub(super) async fn a_retry_opens_a_phase_that_is_announced_again(fx: &Fixture) 
         assert_eq!(types(fx).await, ["pipeline.failed"], "in phase {phase}");
     }
     // A retry of the job itself has the same effect.
-    let retried = fx
-        .other
-        .steer(Scope::of(fx.here), Steer::Jobs { ids: vec![job], command: OperatorCommand::Retry })
-        .await
-        .unwrap()
-        .answer
-        .plans;
-    assert_eq!(retried, [Some(JobAction::Redrive)]);
+    assert_eq!(fx.steer_job(job, OperatorCommand::Retry).await, Some(JobAction::Redrive));
     assert_eq!(fx.end_jobs(Ends::Well).await, 1);
     assert_eq!(types(fx).await, ["pipeline.completed"]);
 }
@@ -180,15 +172,12 @@ pub(super) async fn a_batch_goes_on_without_what_is_skipped_cancelled_or_deleted
     assert_eq!(fx.job_state(skipped).await, JobState::Cancelled);
     for (job, command) in [(cancelled, OperatorCommand::Cancel), (deleted, OperatorCommand::Delete)] {
         assert!(
-            fx.other.steer(Scope::of(fx.here), Steer::Jobs { ids: vec![job], command }).await.unwrap().answer.plans[0]
+            fx.other.steer(fx.scope(), Steer::Jobs { ids: vec![job], command }).await.unwrap().answer.plans[0]
                 .is_some()
         );
     }
     assert_eq!(types(fx).await, [""; 0], "one is open");
-    fx.other
-        .steer(Scope::of(fx.here), Steer::Jobs { ids: vec![waiting], command: OperatorCommand::Cancel })
-        .await
-        .unwrap();
+    fx.steer_job(waiting, OperatorCommand::Cancel).await;
     let said = announced(fx).await;
     let [(event_type, payload)] = &said[..] else { panic!("{said:?}") };
     assert_eq!(event_type, "pipeline.completed");
@@ -212,7 +201,7 @@ pub(super) async fn a_bad_selection_changes_nothing(fx: &Fixture) {
         assert_eq!(resolve(fx, batch, &jobs, Resolution::Retried).await, Resolved::Bad(want));
     }
     assert_eq!(resolve(fx, BatchId(fx.id()), &[dead], Resolution::Skipped).await, Resolved::NoBatch);
-    let record = fx.other.read(query::FindBatch { scope: Scope::of(fx.here), id: batch }).await.unwrap().unwrap();
+    let record = fx.read(query::FindBatch { scope: fx.scope(), id: batch }).await.unwrap();
     assert_eq!((record.batch.phase, record.batch.counts.dead, record.batch.counts.pending), (1, 1, 1));
     assert_eq!(fx.job_state(dead).await, JobState::Dead);
 }
@@ -230,7 +219,7 @@ pub(super) async fn a_repeated_end_is_counted_once(fx: &Fixture) {
     }
     let other = fx.session().await;
     assert_eq!(fx.settle(&fx.job_end(&leased.task, other, Ends::Dead)).await, Settled::Lost);
-    let record = fx.other.read(query::FindBatch { scope: Scope::of(fx.here), id: batch }).await.unwrap().unwrap();
+    let record = fx.read(query::FindBatch { scope: fx.scope(), id: batch }).await.unwrap();
     assert_eq!((record.batch.counts.dead, record.batch.counts.pending), (1, 0));
     assert_eq!(types(fx).await, ["pipeline.failed"]);
 }
@@ -252,14 +241,13 @@ pub(super) async fn announcements_are_counted_whatever_causes_them(fx: &Fixture)
     assert_eq!(end(first, Ends::Dead).await, ONE, "the first failure of the phase");
     assert_eq!(end(second, Ends::Dead).await, NONE, "the phase is announced already");
     assert_eq!(end(third, Ends::Well).await, NONE);
-    assert_eq!(fx.other.seal_batch(Scope::of(fx.here), batch).await.unwrap().made, NONE);
-    let steer = async |job, command| {
-        fx.other.steer(Scope::of(fx.here), Steer::Jobs { ids: vec![job], command }).await.unwrap().made
-    };
+    assert_eq!(fx.other.seal_batch(fx.scope(), batch).await.unwrap().made, NONE);
+    let steer =
+        async |job, command| fx.other.steer(fx.scope(), Steer::Jobs { ids: vec![job], command }).await.unwrap().made;
     assert_eq!(steer(first, OperatorCommand::Delete).await, NONE, "one is dead still");
     let skipped = fx
         .other
-        .resolve_batch(Scope::of(fx.here), batch, Resolve { jobs: vec![second], how: Resolution::Skipped })
+        .resolve_batch(fx.scope(), batch, Resolve { jobs: vec![second], how: Resolution::Skipped })
         .await
         .unwrap();
     assert_eq!(skipped.made, ONE);
@@ -268,8 +256,8 @@ pub(super) async fn announcements_are_counted_whatever_causes_them(fx: &Fixture)
     seal(fx, other).await;
     assert_eq!(steer(only, OperatorCommand::Cancel).await, ONE);
     let empty = open(fx).await;
-    assert_eq!(fx.other.seal_batch(Scope::of(fx.here), empty).await.unwrap().made, ONE);
-    assert_eq!(fx.other.seal_batch(Scope::of(fx.here), empty).await.unwrap().made, NONE);
+    assert_eq!(fx.other.seal_batch(fx.scope(), empty).await.unwrap().made, ONE);
+    assert_eq!(fx.other.seal_batch(fx.scope(), empty).await.unwrap().made, NONE);
 }
 
 pub(super) async fn a_job_that_a_sweep_ends_is_announced(fx: &Fixture) {
@@ -313,18 +301,18 @@ pub(super) async fn a_batch_whose_application_is_gone_goes_on_silently(fx: &Fixt
     fx.other.stage_application(fx.here, &crate::conformance::fixture::new_application(application)).await;
     let batch = BatchRecord { application, ..new_batch(fx) };
     assert!(matches!(
-        fx.other.create_batch(Scope::of(fx.here), NewBatch { batch: batch.clone(), key: None }).await.unwrap(),
+        fx.other.create_batch(fx.scope(), NewBatch { batch: batch.clone(), key: None }).await.unwrap(),
         Created::New(_)
     ));
     let job = add(fx, batch.id).await;
     assert!(fx.other.drop_application(fx.here, application).await);
     assert_eq!(fx.end_jobs(Ends::Dead).await, 1);
     assert_eq!(fx.job_state(job).await, JobState::Dead);
-    let record = fx.other.read(query::FindBatch { scope: Scope::of(fx.here), id: batch.id }).await.unwrap().unwrap();
+    let record = fx.read(query::FindBatch { scope: fx.scope(), id: batch.id }).await.unwrap();
     assert_eq!(record.batch.counts.dead, 1);
     let gone = fx
         .other
-        .create_batch(Scope::of(fx.here), NewBatch { batch: BatchRecord { application, ..new_batch(fx) }, key: None })
+        .create_batch(fx.scope(), NewBatch { batch: BatchRecord { application, ..new_batch(fx) }, key: None })
         .await
         .unwrap();
     assert_eq!(gone, Created::NoParent);
@@ -332,37 +320,22 @@ pub(super) async fn a_batch_whose_application_is_gone_goes_on_silently(fx: &Fixt
 
 pub(super) async fn a_batch_is_created_once_per_request_and_found_again(fx: &Fixture) {
     let (batch, key) = (new_batch(fx), request_key("a", "body"));
-    let created = fx
-        .other
-        .create_batch(Scope::of(fx.here), NewBatch { batch: batch.clone(), key: Some(key.clone()) })
-        .await
-        .unwrap();
+    let created =
+        fx.other.create_batch(fx.scope(), NewBatch { batch: batch.clone(), key: Some(key.clone()) }).await.unwrap();
     let Created::New(created) = created else { panic!("{created:?}") };
-    let again = fx
-        .other
-        .create_batch(Scope::of(fx.here), NewBatch { batch: new_batch(fx), key: Some(key.clone()) })
-        .await
-        .unwrap();
+    let again =
+        fx.other.create_batch(fx.scope(), NewBatch { batch: new_batch(fx), key: Some(key.clone()) }).await.unwrap();
     assert_eq!(again, Created::Repeated(created.clone()));
     let reused = fx
         .other
-        .create_batch(Scope::of(fx.here), NewBatch { batch: batch.clone(), key: Some(request_key("a", "other")) })
+        .create_batch(fx.scope(), NewBatch { batch: batch.clone(), key: Some(request_key("a", "other")) })
         .await
         .unwrap();
     assert_eq!(reused, Created::KeyReused);
-    assert_eq!(
-        fx.other.read(query::FindBatch { scope: Scope::of(fx.here), id: batch.id }).await.unwrap(),
-        Some(created.clone())
-    );
-    assert_eq!(fx.other.read(query::FindBatch { scope: Scope::of(fx.there), id: batch.id }).await.unwrap(), None);
+    assert_eq!(fx.read(query::FindBatch { scope: fx.scope(), id: batch.id }).await, Some(created.clone()));
+    assert_eq!(fx.read(query::FindBatch { scope: Scope::of(fx.there), id: batch.id }).await, None);
     let slice = |after| Slice { after, order: Order::Descending, limit: PLENTY };
-    assert_eq!(
-        fx.other.read(query::Batches { scope: Scope::of(fx.here), slice: slice(None) }).await.unwrap(),
-        [created]
-    );
-    assert_eq!(
-        fx.other.read(query::Batches { scope: Scope::of(fx.here), slice: slice(Some(batch.id)) }).await.unwrap(),
-        []
-    );
-    assert_eq!(fx.other.seal_batch(Scope::of(fx.here), BatchId(fx.id())).await.unwrap().answer, None);
+    assert_eq!(fx.read(query::Batches { scope: fx.scope(), slice: slice(None) }).await, [created]);
+    assert_eq!(fx.read(query::Batches { scope: fx.scope(), slice: slice(Some(batch.id)) }).await, []);
+    assert_eq!(fx.other.seal_batch(fx.scope(), BatchId(fx.id())).await.unwrap().answer, None);
 }

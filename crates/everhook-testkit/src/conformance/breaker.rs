@@ -7,11 +7,9 @@ use everhook_core::lifecycle::NextRow;
 use everhook_core::policy::breaker::{Breaker, BreakerChange, BreakerPhase, BreakerSign};
 use everhook_core::policy::limit::LimitEnd;
 use everhook_core::policy::{BreakerSettings, Settings, Switch};
-use everhook_core::scope::Scope;
 use everhook_store::delivery::{BreakerRecord, DeliveryFilter};
 use everhook_store::lease::{Appended, Leased, Settlement};
 use everhook_store::query;
-use everhook_store::store::Reads;
 
 use crate::conformance::deliveries;
 use crate::conformance::fixture::{FixedCapacity, Fixture, HOUR, PLENTY, fast};
@@ -57,8 +55,8 @@ async fn open(fx: &Fixture, session: SessionId) {
 }
 
 async fn breaker(fx: &Fixture, endpoint: EndpointId) -> BreakerRecord {
-    let scope = Scope::of(fx.here);
-    fx.other.read(query::FindBreaker { scope, endpoint }).await.unwrap().expect("the endpoint has a lane")
+    let scope = fx.scope();
+    fx.read(query::FindBreaker { scope, endpoint }).await.expect("the endpoint has a lane")
 }
 
 pub(super) async fn an_open_breaker_holds_its_lane_and_says_why(fx: &Fixture) {
@@ -78,7 +76,7 @@ pub(super) async fn an_open_breaker_holds_its_lane_and_says_why(fx: &Fixture) {
     assert_eq!((found.reason(before).kind(), found.reason(before).until()), ("breakerOpen", Some(until)));
     let known = breaker(fx, endpoint).await;
     assert_eq!((known.breaker, known.open_until(before)), (opened.to, Some(until)));
-    assert_eq!(fx.other.read(query::CountBacklog {}).await.unwrap().breakers, 1);
+    assert_eq!(fx.read(query::CountBacklog {}).await.breakers, 1);
 }
 
 pub(super) async fn a_breaker_probes_with_one_delivery_over_all_sessions_and_ramps_up(fx: &Fixture) {
@@ -100,7 +98,7 @@ pub(super) async fn a_breaker_probes_with_one_delivery_over_all_sessions_and_ram
     assert_eq!(at_once, [1, 2, 4, 8, 16, 32]);
     assert!(breaker(fx, endpoint).await.breaker.is_closed());
     assert_eq!(fx.lease(two).await.len(), 17, "the breaker is closed");
-    assert_eq!(fx.other.read(query::CountBacklog {}).await.unwrap().breakers, 0);
+    assert_eq!(fx.read(query::CountBacklog {}).await.breakers, 0);
 }
 
 pub(super) async fn a_breaker_changes_only_from_the_state_that_was_seen(fx: &Fixture) {

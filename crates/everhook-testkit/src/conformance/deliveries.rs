@@ -10,7 +10,6 @@ use everhook_core::id::{ApplicationId, EndpointId, MessageId};
 use everhook_core::lifecycle::NextRow;
 use everhook_core::message::{Message, Rest};
 use everhook_core::outcome::Class;
-use everhook_core::scope::Scope;
 use everhook_core::task::Trigger;
 use everhook_store::catalog::{Order, Slice};
 use everhook_store::delivery::{DeliveryFilter, DeliveryRecord};
@@ -18,7 +17,6 @@ use everhook_store::lease::Settlement;
 use everhook_store::piece::Piece;
 use everhook_store::query;
 use everhook_store::steer::{Steer, Steered};
-use everhook_store::store::Reads;
 
 use crate::conformance::fixture::{Fixture, HOUR, PLENTY, name, new_application, new_endpoint, new_message};
 
@@ -31,7 +29,7 @@ pub(super) fn all(fx: &Fixture) -> DeliveryFilter {
 }
 
 pub(super) async fn list(fx: &Fixture, filter: DeliveryFilter) -> Piece<DeliveryRecord, DeliveryKey> {
-    fx.other.read(query::Deliveries { scope: Scope::of(fx.here), filter }).await.unwrap()
+    fx.read(query::Deliveries { scope: fx.scope(), filter }).await
 }
 
 async fn keys(fx: &Fixture, filter: DeliveryFilter) -> Vec<DeliveryKey> {
@@ -54,7 +52,7 @@ async fn reason(fx: &Fixture, message: MessageId) -> (DeliveryState, &'static st
 
 pub(super) async fn steer(fx: &Fixture, message: MessageId, command: DeliveryCommand) -> Vec<DeliveryAction> {
     let steer = Steer::Deliveries { message, endpoint: None, command };
-    fx.other.steer(Scope::of(fx.here), steer).await.unwrap().answer.deliveries
+    fx.other.steer(fx.scope(), steer).await.unwrap().answer.deliveries
 }
 
 pub(super) async fn a_pause_of_the_application_or_the_environment_is_a_reason(fx: &Fixture) {
@@ -340,7 +338,7 @@ pub(super) async fn a_dead_delivery_is_replaced_by_a_corrected_message(fx: &Fixt
     };
     let correct = async || {
         let steer = Steer::Correct { dead, message: message.clone() };
-        fx.other.steer(Scope::of(fx.here), steer).await.unwrap()
+        fx.other.steer(fx.scope(), steer).await.unwrap()
     };
     assert_eq!(correct().await.answer, Steered::default(), "it is not dead");
     fx.end(&leased.task, session, NextRow::Dead).await;

@@ -12,7 +12,6 @@ use everhook_store::catalog::{Order, Slice};
 use everhook_store::history::MessageFilter;
 use everhook_store::lease::{Appended, NewMessage};
 use everhook_store::query;
-use everhook_store::store::Reads;
 
 use crate::conformance::fixture::{Fixture, HOUR, name, new_application, new_endpoint, new_message};
 
@@ -42,7 +41,7 @@ pub(super) async fn endpoints_of_all_applications_are_listed_in_pages(fx: &Fixtu
         let (mut found, mut after) = (Vec::new(), None);
         loop {
             let slice = Slice { after, order, limit: 2 };
-            let page = fx.store.read(query::AllEndpoints { scope: Scope::of(fx.here), slice }).await.unwrap();
+            let page = fx.read(query::AllEndpoints { scope: fx.scope(), slice }).await;
             assert!(page.iter().all(|placed| placed.application.id == placed.endpoint.application));
             found.extend(page.iter().map(|placed| placed.key()));
             after = found.last().copied();
@@ -54,10 +53,10 @@ pub(super) async fn endpoints_of_all_applications_are_listed_in_pages(fx: &Fixtu
         keys.reverse();
     }
     let ids = vec![keys[1].endpoint, deleted, EndpointId(fx.id())];
-    let found = fx.store.read(query::FindEndpoints { scope: Scope::of(fx.here), ids }).await.unwrap();
+    let found = fx.read(query::FindEndpoints { scope: fx.scope(), ids }).await;
     assert_eq!(found.iter().map(|placed| placed.key()).collect::<Vec<_>>(), [keys[1]], "known ones only");
     let ids = vec![keys[1].endpoint];
-    let there = fx.store.read(query::FindEndpoints { scope: Scope::of(fx.there), ids: ids.clone() }).await.unwrap();
+    let there = fx.read(query::FindEndpoints { scope: Scope::of(fx.there), ids: ids.clone() }).await;
     assert_eq!(there.len(), usize::from(keys[1].application == fx.application), "{ids:?}");
 }
 
@@ -66,7 +65,7 @@ pub(super) async fn the_application_of_a_message_is_found(fx: &Fixture) {
     let message = fx.send().await;
     let find = async |environment, message| {
         let scope = Scope::of(environment);
-        fx.store.read(query::FindMessageApplication { scope, message }).await.unwrap()
+        fx.read(query::FindMessageApplication { scope, message }).await
     };
     assert_eq!(find(fx.here, message).await, Some(fx.application));
     assert_eq!(find(fx.here, MessageId(fx.id())).await, None);
@@ -96,7 +95,7 @@ pub(super) async fn messages_of_all_applications_are_listed_in_pages(fx: &Fixtur
             let tag = tag.clone();
             let (channel, text) = (None, text.map(str::to_owned));
             let filter = MessageFilter { slice, before, after: None, channel, tag, event_types, text, scan };
-            let piece = fx.store.read(query::AllMessages { scope: Scope::of(fx.here), filter }).await.unwrap();
+            let piece = fx.read(query::AllMessages { scope: fx.scope(), filter }).await;
             assert!(piece.rows.iter().all(|row| row.application.id == row.message.application));
             assert!(piece.rows.iter().all(|row| row.message.payload.is_none()), "payloads are not read");
             found.extend(piece.rows.iter().map(|row| (row.application.id, row.message.id)));
@@ -118,7 +117,7 @@ pub(super) async fn messages_of_all_applications_are_listed_in_pages(fx: &Fixtur
 }
 
 async fn count(fx: &Fixture) -> OpenCounts {
-    fx.other.read(query::CountOpen { scope: Scope::of(fx.here) }).await.unwrap()
+    fx.read(query::CountOpen { scope: fx.scope() }).await
 }
 
 pub(super) async fn open_tasks_are_counted_by_state(fx: &Fixture) {
@@ -146,8 +145,8 @@ pub(super) async fn open_tasks_are_counted_by_state(fx: &Fixture) {
 
 pub(super) async fn deliveries_of_one_endpoint_are_counted(fx: &Fixture) {
     let count = async |endpoint| {
-        let scope = Scope::of(fx.here);
-        fx.other.read(query::CountLane { scope, endpoint }).await.unwrap()
+        let scope = fx.scope();
+        fx.read(query::CountLane { scope, endpoint }).await
     };
     let (endpoint, other) = (fx.endpoint().await, EndpointId(fx.id()));
     let session = fx.session().await;

@@ -2,12 +2,11 @@
 
 use everhook_core::egress::EgressPause;
 use everhook_store::query;
-use everhook_store::store::Reads;
 
 use crate::conformance::fixture::Fixture;
 
 async fn pause(fx: &Fixture) -> Option<EgressPause> {
-    fx.other.read(query::FindEgressPause {}).await.unwrap()
+    fx.read(query::FindEgressPause {}).await
 }
 
 pub(super) async fn a_pause_of_egress_lasts_until_it_is_ended(fx: &Fixture) {

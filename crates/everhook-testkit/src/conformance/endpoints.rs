@@ -1,11 +1,10 @@
-//! Endpoints and event types are stored unchanged, each in its own environment and application.
+//! Endpoints are stored unchanged, each in its own environment and application.
 
 use std::sync::Arc;
 
 use everhook_core::application::Application;
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::endpoint_auth::{BasicAuth, EndpointAuth, OauthClient, OauthMethod};
-use everhook_core::event_type::EventType;
 use everhook_core::failing::Failing;
 use everhook_core::filter::expression::Expression;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId};
@@ -15,11 +14,11 @@ use everhook_core::name::Name;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::signing::{SigningKey, SigningKeys};
 use everhook_core::time::Timestamp;
-use everhook_store::catalog::{ArchivedTypes, Created, Locator, Order, Replaced, Slice};
+use everhook_store::catalog::{Created, Locator, Order, Replaced, Slice};
 use everhook_store::lease::Appended;
 use everhook_store::query;
 use everhook_store::resource::{Changed, New, ResourceKey};
-use everhook_store::store::{Reads, Resources};
+use everhook_store::store::Resources;
 
 use crate::conformance::fixture::{
     FixedCapacity, Fixture, HOUR, fast, name, new_application, new_endpoint, request_key,
@@ -80,22 +79,16 @@ async fn create(fx: &Fixture, environment: EnvironmentId, endpoint: &Endpoint) -
 }
 
 async fn find(fx: &Fixture, environment: EnvironmentId, id: EndpointId) -> Option<Endpoint> {
-    fx.other
-        .read(query::FindEndpoint { scope: AppScope::of(environment, fx.application), locator: Locator::Id(id) })
-        .await
-        .unwrap()
+    fx.read(query::FindEndpoint { scope: AppScope::of(environment, fx.application), locator: Locator::Id(id) }).await
 }
 
 async fn find_uid(fx: &Fixture, application: ApplicationId, uid: &str) -> Option<Endpoint> {
-    fx.other
-        .read(query::FindEndpoint { scope: AppScope::of(fx.here, application), locator: Locator::Uid(name(uid)) })
-        .await
-        .unwrap()
+    fx.read(query::FindEndpoint { scope: AppScope::of(fx.here, application), locator: Locator::Uid(name(uid)) }).await
 }
 
 async fn other_application(fx: &Fixture) -> ApplicationId {
     let id = ApplicationId(fx.id());
-    fx.store.create(Scope::of(fx.here), new_application(id), None).await.unwrap();
+    fx.store.create(fx.scope(), new_application(id), None).await.unwrap();
     id
 }
 
@@ -119,21 +112,15 @@ pub(super) async fn an_endpoint_belongs_to_its_application(fx: &Fixture) {
     let other = other_application(fx).await;
     let locator = Locator::Id(endpoint.id);
     assert_eq!(
-        fx.store
-            .read(query::FindEndpoint { scope: AppScope::of(fx.here, other), locator: locator.clone() })
-            .await
-            .unwrap(),
+        fx.read(query::FindEndpoint { scope: AppScope::of(fx.here, other), locator: locator.clone() }).await,
         None
     );
     assert_eq!(
-        fx.store
-            .read(query::FindEndpoint { scope: AppScope::of(fx.there, fx.application), locator: locator.clone() })
-            .await
-            .unwrap(),
+        fx.read(query::FindEndpoint { scope: AppScope::of(fx.there, fx.application), locator: locator.clone() }).await,
         None
     );
     assert_eq!(find_uid(fx, other, "u").await, None);
-    assert!(!fx.store.delete(Scope::of(fx.here), ResourceKey::Endpoint(other, endpoint.id)).await.unwrap().is_done());
+    assert!(!fx.store.delete(fx.scope(), ResourceKey::Endpoint(other, endpoint.id)).await.unwrap().is_done());
     assert!(
         !fx.store
             .delete(Scope::of(fx.there), ResourceKey::Endpoint(fx.application, endpoint.id))
@@ -144,7 +131,7 @@ pub(super) async fn an_endpoint_belongs_to_its_application(fx: &Fixture) {
     let twin = Endpoint { application: other, ..rich(fx, Some(name("u"))) };
     create(fx, fx.here, &twin).await;
     let moved = Endpoint { application: other, ..endpoint };
-    assert_eq!(fx.store.replace(Scope::of(fx.here), moved.clone()).await.unwrap(), Replaced::Stale);
+    assert_eq!(fx.store.replace(fx.scope(), moved.clone()).await.unwrap(), Replaced::Stale);
 }
 
 pub(super) async fn an_endpoint_needs_an_application(fx: &Fixture) {
@@ -152,39 +139,29 @@ pub(super) async fn an_endpoint_needs_an_application(fx: &Fixture) {
     let key = request_key("k", "body");
     assert_eq!(
         fx.store
-            .create(Scope::of(fx.here), New { record: orphan.clone(), max: ENDPOINTS_MAX }, Some(key.clone()))
+            .create(fx.scope(), New { record: orphan.clone(), max: ENDPOINTS_MAX }, Some(key.clone()))
             .await
             .unwrap(),
         Created::NoParent
     );
     let fine = Endpoint { application: fx.application, ..orphan };
-    let created = fx
-        .store
-        .create(Scope::of(fx.here), New { record: fine.clone(), max: ENDPOINTS_MAX }, Some(key.clone()))
-        .await
-        .unwrap();
+    let created =
+        fx.store.create(fx.scope(), New { record: fine.clone(), max: ENDPOINTS_MAX }, Some(key.clone())).await.unwrap();
     assert!(matches!(created, Created::New(_)), "the refusal used up no key: {created:?}");
 }
 
 pub(super) async fn a_uid_belongs_to_one_endpoint_of_an_application(fx: &Fixture) {
     let first = create(fx, fx.here, &rich(fx, Some(name("u")))).await;
-    let created = fx
-        .store
-        .create(Scope::of(fx.here), New { record: rich(fx, Some(name("u"))), max: ENDPOINTS_MAX }, None)
-        .await
-        .unwrap();
+    let created =
+        fx.store.create(fx.scope(), New { record: rich(fx, Some(name("u"))), max: ENDPOINTS_MAX }, None).await.unwrap();
     assert_eq!(created, Created::Taken(first.clone()));
     let second = create(fx, fx.here, &rich(fx, Some(name("v")))).await;
     let wish = Endpoint { uid: Some(name("u")), ..second };
-    assert_eq!(fx.store.replace(Scope::of(fx.here), wish.clone()).await.unwrap(), Replaced::Taken);
-    assert!(
-        fx.store.delete(Scope::of(fx.here), ResourceKey::Endpoint(fx.application, first.id)).await.unwrap().is_done()
-    );
-    assert!(
-        !fx.store.delete(Scope::of(fx.here), ResourceKey::Endpoint(fx.application, first.id)).await.unwrap().is_done()
-    );
+    assert_eq!(fx.store.replace(fx.scope(), wish.clone()).await.unwrap(), Replaced::Taken);
+    assert!(fx.store.delete(fx.scope(), ResourceKey::Endpoint(fx.application, first.id)).await.unwrap().is_done());
+    assert!(!fx.store.delete(fx.scope(), ResourceKey::Endpoint(fx.application, first.id)).await.unwrap().is_done());
     assert_eq!(find(fx, fx.here, first.id).await, None);
-    assert_eq!(fx.store.replace(Scope::of(fx.here), first.clone()).await.unwrap(), Replaced::Stale);
+    assert_eq!(fx.store.replace(fx.scope(), first.clone()).await.unwrap(), Replaced::Stale);
     create(fx, fx.here, &rich(fx, Some(name("u")))).await;
 }
 
@@ -192,7 +169,7 @@ pub(super) async fn an_application_has_no_more_endpoints_than_it_may(fx: &Fixtur
     let try_create = async |endpoint: &Endpoint, max: usize| {
         fx.store
             .create(
-                Scope::of(fx.here),
+                fx.scope(),
                 New { record: endpoint.clone(), max },
                 Some(request_key(&endpoint.id.to_string(), "body")),
             )
@@ -209,9 +186,7 @@ pub(super) async fn an_application_has_no_more_endpoints_than_it_may(fx: &Fixtur
     assert!(matches!(try_create(&other, 1).await.unwrap(), Created::New(_)), "another application has its own");
     let there = Endpoint { id: EndpointId(fx.id()), ..third.clone() };
     create(fx, fx.there, &there).await;
-    assert!(
-        fx.store.delete(Scope::of(fx.here), ResourceKey::Endpoint(fx.application, second.id)).await.unwrap().is_done()
-    );
+    assert!(fx.store.delete(fx.scope(), ResourceKey::Endpoint(fx.application, second.id)).await.unwrap().is_done());
     let created = try_create(&third, 2).await.unwrap();
     assert!(matches!(created, Created::New(_)), "a deleted one does not count, a refusal used up no key: {created:?}");
 }
@@ -252,13 +227,13 @@ pub(super) async fn a_concurrent_change_of_an_endpoint_is_noticed(fx: &Fixture) 
     let old = create(fx, fx.here, &wish).await;
     let plain = new_endpoint(old.id, fx.application);
     let changed = Endpoint { revision: old.revision, created_at: old.created_at, ..plain };
-    let Replaced::Done(new) = fx.store.replace(Scope::of(fx.here), changed.clone()).await.unwrap() else {
+    let Replaced::Done(new) = fx.store.replace(fx.scope(), changed.clone()).await.unwrap() else {
         panic!("nobody else changed it")
     };
     assert!(new.revision > old.revision && new.updated_at >= old.updated_at, "{new:?}");
     assert_eq!(new, Endpoint { revision: new.revision, updated_at: new.updated_at, ..changed.clone() });
     assert_eq!(find(fx, fx.here, old.id).await, Some(new));
-    assert_eq!(fx.other.replace(Scope::of(fx.here), changed.clone()).await.unwrap(), Replaced::Stale);
+    assert_eq!(fx.other.replace(fx.scope(), changed.clone()).await.unwrap(), Replaced::Stale);
     assert_eq!(find(fx, fx.there, old.id).await.expect("it is there").uid, old.uid);
 }
 
@@ -269,7 +244,7 @@ pub(super) async fn a_repeated_change_is_made_once(fx: &Fixture) {
         let wish = Endpoint { keys, ..from.clone() };
         fx.store
             .replace(
-                Scope::of(fx.here),
+                fx.scope(),
                 Changed { record: wish.clone(), key: Some(request_key("rotate", body)), messages: Vec::new() },
             )
             .await
@@ -307,7 +282,7 @@ pub(super) async fn endpoints_are_listed_piece_by_piece_both_ways(fx: &Fixture) 
         want.push(fx.endpoint().await);
     }
     let deleted = fx.endpoint().await;
-    fx.store.delete(Scope::of(fx.here), ResourceKey::Endpoint(fx.application, deleted)).await.unwrap().is_done();
+    fx.store.delete(fx.scope(), ResourceKey::Endpoint(fx.application, deleted)).await.unwrap().is_done();
     let other = other_application(fx).await;
     create(fx, fx.here, &new_endpoint(EndpointId(fx.id()), other)).await;
     want.sort();
@@ -315,11 +290,7 @@ pub(super) async fn endpoints_are_listed_piece_by_piece_both_ways(fx: &Fixture) 
         let (mut ids, mut after) = (Vec::new(), None);
         loop {
             let slice = Slice { after, order, limit: 2 };
-            let page = fx
-                .other
-                .read(query::Endpoints { scope: AppScope::of(fx.here, fx.application), slice: slice.clone() })
-                .await
-                .unwrap();
+            let page = fx.read(query::Endpoints { scope: fx.app_scope(), slice: slice.clone() }).await;
             let Some(last) = page.last() else { return ids };
             after = Some(last.id);
             ids.extend(page.iter().map(|endpoint| endpoint.id));
@@ -330,155 +301,11 @@ pub(super) async fn endpoints_are_listed_piece_by_piece_both_ways(fx: &Fixture) 
     assert_eq!(pages(Order::Descending).await, want);
 }
 
-fn new_type(text: &str) -> EventType {
-    EventType {
-        name: name(text),
-        description: "Ein Ereignis".to_owned(),
-        archived: false,
-        deprecated: false,
-        schemas: None,
-        feature_flag: None,
-        group_name: None,
-        created_at: Timestamp::default(),
-        updated_at: Timestamp::default(),
-        revision: 0,
-    }
-}
-
-async fn create_type(fx: &Fixture, event_type: &EventType) -> EventType {
-    for environment in [fx.there, fx.here] {
-        match fx.store.create(Scope::of(environment), event_type.clone(), None).await.unwrap() {
-            Created::New(new) if environment == fx.here => return new,
-            Created::New(_) => {}
-            other => panic!("{other:?}"),
-        }
-    }
-    unreachable!("the last one returns")
-}
-
-pub(super) async fn an_event_type_is_found_as_it_was_made(fx: &Fixture) {
-    let wish = EventType {
-        deprecated: true,
-        schemas: Some("{\"1\": {\"type\" : \"object\"}}".to_owned()),
-        feature_flag: Some(name("beta")),
-        group_name: Some("Billing & Co".to_owned()),
-        ..new_type("invoice.paid")
-    };
-    let made = create_type(fx, &wish).await;
-    let (created_at, updated_at, revision) = (made.created_at, made.updated_at, made.revision);
-    assert_eq!(made, EventType { created_at, updated_at, revision, ..wish.clone() });
-    assert!(created_at > Timestamp::default());
-    assert_eq!(
-        fx.other
-            .read(query::FindEventType { scope: Scope::of(fx.here), name: wish.name.clone() })
-            .await
-            .unwrap()
-            .as_ref(),
-        Some(&made)
-    );
-    assert_eq!(
-        fx.other.read(query::FindEventType { scope: Scope::of(fx.here), name: name("invoice") }).await.unwrap(),
-        None
-    );
-    let again = fx.store.create(Scope::of(fx.here), wish.clone(), None).await.unwrap();
-    assert_eq!(again, Created::Taken(made));
-}
-
-pub(super) async fn the_same_creation_again_gets_the_same_event_type(fx: &Fixture) {
-    let create = async |text: &str, body: &str| {
-        fx.store.create(Scope::of(fx.here), new_type(text), Some(request_key("k", body))).await.unwrap()
-    };
-    let Created::New(first) = create("a", "body").await else { panic!("it is new") };
-    assert_eq!(create("a", "body").await, Created::Repeated(first));
-    assert_eq!(create("b", "other body").await, Created::KeyReused);
-    assert_eq!(fx.store.read(query::FindEventType { scope: Scope::of(fx.here), name: name("b") }).await.unwrap(), None);
-    let there = fx.store.create(Scope::of(fx.there), new_type("a"), Some(request_key("k", "x"))).await.unwrap();
-    assert!(matches!(there, Created::New(_)), "{there:?}");
-}
-
-pub(super) async fn a_concurrent_change_of_an_event_type_is_noticed(fx: &Fixture) {
-    let old = create_type(fx, &new_type("a")).await;
-    let changed = EventType { archived: true, description: String::new(), ..old.clone() };
-    let Replaced::Done(new) = fx.store.replace(Scope::of(fx.here), changed.clone()).await.unwrap() else {
-        panic!("nobody else changed it")
-    };
-    assert!(new.archived && new.revision > old.revision);
-    assert_eq!(fx.other.replace(Scope::of(fx.here), changed.clone()).await.unwrap(), Replaced::Stale);
-    assert_eq!(
-        fx.other.read(query::FindEventType { scope: Scope::of(fx.here), name: old.name.clone() }).await.unwrap(),
-        Some(new.clone())
-    );
-    let again = fx.store.create(Scope::of(fx.here), old.clone(), None).await.unwrap();
-    assert_eq!(again, Created::Taken(new), "archived or not");
-    let there = fx
-        .store
-        .read(query::FindEventType { scope: Scope::of(fx.there), name: old.name.clone() })
-        .await
-        .unwrap()
-        .expect("it is there");
-    assert!(!there.archived);
-    assert!(fx.store.delete(Scope::of(fx.here), ResourceKey::EventType(old.name.clone())).await.unwrap().is_done());
-    assert!(!fx.store.delete(Scope::of(fx.here), ResourceKey::EventType(old.name.clone())).await.unwrap().is_done());
-    assert_eq!(
-        fx.store.read(query::FindEventType { scope: Scope::of(fx.here), name: old.name.clone() }).await.unwrap(),
-        None
-    );
-    assert!(
-        fx.store
-            .read(query::FindEventType { scope: Scope::of(fx.there), name: old.name.clone() })
-            .await
-            .unwrap()
-            .is_some()
-    );
-    assert_eq!(fx.store.replace(Scope::of(fx.here), changed.clone()).await.unwrap(), Replaced::Stale);
-}
-
-pub(super) async fn event_types_are_listed_by_the_bytes_of_their_names(fx: &Fixture) {
-    let want = ["B", "a", "a-b", "a.b", "a_b", "aa", "b"];
-    for text in want.iter().rev() {
-        create_type(fx, &EventType { archived: *text == "a.b", ..new_type(text) }).await;
-    }
-    let pages = async |archived: ArchivedTypes, order: Order| {
-        let (mut names, mut after) = (Vec::new(), None);
-        loop {
-            let slice = Slice { after, order, limit: 2 };
-            let page = fx
-                .other
-                .read(query::EventTypes { scope: Scope::of(fx.here), archived, slice: slice.clone() })
-                .await
-                .unwrap()
-                .rows;
-            let Some(last) = page.last() else { return names };
-            after = Some(last.name.clone());
-            names.extend(page.iter().map(|event_type| event_type.name.to_string()));
-        }
-    };
-    assert_eq!(pages(ArchivedTypes::Included, Order::Ascending).await, want);
-    let unarchived: Vec<_> = want.iter().rev().filter(|text| **text != "a.b").collect();
-    assert_eq!(pages(ArchivedTypes::Excluded, Order::Descending).await.iter().collect::<Vec<_>>(), unarchived);
-}
-
-pub(super) async fn unknown_and_archived_event_types_are_told(fx: &Fixture) {
-    create_type(fx, &new_type("known")).await;
-    create_type(fx, &EventType { archived: true, ..new_type("archived") }).await;
-    fx.store.create(Scope::of(fx.there), new_type("elsewhere"), None).await.unwrap();
-    let ask = ["known", "archived", "elsewhere", "unknown"].map(name);
-    let mut unknown =
-        fx.store.read(query::UnknownEventTypes { scope: Scope::of(fx.here), names: ask.to_vec() }).await.unwrap();
-    unknown.sort();
-    assert_eq!(unknown, ["archived", "elsewhere", "unknown"].map(name));
-    assert_eq!(fx.store.read(query::UnknownEventTypes { scope: Scope::of(fx.here), names: vec![] }).await.unwrap(), []);
-}
-
 pub(super) async fn an_application_keeps_its_place_when_its_uid_moves(fx: &Fixture) {
-    let found = fx
-        .store
-        .read(query::FindApplication { scope: Scope::of(fx.here), locator: Locator::Uid(name("acme")) })
-        .await
-        .unwrap();
+    let found = fx.read(query::FindApplication { scope: fx.scope(), locator: Locator::Uid(name("acme")) }).await;
     let application = found.expect("the fixture's own");
     let moved = Application { uid: Some(name("acme-2")), ..application };
-    let replaced = fx.store.replace(Scope::of(fx.here), moved.clone()).await.unwrap();
+    let replaced = fx.store.replace(fx.scope(), moved.clone()).await.unwrap();
     assert!(matches!(replaced, Replaced::Done(_)), "{replaced:?}");
     let endpoint = create(fx, fx.here, &new_endpoint(EndpointId(fx.id()), fx.application)).await;
     assert_eq!(find(fx, fx.here, endpoint.id).await, Some(endpoint));

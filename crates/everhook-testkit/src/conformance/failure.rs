@@ -8,7 +8,6 @@ use everhook_core::scope::Scope;
 use everhook_core::traffic::FailureClass;
 use everhook_store::lease::Settled;
 use everhook_store::query;
-use everhook_store::store::Reads;
 
 use crate::conformance::fixture::Fixture;
 
@@ -24,7 +23,7 @@ async fn die(fx: &Fixture, class: Class, status: u16) {
 }
 
 async fn list(fx: &Fixture) -> Vec<FailureGroup> {
-    let found = fx.other.read(query::ListFailures { scope: Scope::of(fx.here), after: None }).await.unwrap();
+    let found = fx.read(query::ListFailures { scope: fx.scope(), after: None }).await;
     assert_eq!(found.next, None);
     found.groups
 }
@@ -50,10 +49,10 @@ pub(super) async fn dead_deliveries_are_grouped_by_endpoint_and_class(fx: &Fixtu
     assert!(groups.iter().all(|group| group.first_died_at <= group.last_died_at && group.mark.is_none()));
     assert!(groups.iter().all(|group| group.hours.values().sum::<u64>() == group.dead));
     assert!(groups.iter().all(|group| group.hours.contains_key(&hour_of(group.first_died_at))));
-    let of = query::FindFailures { scope: Scope::of(fx.here), endpoint: second };
-    assert_eq!(short(&fx.other.read(of).await.unwrap().groups), [(second, "dns", 1)]);
-    let after = query::ListFailures { scope: Scope::of(fx.here), after: Some(first) };
-    assert_eq!(short(&fx.other.read(after).await.unwrap().groups), [(second, "dns", 1)]);
+    let of = query::FindFailures { scope: fx.scope(), endpoint: second };
+    assert_eq!(short(&fx.read(of).await.groups), [(second, "dns", 1)]);
+    let after = query::ListFailures { scope: fx.scope(), after: Some(first) };
+    assert_eq!(short(&fx.read(after).await.groups), [(second, "dns", 1)]);
     fx.redrive(first).await;
     assert_eq!(short(&list(fx).await), [(second, "dns", 1)], "a group is gone with its last dead delivery");
 }
@@ -63,9 +62,7 @@ pub(super) async fn a_mark_stays_with_its_group(fx: &Fixture) {
     fx.send().await;
     die(fx, Class::Timeout, 0).await;
     let key = GroupKey { endpoint, class: FailureClass::Timeout };
-    let mark = async |state, note: &str| {
-        fx.store.mark_failures(Scope::of(fx.here), key, state, note.to_owned()).await.unwrap()
-    };
+    let mark = async |state, note: &str| fx.store.mark_failures(fx.scope(), key, state, note.to_owned()).await.unwrap();
     for state in [GroupState::Acknowledged, GroupState::Resolved] {
         let at = mark(state, "called them").await;
         let [group] = &*list(fx).await else { panic!("there is one group") };
@@ -74,6 +71,6 @@ pub(super) async fn a_mark_stays_with_its_group(fx: &Fixture) {
     }
     mark(GroupState::Open, "").await;
     assert_eq!(list(fx).await[0].state(), GroupState::Open);
-    let elsewhere = fx.other.read(query::FindFailures { scope: Scope::of(fx.there), endpoint }).await.unwrap();
+    let elsewhere = fx.read(query::FindFailures { scope: Scope::of(fx.there), endpoint }).await;
     assert_eq!(elsewhere.groups, []);
 }

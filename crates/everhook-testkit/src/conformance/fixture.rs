@@ -24,7 +24,7 @@ use everhook_core::name::Name;
 use everhook_core::once::{OnceClaim, Phase};
 use everhook_core::outcome::Class;
 use everhook_core::role::Role;
-use everhook_core::scope::AppScope;
+use everhook_core::scope::{AppScope, Scope};
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 use everhook_store::capacity::Capacity;
@@ -35,6 +35,8 @@ use everhook_store::lease::{
     Append, Appended, FastPath, LeaseAsk, LeaseGrant, Leased, NewAttempt, NewMessage, NewSession, Reclaim, ReclaimAsk,
     Renewed, Settled, Settlement,
 };
+use everhook_store::query::Read;
+use everhook_store::store::Reads;
 
 use crate::conformance::Fresh;
 use crate::conformance::stage::Stage;
@@ -89,6 +91,20 @@ impl<S: Stage + ?Sized> Fixture<S> {
 
     pub fn id(&self) -> Id {
         self.ids.next(self.began)
+    }
+
+    /// The environment of the case.
+    pub fn scope(&self) -> Scope {
+        Scope::of(self.here)
+    }
+
+    /// The application of the case.
+    pub fn app_scope(&self) -> AppScope {
+        AppScope::of(self.here, self.application)
+    }
+
+    pub async fn read<Q: Read>(&self, query: Q) -> Q::Answer {
+        self.other.read(query).await.unwrap()
     }
 
     /// Opens a session that outlives the case.

@@ -1,22 +1,18 @@
-//! Messages and attempts are found by all their filters, in their own environment only.
-
-use std::time::Duration;
+//! Messages are found by all their filters, in their own environment only.
 
 use bytes::Bytes;
-use everhook_core::id::{ApplicationId, AttemptId, EndpointId, MessageId};
-use everhook_core::lifecycle::{EndState, NextRow};
+use everhook_core::id::{ApplicationId, MessageId};
 use everhook_core::limits::PAGE_BYTES_MAX;
 use everhook_core::message::{Message, Rest};
-use everhook_core::outcome::Class;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Locator, Order, Slice};
-use everhook_store::delivery::{Content, DeliveryFilter, EndpointCounts, Period};
-use everhook_store::history::{Attempt, AttemptFilter, AttemptResult, AttemptsOf, Expunge, MessageFilter};
-use everhook_store::lease::{Append, Appended, NewMessage, Settled};
+use everhook_store::delivery::{Content, DeliveryFilter};
+use everhook_store::history::{Expunge, MessageFilter};
+use everhook_store::lease::{Append, Appended, NewMessage};
 use everhook_store::query;
 use everhook_store::retention::{Prunable, Prune};
-use everhook_store::store::{Reads, Resources};
+use everhook_store::store::Resources;
 
 use crate::conformance::fixture::{Fixture, HOUR, PLENTY, name, new_application};
 
@@ -38,29 +34,14 @@ fn messages() -> MessageFilter {
     }
 }
 
-fn attempts(of: AttemptsOf) -> AttemptFilter {
-    AttemptFilter {
-        of,
-        slice: slice(Order::Ascending),
-        result: None,
-        status_class: None,
-        before: None,
-        after: None,
-        channel: None,
-        tag: None,
-        event_types: Vec::new(),
-        scan: PLENTY,
-    }
-}
-
-async fn append(fx: &Fixture, new: NewMessage) -> Message {
+pub(super) async fn append(fx: &Fixture, new: NewMessage) -> Message {
     match fx.append_one(None, new).await {
         Appended::Accepted { message, .. } => Message::clone(&message),
         other => panic!("{other:?}"),
     }
 }
 
-fn labelled(fx: &Fixture, event_type: &str, channels: &[&str], tags: &[&str]) -> NewMessage {
+pub(super) fn labelled(fx: &Fixture, event_type: &str, channels: &[&str], tags: &[&str]) -> NewMessage {
     let mut new = fx.message();
     new.message.event_type = name(event_type);
     new.message.channels = channels.iter().map(|text| name(text)).collect();
@@ -75,7 +56,7 @@ pub(super) async fn a_message_is_found_by_id_and_event_id_exactly_as_accepted(fx
     new.message.payload = Some(Bytes::from_static(b"{ \"a\" : 1e2,\n\"b\":\"\\u0000\" }"));
     let sent = append(fx, new).await;
     let find = async |environment, application, locator| {
-        fx.other.read(query::FindMessage { scope: AppScope::of(environment, application), locator }).await.unwrap()
+        fx.read(query::FindMessage { scope: AppScope::of(environment, application), locator }).await
     };
     let (by_id, by_event) = (Locator::Id(sent.id), Locator::Uid(name("e")));
     assert_eq!(find(fx.here, fx.application, by_id.clone()).await.as_ref(), Some(&sent));
@@ -95,12 +76,7 @@ pub(super) async fn messages_are_found_by_type_channel_and_tag(fx: &Fixture) {
     let x = append(fx, labelled(fx, "a", &["x", "y"], &["t"])).await.id;
     let xx = append(fx, labelled(fx, "b", &["xx"], &["t", "u"])).await.id;
     let list = async |filter: MessageFilter| {
-        let list = fx
-            .other
-            .read(query::Messages { scope: AppScope::of(fx.here, fx.application), filter: filter.clone() })
-            .await
-            .unwrap()
-            .rows;
+        let list = fx.read(query::Messages { scope: fx.app_scope(), filter: filter.clone() }).await.rows;
         list.iter().map(|message| message.id).collect::<Vec<_>>()
     };
     assert_eq!(list(messages()).await, [plain, x, xx]);
@@ -121,8 +97,8 @@ pub(super) async fn messages_are_found_by_a_text_in_their_payload(fx: &Fixture) 
     let (first, second) = (send(br#"{"to":"S\u00f6hne","n":100}"#).await, send("{\"to\":\"Söhne\"}".as_bytes()).await);
     let list = async |text: &str, scan| {
         let filter = MessageFilter { text: Some(text.to_owned()), scan, ..messages() };
-        let scope = AppScope::of(fx.here, fx.application);
-        let piece = fx.other.read(query::Messages { scope, filter }).await.unwrap();
+        let scope = fx.app_scope();
+        let piece = fx.read(query::Messages { scope, filter }).await;
         (piece.rows.iter().map(|message| message.id).collect::<Vec<_>>(), piece.next)
     };
     assert_eq!(list("to", PLENTY).await, (vec![first, second], None));
@@ -132,7 +108,7 @@ pub(super) async fn messages_are_found_by_a_text_in_their_payload(fx: &Fixture) 
     assert_eq!(list("%", PLENTY).await, (vec![], None), "no pattern");
     assert_eq!(list("Söhne", 1).await, (vec![], Some(first)), "a search reads a bounded number of rows");
     let what = Expunge::Message(second);
-    assert!(fx.store.expunge(AppScope::of(fx.here, fx.application), what).await.unwrap());
+    assert!(fx.store.expunge(fx.app_scope(), what).await.unwrap());
     assert_eq!(list("Söhne", PLENTY).await, (vec![], None), "a removed payload has no text");
 }
 
@@ -141,23 +117,14 @@ pub(super) async fn messages_are_found_by_time(fx: &Fixture) {
     let now = fx.store.now().await.unwrap();
     let list = async |before, after| {
         let filter = MessageFilter { before, after, ..messages() };
-        let list = fx
-            .other
-            .read(query::Messages { scope: AppScope::of(fx.here, fx.application), filter: filter.clone() })
-            .await
-            .unwrap()
-            .rows;
+        let list = fx.read(query::Messages { scope: fx.app_scope(), filter: filter.clone() }).await.rows;
         list.iter().map(|message| message.id).collect::<Vec<_>>()
     };
     let (past, future) = (Some(now.minus(HOUR)), Some(now.plus(HOUR)));
     assert_eq!(list(future, past).await, [sent]);
     assert_eq!(list(past, None).await, []);
     assert_eq!(list(None, future).await, []);
-    let found = fx
-        .other
-        .read(query::FindMessage { scope: AppScope::of(fx.here, fx.application), locator: Locator::Id(sent) })
-        .await
-        .unwrap();
+    let found = fx.read(query::FindMessage { scope: fx.app_scope(), locator: Locator::Id(sent) }).await;
     let exactly = Some(found.expect("it was sent").created_at);
     assert_eq!(list(None, exactly).await, [sent], "the time itself is not too early");
     assert_eq!(list(exactly, None).await, [], "the time itself is too late");
@@ -179,12 +146,7 @@ pub(super) async fn messages_are_listed_piece_by_piece_both_ways(fx: &Fixture) {
         let (mut ids, mut after) = (Vec::new(), None);
         loop {
             let filter = MessageFilter { slice: Slice { after, order, limit: 2 }, ..messages() };
-            let page = fx
-                .other
-                .read(query::Messages { scope: AppScope::of(fx.here, fx.application), filter: filter.clone() })
-                .await
-                .unwrap()
-                .rows;
+            let page = fx.read(query::Messages { scope: fx.app_scope(), filter: filter.clone() }).await.rows;
             let Some(last) = page.last() else { return ids };
             after = Some(last.id);
             ids.extend(page.iter().map(|message| message.id));
@@ -206,11 +168,7 @@ pub(super) async fn a_list_of_large_messages_ends_early_and_goes_on(fx: &Fixture
         let (mut ids, mut pieces, mut after) = (Vec::new(), 0, None);
         loop {
             let filter = MessageFilter { slice: Slice { after, order, limit: PLENTY }, ..messages() };
-            let piece = fx
-                .other
-                .read(query::Messages { scope: AppScope::of(fx.here, fx.application), filter: filter.clone() })
-                .await
-                .unwrap();
+            let piece = fx.read(query::Messages { scope: fx.app_scope(), filter: filter.clone() }).await;
             assert!(piece.rows.len() <= 4, "{} rows have more bytes than a page", piece.rows.len());
             ids.extend(piece.rows.iter().map(|message| message.id));
             pieces += 1;
@@ -224,11 +182,7 @@ pub(super) async fn a_list_of_large_messages_ends_early_and_goes_on(fx: &Fixture
         want.reverse();
     }
     let filter = MessageFilter { slice: Slice { after: None, order: Order::Ascending, limit: 2 }, ..messages() };
-    let piece = fx
-        .other
-        .read(query::Messages { scope: AppScope::of(fx.here, fx.application), filter: filter.clone() })
-        .await
-        .unwrap();
+    let piece = fx.read(query::Messages { scope: fx.app_scope(), filter: filter.clone() }).await;
     assert_eq!((piece.rows.len(), piece.next), (2, None), "all that were asked for");
 }
 
@@ -237,11 +191,7 @@ async fn scanned(fx: &Fixture, order: Order, filter: &MessageFilter) -> (Vec<Mes
     let (mut ids, mut pieces, mut after) = (Vec::new(), 0, None);
     loop {
         let filter = MessageFilter { slice: Slice { after, order, limit: PLENTY }, scan: 2, ..filter.clone() };
-        let piece = fx
-            .other
-            .read(query::Messages { scope: AppScope::of(fx.here, fx.application), filter: filter.clone() })
-            .await
-            .unwrap();
+        let piece = fx.read(query::Messages { scope: fx.app_scope(), filter: filter.clone() }).await;
         assert!(piece.rows.len() <= 2, "{piece:?}");
         ids.extend(piece.rows.iter().map(|message| message.id));
         pieces += 1;
@@ -268,48 +218,22 @@ pub(super) async fn a_search_of_messages_looks_at_a_few_and_goes_on(fx: &Fixture
     let none = MessageFilter { tag: Some(name("u")), ..messages() };
     assert_eq!(scanned(fx, Order::Descending, &none).await, (Vec::new(), 4), "empty pieces go on as well");
     let all = MessageFilter { scan: 2, ..messages() };
-    let piece = fx
-        .other
-        .read(query::Messages { scope: AppScope::of(fx.here, fx.application), filter: all.clone() })
-        .await
-        .unwrap();
+    let piece = fx.read(query::Messages { scope: fx.app_scope(), filter: all.clone() }).await;
     assert_eq!((piece.rows.len(), piece.next), (7, None), "without a filter every row that is looked at is shown");
-}
-
-pub(super) async fn a_search_of_attempts_looks_at_a_few_and_goes_on(fx: &Fixture) {
-    let Tried { endpoints, attempts: [_, two, _, four], .. } = tried(fx).await;
-    let failed = AttemptFilter { status_class: Some(300), scan: 2, ..attempts(AttemptsOf::Endpoint(endpoints[0])) };
-    let piece = fx
-        .other
-        .read(query::Attempts { scope: AppScope::of(fx.here, fx.application), filter: failed.clone() })
-        .await
-        .unwrap();
-    assert_eq!((piece.rows.len(), piece.next), (0, Some(two)));
-    let slice = Slice { after: Some(two), order: Order::Ascending, limit: PLENTY };
-    let piece = fx
-        .other
-        .read(query::Attempts {
-            scope: AppScope::of(fx.here, fx.application),
-            filter: AttemptFilter { slice, ..failed },
-        })
-        .await
-        .unwrap();
-    let ids: Vec<_> = piece.rows.iter().map(|attempt| attempt.id).collect();
-    assert_eq!((ids, piece.next), (vec![four], None));
 }
 
 pub(super) async fn a_message_whose_payload_was_erased_is_still_listed(fx: &Fixture) {
     let mut new = fx.message();
     new.message.rest.payload_until = Some(fx.store.now().await.unwrap().minus(HOUR));
     let sent = append(fx, new).await;
-    let scope = AppScope::of(fx.here, fx.application);
-    let find = async || fx.other.read(query::FindMessage { scope, locator: Locator::Id(sent.id) }).await.unwrap();
+    let scope = fx.app_scope();
+    let find = async || fx.read(query::FindMessage { scope, locator: Locator::Id(sent.id) }).await;
     assert_eq!(find().await.expect("it was just sent").payload, sent.payload, "nothing is erased without a prune");
     let prune = Prune { what: Prunable::Payloads, before: Timestamp::default(), limit: PLENTY };
     fx.store.prune(prune).await.unwrap();
     let erased = Message { payload: None, ..sent.clone() };
     assert_eq!(find().await.as_ref(), Some(&erased));
-    assert_eq!(fx.other.read(query::Messages { scope, filter: messages() }).await.unwrap().rows, [erased]);
+    assert_eq!(fx.read(query::Messages { scope, filter: messages() }).await.rows, [erased]);
 }
 
 pub(super) async fn a_message_keeps_what_few_others_have(fx: &Fixture) {
@@ -325,17 +249,9 @@ pub(super) async fn a_message_keeps_what_few_others_have(fx: &Fixture) {
     };
     let sent = append(fx, new.clone()).await;
     assert_eq!(sent.rest, new.message.rest);
-    let found = fx
-        .other
-        .read(query::FindMessage { scope: AppScope::of(fx.here, fx.application), locator: Locator::Id(sent.id) })
-        .await
-        .unwrap();
+    let found = fx.read(query::FindMessage { scope: fx.app_scope(), locator: Locator::Id(sent.id) }).await;
     assert_eq!(found, Some(sent.clone()));
-    let list = fx
-        .other
-        .read(query::Messages { scope: AppScope::of(fx.here, fx.application), filter: messages() })
-        .await
-        .unwrap();
+    let list = fx.read(query::Messages { scope: fx.app_scope(), filter: messages() }).await;
     assert_eq!(list.rows, std::slice::from_ref(&sent));
     let leased = fx.lease(fx.session().await).await;
     assert_eq!(leased[0].message().map(|message| &**message), Some(&sent), "whoever sends it knows");
@@ -344,202 +260,21 @@ pub(super) async fn a_message_keeps_what_few_others_have(fx: &Fixture) {
 pub(super) async fn a_payload_is_removed_for_good(fx: &Fixture) {
     let sent = append(fx, fx.message()).await;
     for _ in 0..2 {
-        assert!(fx.store.expunge(AppScope::of(fx.here, fx.application), Expunge::Message(sent.id)).await.unwrap());
+        assert!(fx.store.expunge(fx.app_scope(), Expunge::Message(sent.id)).await.unwrap());
     }
-    assert!(
-        !fx.store.expunge(AppScope::of(fx.here, fx.application), Expunge::Message(MessageId(fx.id()))).await.unwrap()
-    );
+    assert!(!fx.store.expunge(fx.app_scope(), Expunge::Message(MessageId(fx.id()))).await.unwrap());
     assert!(!fx.store.expunge(AppScope::of(fx.here, ApplicationId(fx.id())), Expunge::Message(sent.id)).await.unwrap());
     let find = async |environment| {
         let found = fx
-            .other
             .read(query::FindMessage {
                 scope: AppScope::of(environment, fx.application),
                 locator: Locator::Id(sent.id),
             })
-            .await
-            .unwrap();
+            .await;
         found.expect("the message itself stays")
     };
     assert_eq!(find(fx.here).await, Message { payload: None, ..sent.clone() });
     assert!(find(fx.there).await.payload.is_some());
-}
-
-/// Two endpoints and two messages with the following attempts, in the order of their ids.
-struct Tried {
-    endpoints: [EndpointId; 2],
-    messages: [MessageId; 2],
-    /// The first message to the first endpoint: 500, then 204. To the second: no answer, dead. The second message to
-    /// the first endpoint: 302, dead.
-    attempts: [AttemptId; 4],
-}
-
-async fn tried(fx: &Fixture) -> Tried {
-    let first = fx.endpoint().await;
-    let second = fx.endpoint_with(|endpoint| endpoint.event_types = Some(vec![name("a").into()])).await;
-    let a = append(fx, labelled(fx, "a", &["x"], &["t"])).await.id;
-    let session = fx.session().await;
-    let mut ids = Vec::new();
-    let mut attempt = async |message: MessageId, endpoint: EndpointId, class, status, row, end| {
-        let leased = fx.lease(session).await.into_iter().map(|leased| leased.task).collect::<Vec<_>>();
-        for task in leased {
-            let wanted = task.key.subject == message.0 && task.lane == endpoint.lane();
-            let mut settlement = fx.settlement(&task, session, row);
-            if wanted {
-                let attempt = settlement.attempt.as_mut().expect("it is logged");
-                (attempt.class, attempt.status, attempt.end) = (class, status, end);
-                ids.push(attempt.id);
-            } else {
-                settlement.attempt = None;
-                settlement.row = NextRow::Pending { due_in: Duration::ZERO };
-            }
-            assert_eq!(fx.settle(&settlement).await, Settled::Done);
-        }
-    };
-    let now = NextRow::Pending { due_in: Duration::ZERO };
-    attempt(a, first, Class::Status, 500, now, EndState::Open).await;
-    attempt(a, first, Class::Success, 204, NextRow::Gone, EndState::Succeeded).await;
-    attempt(a, second, Class::Connect, 0, NextRow::Dead, EndState::Dead).await;
-    let b = append(fx, labelled(fx, "b", &["xx"], &["u"])).await.id;
-    attempt(b, first, Class::Status, 302, NextRow::Dead, EndState::Dead).await;
-    let attempts = ids.try_into().expect("four attempts");
-    Tried { endpoints: [first, second], messages: [a, b], attempts }
-}
-
-async fn list(fx: &Fixture, filter: AttemptFilter) -> Vec<AttemptId> {
-    let list = fx
-        .other
-        .read(query::Attempts { scope: AppScope::of(fx.here, fx.application), filter: filter.clone() })
-        .await
-        .unwrap()
-        .rows;
-    list.iter().map(|attempt| attempt.id).collect()
-}
-
-pub(super) async fn attempts_are_found_by_message_and_endpoint(fx: &Fixture) {
-    let Tried { endpoints, messages, attempts: [one, two, three, four] } = tried(fx).await;
-    assert_eq!(list(fx, attempts(AttemptsOf::Message(messages[0], None))).await, [one, two, three]);
-    assert_eq!(list(fx, attempts(AttemptsOf::Message(messages[0], Some(endpoints[0])))).await, [one, two]);
-    assert_eq!(list(fx, attempts(AttemptsOf::Message(messages[1], Some(endpoints[1])))).await, []);
-    assert_eq!(list(fx, attempts(AttemptsOf::Endpoint(endpoints[0]))).await, [one, two, four]);
-    assert_eq!(list(fx, attempts(AttemptsOf::Endpoint(endpoints[1]))).await, [three]);
-    assert_eq!(list(fx, attempts(AttemptsOf::Endpoint(EndpointId(fx.id())))).await, []);
-    let there = attempts(AttemptsOf::Endpoint(endpoints[0]));
-    assert_eq!(
-        fx.other
-            .read(query::Attempts { scope: AppScope::of(fx.there, fx.application), filter: there.clone() })
-            .await
-            .unwrap()
-            .rows,
-        []
-    );
-}
-
-pub(super) async fn attempts_are_found_by_result_and_status(fx: &Fixture) {
-    let Tried { endpoints, messages, attempts: [one, two, three, four] } = tried(fx).await;
-    let of_endpoint = || attempts(AttemptsOf::Endpoint(endpoints[0]));
-    let of_message = || attempts(AttemptsOf::Message(messages[0], None));
-    let with = |result| AttemptFilter { result: Some(result), ..of_endpoint() };
-    assert_eq!(list(fx, with(AttemptResult::Succeeded)).await, [two]);
-    assert_eq!(list(fx, with(AttemptResult::Failed)).await, [one, four]);
-    let with = |status| AttemptFilter { status_class: Some(status), ..of_message() };
-    assert_eq!(list(fx, with(500)).await, [one]);
-    assert_eq!(list(fx, with(200)).await, [two]);
-    assert_eq!(list(fx, with(0)).await, [three], "no status at all");
-    assert_eq!(list(fx, with(400)).await, []);
-    assert_eq!(list(fx, AttemptFilter { status_class: Some(300), ..of_endpoint() }).await, [four]);
-}
-
-pub(super) async fn attempts_are_found_by_what_their_message_is(fx: &Fixture) {
-    let Tried { endpoints, messages, attempts: [one, two, three, four] } = tried(fx).await;
-    for (of, expected) in [
-        (AttemptsOf::Endpoint(endpoints[0]), vec![one, two]),
-        (AttemptsOf::Message(messages[0], None), vec![one, two, three]),
-    ] {
-        let all = || attempts(of);
-        assert_eq!(list(fx, AttemptFilter { channel: Some(name("x")), ..all() }).await, expected);
-        assert_eq!(list(fx, AttemptFilter { tag: Some(name("t")), ..all() }).await, expected);
-        assert_eq!(list(fx, AttemptFilter { event_types: vec![name("a")], ..all() }).await, expected);
-    }
-    let all = || attempts(AttemptsOf::Endpoint(endpoints[0]));
-    assert_eq!(list(fx, AttemptFilter { event_types: vec![name("b"), name("c")], ..all() }).await, [four]);
-    assert_eq!(list(fx, AttemptFilter { tag: Some(name("x")), ..all() }).await, []);
-}
-
-pub(super) async fn attempts_are_found_by_time(fx: &Fixture) {
-    let Tried { endpoints, messages, attempts: [one, two, three, four] } = tried(fx).await;
-    let now = fx.store.now().await.unwrap();
-    let (past, future) = (Some(now.minus(HOUR)), Some(now.plus(HOUR)));
-    for (of, all) in [
-        (AttemptsOf::Endpoint(endpoints[0]), vec![one, two, four]),
-        (AttemptsOf::Message(messages[0], None), vec![one, two, three]),
-    ] {
-        assert_eq!(list(fx, AttemptFilter { before: future, after: past, ..attempts(of) }).await, all);
-        assert_eq!(list(fx, AttemptFilter { before: past, ..attempts(of) }).await, []);
-        assert_eq!(list(fx, AttemptFilter { after: future, ..attempts(of) }).await, []);
-    }
-}
-
-pub(super) async fn attempts_are_listed_piece_by_piece_both_ways(fx: &Fixture) {
-    let Tried { endpoints, messages, attempts: [one, two, three, four] } = tried(fx).await;
-    for (of, mut want) in [
-        (AttemptsOf::Endpoint(endpoints[0]), vec![one, two, four]),
-        (AttemptsOf::Message(messages[0], None), vec![one, two, three]),
-    ] {
-        for order in [Order::Ascending, Order::Descending] {
-            let (mut ids, mut after) = (Vec::new(), None);
-            loop {
-                let slice = Slice { after, order, limit: 2 };
-                let page = list(fx, AttemptFilter { slice, ..attempts(of) }).await;
-                let Some(last) = page.last() else { break };
-                after = Some(*last);
-                ids.extend(page);
-            }
-            assert_eq!(ids, want);
-            want.reverse();
-        }
-    }
-}
-
-pub(super) async fn an_attempt_is_found_in_its_message_and_its_reply_removed(fx: &Fixture) {
-    let Tried { messages, attempts: [one, two, ..], .. } = tried(fx).await;
-    let find =
-        async |message, id| fx.other.read(query::FindAttempt { scope: Scope::of(fx.here), message, id }).await.unwrap();
-    let seen = find(messages[0], one).await.expect("it is there");
-    assert_eq!((seen.id, seen.message, seen.status), (one, messages[0], 500));
-    assert!(!seen.reply.is_empty());
-    assert_eq!(seen.exchange, Some(super::fixture::exchange()));
-    assert_eq!(find(messages[1], one).await, None);
-    assert_eq!(find(messages[0], AttemptId(fx.id())).await, None);
-    assert_eq!(
-        fx.other.read(query::FindAttempt { scope: Scope::of(fx.there), message: messages[0], id: one }).await.unwrap(),
-        None
-    );
-    assert!(
-        !fx.store
-            .expunge(AppScope::of(fx.there, fx.application), Expunge::Attempt { message: messages[0], id: one })
-            .await
-            .unwrap()
-    );
-    assert!(
-        !fx.store
-            .expunge(AppScope::of(fx.here, fx.application), Expunge::Attempt { message: messages[1], id: one })
-            .await
-            .unwrap()
-    );
-    for _ in 0..2 {
-        assert!(
-            fx.store
-                .expunge(AppScope::of(fx.here, fx.application), Expunge::Attempt { message: messages[0], id: one })
-                .await
-                .unwrap()
-        );
-    }
-    assert_eq!(
-        find(messages[0], one).await,
-        Some(Attempt { reply: Bytes::from_static(b"EXPUNGED"), exchange: None, ..seen })
-    );
-    assert!(!find(messages[0], two).await.expect("it is there").reply.is_empty());
 }
 
 pub(super) async fn a_message_that_could_not_be_written_claims_no_slot(fx: &Fixture) {
@@ -551,16 +286,12 @@ pub(super) async fn a_message_that_could_not_be_written_claims_no_slot(fx: &Fixt
     };
     // Two messages cannot have the same id. If writing the message fails, its claim of the slot is undone, too.
     assert!(fx.store.append(claim(taken)).await.is_err());
-    assert_eq!(
-        fx.other.read(query::FindOnce { scope: AppScope::of(fx.here, fx.application), key: name("k") }).await.unwrap(),
-        None
-    );
+    assert_eq!(fx.read(query::FindOnce { scope: fx.app_scope(), key: name("k") }).await, None);
     let answers = fx.store.append(claim(MessageId(fx.id()))).await.unwrap();
     assert!(matches!(answers[..], [Appended::Accepted { .. }]), "{answers:?}");
-    fx.other.reset_once(AppScope::of(fx.here, fx.application), name("k")).await.unwrap();
+    fx.other.reset_once(fx.app_scope(), name("k")).await.unwrap();
     assert!(fx.store.append(claim(taken)).await.is_err());
-    let found =
-        fx.other.read(query::FindOnce { scope: AppScope::of(fx.here, fx.application), key: name("k") }).await.unwrap();
+    let found = fx.read(query::FindOnce { scope: fx.app_scope(), key: name("k") }).await;
     assert!(found.is_some_and(|found| found.slot.is_open()), "the phase is still to be had");
 }
 
@@ -582,39 +313,11 @@ pub(super) async fn deliveries_are_listed_with_payloads_up_to_the_bytes_of_a_pag
             content: Content::WithPayload,
             ..DeliveryFilter::of(Some(fx.application), slice, PLENTY)
         };
-        let piece = fx.other.read(query::Deliveries { scope: Scope::of(fx.here), filter }).await.unwrap();
+        let piece = fx.read(query::Deliveries { scope: fx.scope(), filter }).await;
         assert!(piece.rows.iter().all(|row| row.message.payload.as_ref() == Some(&payload)));
         assert!(piece.rows.len() < 4, "four are more than a page");
         seen.extend(piece.rows.iter().map(|row| row.message.id));
         after = piece.next;
     }
     assert_eq!(seen, sent);
-}
-
-pub(super) async fn the_attempts_of_an_endpoint_are_counted_by_result(fx: &Fixture) {
-    let (endpoint, other) = (fx.endpoint().await, fx.endpoint().await);
-    let session = fx.session().await;
-    let mut sent = Vec::new();
-    for _ in 0..3 {
-        sent.push(fx.send().await);
-    }
-    for leased in fx.lease(session).await {
-        let row = if leased.task.key.subject == sent[0].0 { NextRow::Gone } else { NextRow::Dead };
-        fx.end(&leased.task, session, row).await;
-    }
-    fx.send().await;
-    fx.lease(session).await;
-    fx.send().await;
-    let count = async |endpoint, since: Timestamp, until: Timestamp| {
-        let (scope, period) = (Scope::of(fx.here), Period { since, until });
-        fx.other.read(query::CountEndpoint { scope, endpoint, period }).await.unwrap()
-    };
-    let now = fx.store.now().await.unwrap();
-    let want = EndpointCounts { succeeded: 1, failed: 2, cancelled: 0, pending: 1, sending: 1, is_capped: false };
-    assert_eq!(count(endpoint, now.minus(HOUR), now.plus(HOUR)).await, want);
-    assert_eq!(count(other, now.minus(HOUR), now.plus(HOUR)).await, want);
-    let earlier = count(endpoint, now.minus(2 * HOUR), now.minus(HOUR)).await;
-    assert_eq!((earlier.succeeded, earlier.failed), (0, 0));
-    let none = count(EndpointId(fx.id()), now.minus(HOUR), now.plus(HOUR)).await;
-    assert_eq!(none, EndpointCounts::default());
 }

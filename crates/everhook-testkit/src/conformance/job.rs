@@ -12,18 +12,13 @@ use everhook_core::lifecycle::EndState;
 use everhook_core::limits::LEASE_LANES_MAX;
 use everhook_core::name::Metadata;
 use everhook_core::outcome::Class;
-use everhook_core::queue::{Queue, QueueState, Rate, Target};
 use everhook_core::retry::{Backoff, RetryPolicy};
 use everhook_core::scope::Scope;
-use everhook_core::signing::SigningKeys;
 use everhook_core::task::{TaskKind, TaskState};
-use everhook_store::catalog::{Order, Replaced, Slice};
+use everhook_store::catalog::{Order, Slice};
 use everhook_store::job::{Enqueued, JobFilter, NewJob};
 use everhook_store::lease::{LeaseAsk, Reclaim, ReclaimAsk, Reclaimed, Settled, Settlement};
 use everhook_store::query;
-use everhook_store::resource::{Deleted, ResourceKey};
-use everhook_store::steer::Steer;
-use everhook_store::store::{Reads, Resources};
 
 use crate::conformance::fixture::{Fixture, HOUR, PLENTY, exchange, name, request_key};
 use crate::conformance::job_stage::{Ends, ids, kinds};
@@ -60,14 +55,14 @@ pub(super) async fn a_job_that_ended_is_shown_with_its_attempt_and_result(fx: &F
     assert_eq!(fx.settle(&end).await, Settled::Done, "said again, it counts as before");
     let found = fx.found(id).await;
     assert_eq!((found.state, found.open, found.result), (JobState::Succeeded, None, result));
-    let attempts = fx.other.read(query::JobAttempts { scope: Scope::of(fx.here), id, limit: PLENTY }).await.unwrap();
+    let attempts = fx.read(query::JobAttempts { scope: fx.scope(), id, limit: PLENTY }).await;
     let [attempt] = &attempts[..] else { panic!("{attempts:?}") };
     assert_eq!(found.last.as_ref(), Some(attempt));
     assert_eq!(attempt.exchange, Some(exchange()), "the steps of a push");
     assert_eq!((attempt.session, attempt.epoch, attempt.class), (session, 1, Class::Success));
     assert_eq!((attempt.end, &attempt.note[..]), (EndState::Succeeded, &b"{\"error\":\"No Paper\"}"[..]));
     assert_eq!(
-        fx.other.read(query::FindJob { scope: Scope::of(fx.there), id }).await.unwrap().map(|job| job.state),
+        fx.read(query::FindJob { scope: Scope::of(fx.there), id }).await.map(|job| job.state),
         Some(JobState::Pending)
     );
     assert_eq!(fx.lease_jobs(session).await.len(), 0);
@@ -95,14 +90,8 @@ pub(super) async fn a_failed_job_is_tried_again_and_keeps_its_attempts(fx: &Fixt
     fx.end_job(&leased.task, session, Ends::Dead).await;
     let found = fx.found(id).await;
     assert_eq!((found.state, found.open.map(|open| open.state)), (JobState::Dead, Some(TaskState::Dead)));
-    let epochs: Vec<_> = fx
-        .other
-        .read(query::JobAttempts { scope: Scope::of(fx.here), id, limit: 3 })
-        .await
-        .unwrap()
-        .iter()
-        .map(|a| a.epoch)
-        .collect();
+    let epochs: Vec<_> =
+        fx.read(query::JobAttempts { scope: fx.scope(), id, limit: 3 }).await.iter().map(|a| a.epoch).collect();
     assert_eq!(epochs, [4, 3, 2], "the latest ones, newest first");
 }
 
@@ -112,16 +101,7 @@ pub(super) async fn an_abandoned_attempt_is_logged_for_the_holder_that_died(fx: 
     let before = fx.store.now().await.unwrap();
     fx.lease_job(dead).await;
     let after = fx.store.now().await.unwrap();
-    let holder = fx
-        .store
-        .read(query::FindJob { scope: Scope::of(fx.here), id })
-        .await
-        .unwrap()
-        .unwrap()
-        .open
-        .unwrap()
-        .holder
-        .unwrap();
+    let holder = fx.read(query::FindJob { scope: fx.scope(), id }).await.unwrap().open.unwrap().holder.unwrap();
     assert_eq!(holder.session, dead);
     assert!(before <= holder.since && holder.since <= after);
     fx.store.close_session(dead).await.unwrap();
@@ -133,7 +113,7 @@ pub(super) async fn an_abandoned_attempt_is_logged_for_the_holder_that_died(fx: 
     assert_eq!(fx.settle(&end).await, Settled::Done);
     let again = fx.lease_job(sweeper).await.task;
     fx.end_job(&again, sweeper, Ends::Well).await;
-    let attempts = fx.store.read(query::JobAttempts { scope: Scope::of(fx.here), id, limit: PLENTY }).await.unwrap();
+    let attempts = fx.read(query::JobAttempts { scope: fx.scope(), id, limit: PLENTY }).await;
     assert_eq!(attempts.iter().map(|attempt| attempt.session).collect::<Vec<_>>(), [sweeper, dead], "newest first");
 }
 
@@ -179,14 +159,7 @@ pub(super) async fn a_job_for_later_waits_and_keeps_no_other_waiting(fx: &Fixtur
     assert_eq!(ids(&fx.lease_jobs(session).await), [now]);
     let grant = fx.lease_jobs_with(&fx.job_ask(session)).await;
     assert!(grant.next_ready.is_some_and(|wait| wait > HOUR / 2), "it is not forgotten: {grant:?}");
-    let moved = fx
-        .other
-        .steer(Scope::of(fx.here), Steer::Jobs { ids: vec![later], command: OperatorCommand::RunAt(RunAt::Now) })
-        .await
-        .unwrap()
-        .answer
-        .plans;
-    assert_eq!(moved, [Some(JobAction::Reschedule(RunAt::Now))]);
+    assert_eq!(fx.steer_job(later, OperatorCommand::RunAt(RunAt::Now)).await, Some(JobAction::Reschedule(RunAt::Now)));
     assert_eq!(ids(&fx.lease_jobs(session).await), [later]);
 }
 
@@ -214,7 +187,7 @@ pub(super) async fn deliveries_and_jobs_never_meet(fx: &Fixture) {
     let deliveries = fx.lease(session).await;
     assert_eq!(deliveries.iter().map(|leased| leased.task.key.subject).collect::<Vec<_>>(), [message.0]);
     assert_eq!(ids(&fx.lease_jobs(session).await), [job]);
-    let held = fx.other.read(query::HeldJobs { session }).await.unwrap();
+    let held = fx.read(query::HeldJobs { session }).await;
     assert_eq!(held.iter().map(|task| task.key.subject).collect::<Vec<_>>(), [job.0], "deliveries are no jobs");
 }
 
@@ -262,16 +235,13 @@ pub(super) async fn kinds_that_stand_for_the_same_number_are_told_apart(fx: &Fix
     let ask = LeaseAsk { kinds: vec![mine.clone()], watched: true, ..fx.job_ask(session) };
     assert_eq!(kinds(&fx.lease_jobs_with(&ask).await.tasks), [mine]);
     assert_eq!(fx.lease_jobs_with(&ask).await.tasks.len(), 0);
-    assert_eq!(
-        fx.store.read(query::CountQueue { scope: Scope::of(fx.here), name: name("q") }).await.unwrap().running,
-        1
-    );
+    assert_eq!(fx.read(query::CountQueue { scope: fx.scope(), name: name("q") }).await.running, 1);
     assert_eq!(kinds(&fx.lease_jobs(session).await), [other.clone(), other], "and they take up no room");
 }
 
 pub(super) async fn lanes_with_nothing_for_a_worker_do_not_keep_it_from_the_others(fx: &Fixture) {
     /// Two leases see every lane. More may be needed if several lanes became ready in the same microsecond.
-    const LOOKS_MAX: usize = 4;
+    const LEASES_MAX: usize = 4;
     let foreign = |n: usize| {
         let mut new = fx.job();
         (new.job.kind, new.job.concurrency_key) = (name("x"), Some(n.to_string()));
@@ -284,7 +254,7 @@ pub(super) async fn lanes_with_nothing_for_a_worker_do_not_keep_it_from_the_othe
     let session = fx.session().await;
     let ask = LeaseAsk { kinds: vec![name("k")], ..fx.job_ask(session) };
     let mut got = Vec::new();
-    for _ in 0..LOOKS_MAX {
+    for _ in 0..LEASES_MAX {
         let grant = fx.lease_jobs_with(&ask).await;
         got.extend(ids(&grant.tasks));
         if !got.is_empty() {
@@ -294,7 +264,7 @@ pub(super) async fn lanes_with_nothing_for_a_worker_do_not_keep_it_from_the_othe
     }
     assert_eq!(got, [wanted]);
     let mut left = 0;
-    for _ in 0..others.len().div_ceil(PLENTY) + LOOKS_MAX {
+    for _ in 0..others.len().div_ceil(PLENTY) + LEASES_MAX {
         left += fx.lease_jobs(session).await.len();
     }
     assert_eq!(left, others.len(), "whoever takes every kind finds the others where they were");
@@ -313,232 +283,6 @@ pub(super) async fn a_queue_that_is_named_twice_is_counted_once(fx: &Fixture) {
     assert_eq!(fx.lease_jobs_with(&ask).await.tasks.len(), 1, "the first that has room says how much");
     ask.feeds[1].capacity = PLENTY;
     assert_eq!(fx.lease_jobs_with(&ask).await.tasks.len(), 1, "and its limit is one");
-}
-
-pub(super) async fn no_more_than_its_room_is_taken_of_a_queue(fx: &Fixture) {
-    for _ in 0..5 {
-        fx.work().await;
-    }
-    let session = fx.session().await;
-    let mut ask = fx.job_ask(session);
-    ask.feeds[0].capacity = 2;
-    assert_eq!(fx.lease_jobs_with(&ask).await.tasks.len(), 2);
-    ask.feeds[0].capacity = 0;
-    assert_eq!(fx.lease_jobs_with(&ask).await.tasks.len(), 0);
-    assert_eq!(fx.lease_jobs_with(&LeaseAsk { limit: 2, ..fx.job_ask(session) }).await.tasks.len(), 2);
-    assert_eq!(fx.lease_jobs(session).await.len(), 1);
-}
-
-pub(super) async fn a_limit_holds_over_all_sessions(fx: &Fixture) {
-    fx.configure("q", |queue| queue.limit = Some(3)).await;
-    for key in ["a", "b", "c", "d", "e", "f", "g"] {
-        let mut new = fx.job();
-        new.job.concurrency_key = Some(key.to_owned());
-        fx.accept(new).await;
-    }
-    let (one, two) = (fx.session().await, fx.session().await);
-    let mut ask = fx.job_ask(one);
-    ask.feeds[0].capacity = 2;
-    let first = fx.lease_jobs_with(&ask).await.tasks;
-    assert_eq!(first.len(), 2);
-    assert_eq!(fx.lease_jobs(two).await.len(), 1);
-    let grant = fx.lease_jobs_with(&fx.job_ask(two)).await;
-    assert!(grant.tasks.is_empty(), "{grant:?}");
-    assert_ne!(grant.next_ready, Some(Duration::ZERO), "a full queue is not to be asked at once");
-    // Every end of a job frees a place for one more.
-    fx.end_job(&first[0].task, one, Ends::Well).await;
-    let next = fx.lease_jobs(two).await;
-    assert_eq!(next.len(), 1);
-    fx.end_job(&next[0].task, two, Ends::Again).await;
-    let next = fx.lease_jobs(two).await;
-    assert_eq!(next.len(), 1);
-    fx.end_job(&next[0].task, two, Ends::Dead).await;
-    assert_eq!(fx.lease_jobs(two).await.len(), 1);
-    // A reclaimed job may still run on its old worker, so it still counts.
-    fx.store.close_session(one).await.unwrap();
-    let taken = fx.reclaim(two, PLENTY).await;
-    assert_eq!((taken.len(), fx.lease_jobs(two).await.len()), (1, 0));
-}
-
-pub(super) async fn a_limit_per_key_leaves_other_keys_alone(fx: &Fixture) {
-    fx.configure("q", |queue| queue.key_limit = Some(1)).await;
-    for key in [Some("a"), Some("a"), Some("b"), None, None] {
-        let mut new = fx.job();
-        new.job.concurrency_key = key.map(str::to_owned);
-        fx.accept(new).await;
-    }
-    let session = fx.session().await;
-    let jobs = fx.lease_jobs(session).await;
-    let mut keys: Vec<_> = jobs.iter().filter_map(|leased| leased.job()?.concurrency_key.clone()).collect();
-    keys.sort();
-    assert_eq!(
-        (jobs.len(), keys),
-        (4, vec!["a".to_owned(), "b".to_owned()]),
-        "without a key there is no limit per key"
-    );
-    let grant = fx.lease_jobs_with(&fx.job_ask(session)).await;
-    assert!(grant.tasks.is_empty() && grant.next_ready != Some(Duration::ZERO), "{grant:?}");
-    let first = jobs.iter().find(|leased| leased.job().unwrap().concurrency_key.as_deref() == Some("a"));
-    fx.end_job(&first.unwrap().task, session, Ends::Well).await;
-    assert_eq!(fx.lease_jobs(session).await.len(), 1);
-}
-
-pub(super) async fn a_rate_holds_over_all_sessions(fx: &Fixture) {
-    let rate = Rate::per_second(1.0 / 3600.0).unwrap();
-    fx.configure("q", |queue| queue.rate = Some(rate)).await;
-    for _ in 0..3 {
-        fx.work().await;
-    }
-    assert_eq!(fx.lease_jobs(fx.session().await).await.len(), 1);
-    let grant = fx.lease_jobs_with(&fx.job_ask(fx.session().await)).await;
-    assert!(grant.tasks.is_empty(), "{grant:?}");
-    assert!(grant.next_ready.is_some_and(|wait| wait > HOUR / 2 && wait <= HOUR), "{grant:?}");
-}
-
-pub(super) async fn a_rate_is_not_used_up_by_asking(fx: &Fixture) {
-    fx.configure("q", |queue| queue.rate = Some(Rate::per_second(1.0 / 3600.0).unwrap())).await;
-    fx.accept(fx.job_on("other")).await;
-    let session = fx.session().await;
-    assert_eq!(fx.lease_jobs(session).await.len(), 0);
-    fx.work().await;
-    assert_eq!(fx.lease_jobs(session).await.len(), 1);
-}
-
-pub(super) async fn a_paused_queue_gives_nothing_until_it_is_resumed(fx: &Fixture) {
-    fx.work().await;
-    fx.configure("q", |queue| queue.state = QueueState::Paused).await;
-    let session = fx.session().await;
-    let grant = fx.lease_jobs_with(&fx.job_ask(session)).await;
-    assert!(grant.tasks.is_empty() && grant.next_ready.is_none(), "{grant:?}");
-    fx.work().await;
-    assert_eq!(fx.lease_jobs(session).await.len(), 0, "what comes in waits, too");
-    fx.configure("q", |queue| queue.state = QueueState::Open).await;
-    assert_eq!(fx.lease_jobs(session).await.len(), 2);
-}
-
-pub(super) async fn a_target_that_wants_no_more_stops_its_queue(fx: &Fixture) {
-    let target = Target { url: "https://example.com/work".to_owned(), keys: SigningKeys::default() };
-    fx.configure("q", |queue| queue.target = Some(target.clone())).await;
-    fx.work().await;
-    assert_eq!(fx.other.read(query::PushQueues {}).await.unwrap(), [(fx.here, name("q"))]);
-    let session = fx.session().await;
-    let leased = fx.lease_job(session).await;
-    assert_eq!(leased.target().map(|target| &**target), Some(&target));
-    let stop = Settlement { stop_lane: true, ..fx.job_end(&leased.task, session, Ends::Again) };
-    assert_eq!(fx.settle(&stop).await, Settled::Done);
-    let queue = fx.other.read(query::FindQueue { scope: Scope::of(fx.here), name: name("q") }).await.unwrap().unwrap();
-    assert_eq!((queue.state, queue.target), (QueueState::Stopped, Some(target)));
-    assert_eq!(fx.other.read(query::PushQueues {}).await.unwrap(), []);
-    assert_eq!(fx.lease_jobs(session).await.len(), 0);
-    let there = fx.other.read(query::FindQueue { scope: Scope::of(fx.there), name: name("q") }).await.unwrap().unwrap();
-    assert_eq!(there.state, QueueState::Open, "the other environment's is another queue");
-}
-
-pub(super) async fn queues_are_known_by_configuration_or_by_their_jobs(fx: &Fixture) {
-    fx.configure("configured", |queue| queue.limit = Some(2)).await;
-    fx.accept(fx.job_on("used")).await;
-    let slice = |after: Option<&str>, order| Slice { after: after.map(name), order, limit: PLENTY };
-    let names = async |slice| {
-        let queues = fx.other.read(query::Queues { scope: Scope::of(fx.here), slice }).await.unwrap();
-        queues.into_iter().map(|queue| queue.name.to_string()).collect::<Vec<_>>()
-    };
-    assert_eq!(names(slice(None, Order::Ascending)).await, ["configured", "used"]);
-    assert_eq!(names(slice(None, Order::Descending)).await, ["used", "configured"]);
-    assert_eq!(names(slice(Some("configured"), Order::Ascending)).await, ["used"]);
-    assert_eq!(
-        fx.other.read(query::FindQueue { scope: Scope::of(fx.here), name: name("nobody") }).await.unwrap(),
-        None
-    );
-    assert_eq!(
-        fx.other.read(query::FindQueue { scope: Scope::of(fx.there), name: name("configured") }).await.unwrap(),
-        None
-    );
-    let used =
-        fx.other.read(query::FindQueue { scope: Scope::of(fx.here), name: name("used") }).await.unwrap().unwrap();
-    assert_eq!(used, Queue::new(name("used")));
-}
-
-pub(super) async fn two_changes_of_a_queue_do_not_undo_each_other(fx: &Fixture) {
-    let queue = fx.configure("q", |queue| queue.limit = Some(2)).await;
-    assert_eq!((queue.limit, queue.revision), (Some(2), 1));
-    let fresh = fx.other.replace(Scope::of(fx.here), Queue::new(name("q"))).await.unwrap();
-    assert_eq!(fresh, Replaced::Stale, "someone has configured it");
-    let rate = Rate::per_second(2.5).unwrap();
-    let changed = Queue { rate: Some(rate), key_limit: Some(7), ..queue.clone() };
-    assert!(matches!(fx.other.replace(Scope::of(fx.here), changed.clone()).await.unwrap(), Replaced::Done(_)));
-    assert_eq!(fx.other.replace(Scope::of(fx.here), changed.clone()).await.unwrap(), Replaced::Stale);
-    let found = fx.other.read(query::FindQueue { scope: Scope::of(fx.here), name: name("q") }).await.unwrap().unwrap();
-    assert_eq!((found.limit, found.key_limit, found.rate, found.revision), (Some(2), Some(7), Some(rate), 2));
-}
-
-pub(super) async fn a_queue_is_deleted_once_no_job_of_it_is_open(fx: &Fixture) {
-    let delete = async || fx.store.delete(Scope::of(fx.here), ResourceKey::Queue(name("q"))).await.unwrap();
-    assert_eq!(delete().await, Deleted::NotFound);
-    fx.configure("q", |queue| queue.limit = Some(2)).await;
-    fx.accept(fx.job_on("other")).await;
-    let mut keyed = fx.job();
-    keyed.job.concurrency_key = Some("acme".to_owned());
-    fx.accept(keyed).await;
-    fx.accept(fx.job()).await;
-    assert_eq!(delete().await, Deleted::HasJobs, "two wait");
-    let session = fx.session().await;
-    let leased = fx.lease_jobs(session).await;
-    let [first, second] = leased.as_slice() else { panic!("{leased:?}") };
-    assert_eq!(delete().await, Deleted::HasJobs, "two run");
-    fx.end_job(&first.task, session, Ends::Well).await;
-    fx.end_job(&second.task, session, Ends::Dead).await;
-    assert_eq!(delete().await, Deleted::HasJobs, "one is dead");
-    let found = fx.other.read(query::FindQueue { scope: Scope::of(fx.here), name: name("q") }).await.unwrap().unwrap();
-    assert_eq!(found.limit, Some(2), "and it is as it was");
-    let dead = JobId(second.task.key.subject);
-    fx.store
-        .steer(Scope::of(fx.here), Steer::Jobs { ids: vec![dead], command: OperatorCommand::Delete })
-        .await
-        .unwrap();
-
-    assert_eq!(delete().await, Deleted::Done);
-    assert_eq!(fx.other.read(query::FindQueue { scope: Scope::of(fx.here), name: name("q") }).await.unwrap(), None);
-    assert_eq!(delete().await, Deleted::NotFound);
-    assert!(
-        fx.other.read(query::FindQueue { scope: Scope::of(fx.there), name: name("q") }).await.unwrap().is_some(),
-        "the other environment's is another"
-    );
-    assert!(
-        fx.other.read(query::FindQueue { scope: Scope::of(fx.here), name: name("other") }).await.unwrap().is_some()
-    );
-    let done = fx
-        .other
-        .read(query::FindJob { scope: Scope::of(fx.here), id: JobId(first.task.key.subject) })
-        .await
-        .unwrap()
-        .unwrap();
-    assert_eq!(done.state, JobState::Succeeded, "records stay");
-
-    let again = fx.accept(fx.job()).await;
-    let leased = fx.lease_job(session).await;
-    assert_eq!(JobId(leased.task.key.subject), again, "the next job makes it anew");
-    assert_eq!(
-        fx.other.read(query::FindQueue { scope: Scope::of(fx.here), name: name("q") }).await.unwrap(),
-        Some(Queue::new(name("q"))),
-        "without limits"
-    );
-}
-
-pub(super) async fn statistics_tell_what_is_in_a_queue(fx: &Fixture) {
-    fx.accept(NewJob { run_at: RunAt::In(HOUR), ..fx.job() }).await;
-    let session = fx.session().await;
-    fx.work().await;
-    let leased = fx.lease_job(session).await;
-    fx.end_job(&leased.task, session, Ends::Dead).await;
-    fx.work().await;
-    fx.lease_job(session).await;
-    fx.work().await;
-    let stats = fx.other.read(query::CountQueue { scope: Scope::of(fx.here), name: name("q") }).await.unwrap();
-    assert_eq!((stats.pending, stats.due, stats.running, stats.dead), (2, 1, 1, 1));
-    assert!(stats.oldest_due.is_some());
-    assert_eq!(stats.due_kinds, [name("k")]);
-    let nothing = fx.other.read(query::CountQueue { scope: Scope::of(fx.here), name: name("nobody") }).await.unwrap();
-    assert_eq!((nothing.pending, nothing.oldest_due), (0, None));
 }
 
 fn unique(fx: &Fixture, key: &str) -> NewJob {
@@ -583,149 +327,12 @@ pub(super) async fn a_bulk_is_judged_one_by_one(fx: &Fixture) {
     assert_eq!(fx.store.enqueue([].into()).await.unwrap(), []);
 }
 
-pub(super) async fn what_is_cancelled_ends_now_or_at_the_next_word(fx: &Fixture) {
-    let cancel = async |id| {
-        fx.other
-            .steer(Scope::of(fx.here), Steer::Jobs { ids: vec![id], command: OperatorCommand::Cancel })
-            .await
-            .unwrap()
-            .answer
-            .plans[0]
-    };
-    let waiting = fx.work().await;
-    assert_eq!(cancel(waiting).await, Some(JobAction::Cancel));
-    assert_eq!(fx.job_state(waiting).await, JobState::Cancelled);
-    assert_eq!(cancel(waiting).await, Some(JobAction::Nothing));
-    let session = fx.session().await;
-    assert_eq!(fx.lease_jobs(session).await.len(), 0);
-    let running = fx.work().await;
-    let leased = fx.lease_job(session).await;
-    assert_eq!(cancel(running).await, Some(JobAction::RequestCancel));
-    let held = fx.other.read(query::HeldJobs { session }).await.unwrap();
-    assert_eq!(held.iter().map(|task| task.cancel).collect::<Vec<_>>(), [true]);
-    assert_eq!(fx.job_state(running).await, JobState::Leased, "its worker is asked, not overruled");
-    fx.end_job(&leased.task, session, Ends::Well).await;
-    assert_eq!(cancel(running).await, Some(JobAction::Refuse), "it has succeeded");
-    assert_eq!(cancel(JobId(fx.id())).await, None);
-    let there = fx.other.read(query::FindJob { scope: Scope::of(fx.there), id: waiting }).await.unwrap().unwrap();
-    assert_eq!(there.state, JobState::Pending, "the other environment's is another job");
-}
-
-pub(super) async fn a_dead_job_is_retried_with_fresh_tries(fx: &Fixture) {
-    let id = fx.work().await;
-    fx.end_jobs(Ends::Dead).await;
-    let retry = async |id| {
-        fx.other
-            .steer(Scope::of(fx.here), Steer::Jobs { ids: vec![id], command: OperatorCommand::Retry })
-            .await
-            .unwrap()
-            .answer
-            .plans[0]
-    };
-    assert_eq!(retry(id).await, Some(JobAction::Redrive));
-    let session = fx.session().await;
-    let leased = fx.lease_job(session).await;
-    assert_eq!((leased.task.tries, leased.task.crashes, leased.task.epoch), (0, 0, 2));
-    assert_eq!(retry(id).await, Some(JobAction::Nothing));
-    fx.end_job(&leased.task, session, Ends::Well).await;
-    assert_eq!(retry(id).await, Some(JobAction::Refuse));
-    assert_eq!(
-        fx.other.read(query::JobAttempts { scope: Scope::of(fx.here), id, limit: PLENTY }).await.unwrap().len(),
-        2,
-        "its history is one"
-    );
-    let later = fx.accept(NewJob { run_at: RunAt::In(HOUR), ..fx.job() }).await;
-    assert_eq!(retry(later).await, Some(JobAction::RunNow));
-    assert_eq!(ids(&fx.lease_jobs(session).await), [later]);
-}
-
-pub(super) async fn a_job_that_is_named_twice_is_changed_once(fx: &Fixture) {
-    let change = async |ids: [JobId; 3], command| {
-        fx.other.steer(Scope::of(fx.here), Steer::Jobs { ids: ids.to_vec(), command }).await.unwrap().answer.plans
-    };
-    let (id, other) = (fx.work().await, fx.accept(NewJob { run_at: RunAt::In(HOUR), ..fx.job() }).await);
-    let session = fx.session().await;
-    for _ in 0..2 {
-        let task = fx.lease_job(session).await.task;
-        let end = fx.job_end(&task, session, if task.epoch == 1 { Ends::Again } else { Ends::Dead });
-        assert_eq!(fx.settle(&Settlement { tries: task.epoch, ..end }).await, Settled::Done);
-    }
-    let twice = [id, other, id];
-    let [redriven, hastened] = [Some(JobAction::Redrive), Some(JobAction::RunNow)];
-    assert_eq!(
-        change(twice, OperatorCommand::Retry).await,
-        [redriven, hastened, hastened],
-        "it waits after the first time"
-    );
-    let leased = fx.lease_jobs(session).await;
-    let task = leased.iter().map(|leased| leased.task).find(|task| task.key.subject == id.0).unwrap();
-    assert_eq!((leased.len(), task.tries), (2, 0), "and has its fresh tries");
-    let flag = Some(JobAction::RequestCancel);
-    assert_eq!(change(twice, OperatorCommand::Cancel).await, [flag; 3]);
-    for leased in &leased {
-        fx.end_job(&leased.task, session, Ends::Dead).await;
-    }
-    let [end, nothing] = [Some(JobAction::Cancel), Some(JobAction::Nothing)];
-    assert_eq!(change(twice, OperatorCommand::Cancel).await, [end, end, nothing]);
-    let attempts = fx.other.read(query::JobAttempts { scope: Scope::of(fx.here), id, limit: PLENTY }).await.unwrap();
-    let cancelled = attempts.iter().filter(|attempt| attempt.end == EndState::Cancelled).count();
-    assert_eq!(cancelled, 1, "{attempts:?}");
-    let erase = Some(JobAction::Delete);
-    assert_eq!(change(twice, OperatorCommand::Delete).await, [erase, erase, None]);
-}
-
-pub(super) async fn a_retry_is_not_cancelled_by_what_was_asked_of_the_life_before(fx: &Fixture) {
-    let id = fx.work().await;
-    let session = fx.session().await;
-    let leased = fx.lease_job(session).await;
-    fx.other.steer(Scope::of(fx.here), Steer::Jobs { ids: vec![id], command: OperatorCommand::Cancel }).await.unwrap();
-    // The holder did not get the cancellation, and has used up the last attempt.
-    fx.end_job(&leased.task, session, Ends::Dead).await;
-    assert_eq!(
-        fx.other
-            .steer(Scope::of(fx.here), Steer::Jobs { ids: vec![id], command: OperatorCommand::Retry })
-            .await
-            .unwrap()
-            .answer
-            .plans,
-        [Some(JobAction::Redrive)]
-    );
-    assert!(!fx.lease_job(session).await.task.cancel);
-}
-
-pub(super) async fn a_deleted_job_leaves_nothing_behind(fx: &Fixture) {
-    let delete = async |id| {
-        fx.other
-            .steer(Scope::of(fx.here), Steer::Jobs { ids: vec![id], command: OperatorCommand::Delete })
-            .await
-            .unwrap()
-            .answer
-            .plans[0]
-    };
-    let (done, session) = (fx.work().await, fx.session().await);
-    let leased = fx.lease_job(session).await;
-    assert_eq!(delete(done).await, Some(JobAction::Refuse), "someone runs it");
-    fx.end_job(&leased.task, session, Ends::Well).await;
-    assert_eq!(delete(done).await, Some(JobAction::Delete));
-    let waiting = fx.work().await;
-    assert_eq!(delete(waiting).await, Some(JobAction::Delete));
-    for id in [done, waiting] {
-        assert_eq!(fx.other.read(query::FindJob { scope: Scope::of(fx.here), id }).await.unwrap(), None);
-        assert_eq!(
-            fx.other.read(query::JobAttempts { scope: Scope::of(fx.here), id, limit: PLENTY }).await.unwrap(),
-            []
-        );
-        assert!(fx.other.read(query::FindJob { scope: Scope::of(fx.there), id }).await.unwrap().is_some());
-    }
-    assert_eq!(fx.lease_jobs(session).await.len(), 0);
-}
-
 pub(super) async fn only_the_holder_reports_progress(fx: &Fixture) {
     let id = fx.work().await;
     let (session, other) = (fx.session().await, fx.session().await);
     let progress = Progress::new(40, "two of five").unwrap();
     let report = async |session, epoch| {
-        fx.store.report_progress(Scope::of(fx.here), id, LeaseProof { session, epoch }, progress.clone()).await.unwrap()
+        fx.store.report_progress(fx.scope(), id, LeaseProof { session, epoch }, progress.clone()).await.unwrap()
     };
     assert_eq!(report(session, 1).await, Err(LeaseLost::NotRunning));
     let leased = fx.lease_job(session).await;
@@ -783,14 +390,10 @@ pub(super) async fn lists_have_what_is_asked_for(fx: &Fixture) {
     other.job.kind = name("z");
     let waiting = fx.accept(other).await;
     let gone = fx.work().await;
-    fx.other
-        .steer(Scope::of(fx.here), Steer::Jobs { ids: vec![gone], command: OperatorCommand::Cancel })
-        .await
-        .unwrap();
+    fx.steer_job(gone, OperatorCommand::Cancel).await;
     let all = |limit| JobFilter::all(Slice { after: None, order: Order::Ascending, limit });
     let list = async |filter: JobFilter| {
-        let records =
-            fx.other.read(query::Jobs { scope: Scope::of(fx.here), filter: filter.clone() }).await.unwrap().rows;
+        let records = fx.read(query::Jobs { scope: fx.scope(), filter: filter.clone() }).await.rows;
         assert!(records.iter().all(|record| record.job.payload.is_none()), "lists have no payloads");
         records.iter().map(|record| record.job.id).collect::<Vec<_>>()
     };
@@ -834,7 +437,7 @@ pub(super) async fn a_search_of_jobs_looks_at_a_few_and_goes_on(fx: &Fixture) {
         loop {
             let slice = Slice { after, order, limit: PLENTY };
             let filter = JobFilter { tag: Some(name("t")), scan: 2, ..JobFilter::all(slice) };
-            let piece = fx.other.read(query::Jobs { scope: Scope::of(fx.here), filter: filter.clone() }).await.unwrap();
+            let piece = fx.read(query::Jobs { scope: fx.scope(), filter: filter.clone() }).await;
             assert!(piece.rows.len() <= 2, "{piece:?}");
             ids.extend(piece.rows.iter().map(|record| record.job.id));
             pieces += 1;
@@ -849,7 +452,7 @@ pub(super) async fn a_search_of_jobs_looks_at_a_few_and_goes_on(fx: &Fixture) {
     for state in [None, Some(JobState::Pending), Some(JobState::Dead), Some(JobState::Succeeded)] {
         let all = JobFilter::all(Slice { after: None, order: Order::Ascending, limit: PLENTY });
         let says = JobFilter { state, error: Some("zzz".to_owned()), scan: 2, ..all };
-        let piece = fx.other.read(query::Jobs { scope: Scope::of(fx.here), filter: says.clone() }).await.unwrap();
+        let piece = fx.read(query::Jobs { scope: fx.scope(), filter: says.clone() }).await;
         assert_eq!(piece.rows.len(), 0);
         assert_eq!(piece.next.is_some(), state != Some(JobState::Dead), "{state:?}: there are two and more to look at");
     }

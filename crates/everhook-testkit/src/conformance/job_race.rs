@@ -112,7 +112,7 @@ pub(super) async fn the_last_two_jobs_of_a_batch_at_once_are_one_announcement(fx
             batch: Default::default(),
         };
         assert!(matches!(
-            fx.other.create_batch(Scope::of(fx.here), NewBatch { batch: record.clone(), key: None }).await.unwrap(),
+            fx.other.create_batch(fx.scope(), NewBatch { batch: record.clone(), key: None }).await.unwrap(),
             Created::New(_)
         ));
         for _ in 0..2 {
@@ -120,7 +120,7 @@ pub(super) async fn the_last_two_jobs_of_a_batch_at_once_are_one_announcement(fx
             new.job.batch = Some(record.id);
             fx.accept(new).await;
         }
-        fx.other.seal_batch(Scope::of(fx.here), record.id).await.unwrap();
+        fx.other.seal_batch(fx.scope(), record.id).await.unwrap();
         let session = fx.session().await;
         let ends = if round % 2 == 0 { Ends::Well } else { Ends::Dead };
         let jobs = fx.lease_jobs(session).await;

@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use everhook_core::id::{JobId, SessionId};
-use everhook_core::job::{Job, JobState, RunAt};
+use everhook_core::job::{Job, JobAction, JobState, OperatorCommand, RunAt};
 use everhook_core::lifecycle::{EndState, NextRow};
 use everhook_core::name::Name;
 use everhook_core::outcome::Class;
 use everhook_core::queue::Queue;
-use everhook_core::scope::Scope;
 use everhook_core::task::Task;
 use everhook_store::catalog::Replaced;
 use everhook_store::job::{Enqueued, JobRecord, NewJob};
 use everhook_store::lease::{FeedAsk, LeaseAsk, LeaseGrant, Leased, Settled, Settlement};
 use everhook_store::query;
-use everhook_store::store::{Reads, Resources};
+use everhook_store::steer::Steer;
+use everhook_store::store::Resources;
 
 use crate::conformance::fixture::{Fixture, PLENTY, name};
 use crate::conformance::stage::Stage;
@@ -126,7 +126,13 @@ impl Fixture {
 
     /// Returns a job as the API shows it.
     pub async fn found(&self, id: JobId) -> JobRecord {
-        self.other.read(query::FindJob { scope: Scope::of(self.here), id }).await.unwrap().expect("the job is there")
+        self.read(query::FindJob { scope: self.scope(), id }).await.expect("the job is there")
+    }
+
+    /// Applies a command of an operator to a job.
+    pub async fn steer_job(&self, id: JobId, command: OperatorCommand) -> Option<JobAction> {
+        let steer = Steer::Jobs { ids: vec![id], command };
+        self.other.steer(self.scope(), steer).await.unwrap().answer.plans[0]
     }
 
     pub async fn job_state(&self, id: JobId) -> JobState {
@@ -134,10 +140,10 @@ impl Fixture {
     }
 
     pub async fn configure(&self, queue: &str, change: impl FnOnce(&mut Queue)) -> Queue {
-        let known = self.other.read(query::FindQueue { scope: Scope::of(self.here), name: name(queue) }).await.unwrap();
+        let known = self.read(query::FindQueue { scope: self.scope(), name: name(queue) }).await;
         let mut queue = known.unwrap_or_else(|| Queue::new(name(queue)));
         change(&mut queue);
-        match self.other.replace(Scope::of(self.here), queue.clone()).await.unwrap() {
+        match self.other.replace(self.scope(), queue.clone()).await.unwrap() {
             Replaced::Done(queue) => queue,
             other => panic!("{other:?}"),
         }

@@ -10,14 +10,13 @@ use everhook_core::id::{EndpointId, EnvironmentId, Id, LaneId, SessionId};
 use everhook_core::lifecycle::NextRow;
 use everhook_core::limits::LEASE_LANES_MAX;
 use everhook_core::policy::{Settings, WhileDisabled};
-use everhook_core::scope::{AppScope, Scope};
 use everhook_core::task::Trigger;
 use everhook_store::backlog::Backlog;
 use everhook_store::capacity::{Capacity, LeaseCapacity};
 use everhook_store::catalog::{Locator, Replaced};
 use everhook_store::lease::{Append, Appended, LeaseAsk, Leased, NewMessage, Reclaim, ReclaimAsk, Settlement};
 use everhook_store::query;
-use everhook_store::store::{Reads, Resources};
+use everhook_store::store::Resources;
 
 use crate::conformance::fixture::{FixedCapacity, Fixture, HOUR, PLENTY, fast, name};
 
@@ -69,7 +68,7 @@ pub(super) async fn what_is_not_due_stays_and_its_time_is_told(fx: &Fixture) {
 
 pub(super) async fn what_waits_is_counted(fx: &Fixture) {
     let count = async || {
-        let Backlog { pending, dead, due_for, .. } = fx.other.read(query::CountBacklog {}).await.unwrap();
+        let Backlog { pending, dead, due_for, .. } = fx.read(query::CountBacklog {}).await;
         assert!(due_for < HOUR, "{due_for:?}");
         (pending, dead, due_for)
     };
@@ -254,10 +253,10 @@ pub(super) async fn a_disabled_endpoint_keeps_its_deliveries_until_it_is_enabled
 
 /// Changes an endpoint of this environment.
 pub(super) async fn change(fx: &Fixture, id: EndpointId, change: impl FnOnce(&mut Endpoint)) {
-    let find = query::FindEndpoint { scope: AppScope::of(fx.here, fx.application), locator: Locator::Id(id) };
-    let mut endpoint = fx.store.read(find).await.unwrap().expect("it was created");
+    let find = query::FindEndpoint { scope: fx.app_scope(), locator: Locator::Id(id) };
+    let mut endpoint = fx.read(find).await.expect("it was created");
     change(&mut endpoint);
-    let replaced = fx.store.replace(Scope::of(fx.here), endpoint).await.unwrap();
+    let replaced = fx.store.replace(fx.scope(), endpoint).await.unwrap();
     assert!(matches!(replaced, Replaced::Done(_)), "{replaced:?}");
 }
 

@@ -28,19 +28,6 @@ macro_rules! conformance_lease {
             a_message_for_later_keeps_no_other_waiting
             a_lane_is_ready_for_the_earliest_of_a_batch
         }
-        $crate::conformance_cases! { $backend, poll:
-            a_polled_endpoint_keeps_messages_for_its_readers
-            a_reader_may_choose_messages
-            a_message_for_later_reaches_readers_later
-            a_consumer_continues_where_it_confirmed
-            a_poller_has_a_bounded_number_of_consumers
-            pruned_entries_do_not_stop_a_reader
-        }
-        $crate::conformance_cases! { $backend, request:
-            a_request_is_answered_once_for_all_nodes
-            a_failed_request_leaves_its_key
-            an_expired_answer_is_forgotten
-        }
         $crate::conformance_cases! { $backend, once:
             the_first_message_for_a_slot_wins_it
             a_suppressed_message_is_not_there
@@ -216,6 +203,23 @@ macro_rules! conformance_jobs {
             kinds_that_stand_for_the_same_number_are_told_apart
             lanes_with_nothing_for_a_worker_do_not_keep_it_from_the_others
             a_queue_that_is_named_twice_is_counted_once
+            a_unique_job_is_accepted_once_per_queue
+            a_unique_key_counts_within_its_window_only
+            the_same_request_again_is_the_same_job
+            a_bulk_is_judged_one_by_one
+            only_the_holder_reports_progress
+            a_watched_job_is_taken_back_when_its_time_is_over
+            lists_have_what_is_asked_for
+            a_search_of_jobs_looks_at_a_few_and_goes_on
+        }
+        $crate::conformance_cases! { $backend, job_steer:
+            what_is_cancelled_ends_now_or_at_the_next_word
+            a_dead_job_is_retried_with_fresh_tries
+            a_job_that_is_named_twice_is_changed_once
+            a_retry_is_not_cancelled_by_what_was_asked_of_the_life_before
+            a_deleted_job_leaves_nothing_behind
+        }
+        $crate::conformance_cases! { $backend, queue:
             no_more_than_its_room_is_taken_of_a_queue
             a_limit_holds_over_all_sessions
             a_limit_per_key_leaves_other_keys_alone
@@ -227,19 +231,6 @@ macro_rules! conformance_jobs {
             two_changes_of_a_queue_do_not_undo_each_other
             a_queue_is_deleted_once_no_job_of_it_is_open
             statistics_tell_what_is_in_a_queue
-            a_unique_job_is_accepted_once_per_queue
-            a_unique_key_counts_within_its_window_only
-            the_same_request_again_is_the_same_job
-            a_bulk_is_judged_one_by_one
-            what_is_cancelled_ends_now_or_at_the_next_word
-            a_dead_job_is_retried_with_fresh_tries
-            a_job_that_is_named_twice_is_changed_once
-            a_retry_is_not_cancelled_by_what_was_asked_of_the_life_before
-            a_deleted_job_leaves_nothing_behind
-            only_the_holder_reports_progress
-            a_watched_job_is_taken_back_when_its_time_is_over
-            lists_have_what_is_asked_for
-            a_search_of_jobs_looks_at_a_few_and_goes_on
         }
         $crate::conformance_cases! { $backend, batch:
             a_batch_completes_when_all_its_jobs_have_succeeded
@@ -255,21 +246,6 @@ macro_rules! conformance_jobs {
             the_ends_of_many_jobs_in_one_transaction_are_one_announcement
             a_batch_whose_application_is_gone_goes_on_silently
             a_batch_is_created_once_per_request_and_found_again
-        }
-        $crate::conformance_cases! { $backend, background:
-            dead_deliveries_are_recovered_once_in_slices
-            a_dry_run_counts_and_changes_nothing
-            what_arrived_or_is_under_way_is_not_recovered
-            messages_without_a_delivery_are_replayed_in_slices
-            attempted_messages_are_replayed_as_new_deliveries
-            a_slice_that_was_done_is_not_done_again
-            only_the_holder_of_the_job_advances_it
-            a_replay_needs_its_endpoint
-            payloads_of_an_application_are_purged_in_slices
-            open_deliveries_to_one_endpoint_are_cancelled_in_slices
-            dead_deliveries_are_redriven_once_in_slices
-            background_tasks_are_listed_by_environment_and_filter
-            attempts_are_counted_by_the_time_of_their_messages
         }
         $crate::conformance_cases! { $backend, job_race:
             a_limit_is_never_exceeded_however_many_lease
@@ -307,25 +283,10 @@ macro_rules! conformance_time {
             everything_can_be_pruned_when_there_is_nothing
             a_worker_is_a_session_that_says_what_it_takes
         }
-        $crate::conformance_cases! { $backend, directory:
-            endpoints_of_all_applications_are_listed_in_pages
-            the_application_of_a_message_is_found
-            messages_of_all_applications_are_listed_in_pages
-            open_tasks_are_counted_by_state
-            deliveries_of_one_endpoint_are_counted
-        }
-        $crate::conformance_cases! { $backend, failure:
-            dead_deliveries_are_grouped_by_endpoint_and_class
-            a_mark_stays_with_its_group
-        }
-        $crate::conformance_cases! { $backend, traffic:
-            a_node_replaces_its_own_counts_only
-            minutes_are_forgotten_before_hours
-        }
     };
 }
 
-/// Expands to the cases about applications, endpoints and event types as tests on a
+/// Expands to the cases about applications, endpoints, and the policies and order of deliveries as tests on a
 /// [`Backend`](crate::conformance::Backend).
 #[macro_export]
 macro_rules! conformance_resources {
@@ -343,22 +304,6 @@ macro_rules! conformance_resources {
             applications_are_listed_by_what_endpoints_they_have
             applications_are_listed_piece_by_piece_both_ways
         }
-        $crate::conformance_cases! { $backend, alerts:
-            an_alert_is_found_listed_changed_and_deleted
-            alerts_of_all_environments_are_listed
-            an_alert_pages_once_and_with_its_state
-            an_environment_has_no_more_alerts_than_it_may
-        }
-        $crate::conformance_cases! { $backend, operational:
-            a_change_of_an_endpoint_is_reported_with_it
-            a_failing_endpoint_is_reported_once
-            a_failing_delivery_is_reported_at_its_fourth_failure_and_its_end
-            a_success_after_a_redrive_is_reported
-            an_endpoint_that_its_receiver_disables_is_reported
-            operational_endpoints_cause_no_events
-            without_a_listener_nothing_is_written
-            the_hidden_application_is_in_no_list
-        }
         $crate::conformance_cases! { $backend, endpoints:
             an_endpoint_is_found_as_it_was_made
             an_endpoint_belongs_to_its_application
@@ -371,23 +316,7 @@ macro_rules! conformance_resources {
             a_repeated_change_is_made_once
             a_delivery_carries_nothing_of_its_endpoint_that_it_does_not_need
             endpoints_are_listed_piece_by_piece_both_ways
-            an_event_type_is_found_as_it_was_made
-            the_same_creation_again_gets_the_same_event_type
-            a_concurrent_change_of_an_event_type_is_noticed
-            event_types_are_listed_by_the_bytes_of_their_names
-            unknown_and_archived_event_types_are_told
             an_application_keeps_its_place_when_its_uid_moves
-        }
-        $crate::conformance_cases! { $backend, integrations:
-            an_integration_is_found_changed_and_deleted
-            an_application_has_no_more_integrations_than_it_may
-            integrations_are_listed_piece_by_piece_and_end_with_their_application
-        }
-        $crate::conformance_cases! { $backend, quota:
-            an_environment_and_an_application_have_one_quota_each
-            changed_quotas_of_all_environments_are_listed
-            endpoints_are_counted_up_to_a_limit
-            stored_messages_are_counted_page_by_page
         }
         $crate::conformance_cases! { $backend, policy:
             a_delivery_has_the_policies_of_its_endpoint_and_application
@@ -397,8 +326,6 @@ macro_rules! conformance_resources {
             messages_of_one_batch_take_a_permit_each
             a_rate_limit_of_any_level_applies_and_a_change_takes_effect_at_once
             paused_applications_are_listed
-            an_environment_has_one_portal_look
-            an_environment_has_one_chat_app_of_a_kind
         }
         $crate::conformance_cases! { $backend, breaker:
             an_open_breaker_holds_its_lane_and_says_why
@@ -443,6 +370,87 @@ macro_rules! conformance_full {
         $crate::conformance_jobs!($backend);
         $crate::conformance_time!($backend);
         $crate::conformance_resources!($backend);
+        $crate::conformance_cases! { $backend, poll:
+            a_polled_endpoint_keeps_messages_for_its_readers
+            a_reader_may_choose_messages
+            a_message_for_later_reaches_readers_later
+            a_consumer_continues_where_it_confirmed
+            a_poller_has_a_bounded_number_of_consumers
+            pruned_entries_do_not_stop_a_reader
+        }
+        $crate::conformance_cases! { $backend, request:
+            a_request_is_answered_once_for_all_nodes
+            a_failed_request_leaves_its_key
+            an_expired_answer_is_forgotten
+        }
+        $crate::conformance_cases! { $backend, background:
+            dead_deliveries_are_recovered_once_in_slices
+            a_dry_run_counts_and_changes_nothing
+            what_arrived_or_is_under_way_is_not_recovered
+            messages_without_a_delivery_are_replayed_in_slices
+            attempted_messages_are_replayed_as_new_deliveries
+            a_slice_that_was_done_is_not_done_again
+            only_the_holder_of_the_job_advances_it
+            a_replay_needs_its_endpoint
+            payloads_of_an_application_are_purged_in_slices
+            open_deliveries_to_one_endpoint_are_cancelled_in_slices
+            dead_deliveries_are_redriven_once_in_slices
+            background_tasks_are_listed_by_environment_and_filter
+            attempts_are_counted_by_the_time_of_their_messages
+        }
+        $crate::conformance_cases! { $backend, directory:
+            endpoints_of_all_applications_are_listed_in_pages
+            the_application_of_a_message_is_found
+            messages_of_all_applications_are_listed_in_pages
+            open_tasks_are_counted_by_state
+            deliveries_of_one_endpoint_are_counted
+        }
+        $crate::conformance_cases! { $backend, failure:
+            dead_deliveries_are_grouped_by_endpoint_and_class
+            a_mark_stays_with_its_group
+        }
+        $crate::conformance_cases! { $backend, traffic:
+            a_node_replaces_its_own_counts_only
+            minutes_are_forgotten_before_hours
+        }
+        $crate::conformance_cases! { $backend, alerts:
+            an_alert_is_found_listed_changed_and_deleted
+            alerts_of_all_environments_are_listed
+            an_alert_pages_once_and_with_its_state
+            an_environment_has_no_more_alerts_than_it_may
+        }
+        $crate::conformance_cases! { $backend, operational:
+            a_change_of_an_endpoint_is_reported_with_it
+            a_failing_endpoint_is_reported_once
+            a_failing_delivery_is_reported_at_its_fourth_failure_and_its_end
+            a_success_after_a_redrive_is_reported
+            an_endpoint_that_its_receiver_disables_is_reported
+            operational_endpoints_cause_no_events
+            without_a_listener_nothing_is_written
+            the_hidden_application_is_in_no_list
+        }
+        $crate::conformance_cases! { $backend, integrations:
+            an_integration_is_found_changed_and_deleted
+            an_application_has_no_more_integrations_than_it_may
+            integrations_are_listed_piece_by_piece_and_end_with_their_application
+        }
+        $crate::conformance_cases! { $backend, quota:
+            an_environment_and_an_application_have_one_quota_each
+            changed_quotas_of_all_environments_are_listed
+            endpoints_are_counted_up_to_a_limit
+            stored_messages_are_counted_page_by_page
+        }
+        $crate::conformance_cases! { $backend, settings:
+            an_environment_has_one_portal_look
+            an_environment_has_one_chat_app_of_a_kind
+        }
+        $crate::conformance_cases! { $backend, event_types:
+            an_event_type_is_found_as_it_was_made
+            the_same_creation_again_gets_the_same_event_type
+            a_concurrent_change_of_an_event_type_is_noticed
+            event_types_are_listed_by_the_bytes_of_their_names
+            unknown_and_archived_event_types_are_told
+        }
         $crate::conformance_cases! { $backend, keys:
             an_environment_is_made_once
             a_key_works_until_it_is_revoked
@@ -467,17 +475,19 @@ macro_rules! conformance_full {
             messages_are_found_by_a_text_in_their_payload
             a_list_of_large_messages_ends_early_and_goes_on
             a_search_of_messages_looks_at_a_few_and_goes_on
-            a_search_of_attempts_looks_at_a_few_and_goes_on
             a_message_keeps_what_few_others_have
             a_payload_is_removed_for_good
             a_message_whose_payload_was_erased_is_still_listed
+            deliveries_are_listed_with_payloads_up_to_the_bytes_of_a_page
+        }
+        $crate::conformance_cases! { $backend, attempts:
+            a_search_of_attempts_looks_at_a_few_and_goes_on
             attempts_are_found_by_message_and_endpoint
             attempts_are_found_by_result_and_status
             attempts_are_found_by_what_their_message_is
             attempts_are_found_by_time
             attempts_are_listed_piece_by_piece_both_ways
             an_attempt_is_found_in_its_message_and_its_reply_removed
-            deliveries_are_listed_with_payloads_up_to_the_bytes_of_a_page
             the_attempts_of_an_endpoint_are_counted_by_result
         }
 

@@ -7,15 +7,13 @@ use everhook_core::job::OperatorCommand;
 use everhook_core::lifecycle::NextRow;
 use everhook_core::queue::Queue;
 use everhook_core::role::Role;
-use everhook_core::scope::{AppScope, Scope};
+use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Order, Slice};
 use everhook_store::job::{Enqueued, NewJob};
 use everhook_store::lease::{Appended, NewSession};
 use everhook_store::query;
 use everhook_store::retention::{Prunable, Prune};
-use everhook_store::steer::Steer;
-use everhook_store::store::Reads;
 use everhook_store::worker::Takes;
 
 use crate::conformance::fixture::{Fixture, HOUR, PLENTY, name, request_key};
@@ -101,10 +99,7 @@ pub(super) async fn jobs_that_are_done_are_forgotten(fx: &Fixture) {
     }
     fx.end_jobs(Ends::Well).await;
     let cancelled = fx.work().await;
-    fx.other
-        .steer(Scope::of(fx.here), Steer::Jobs { ids: vec![cancelled], command: OperatorCommand::Cancel })
-        .await
-        .unwrap();
+    fx.steer_job(cancelled, OperatorCommand::Cancel).await;
     over.push(cancelled);
     let dead = fx.work().await;
     fx.end_jobs(Ends::Dead).await;
@@ -115,18 +110,12 @@ pub(super) async fn jobs_that_are_done_are_forgotten(fx: &Fixture) {
     assert_eq!(prune(fx, Prunable::Jobs, began).await, 0, "nothing is that old");
     assert!(prune(fx, Prunable::Jobs, later(fx).await).await >= 4);
     for id in over {
-        assert_eq!(fx.other.read(query::FindJob { scope: Scope::of(fx.here), id }).await.unwrap(), None);
-        assert_eq!(
-            fx.other.read(query::JobAttempts { scope: Scope::of(fx.here), id, limit: PLENTY }).await.unwrap(),
-            []
-        );
-        assert!(
-            fx.other.read(query::FindJob { scope: Scope::of(fx.there), id }).await.unwrap().is_some(),
-            "there it is open"
-        );
+        assert_eq!(fx.read(query::FindJob { scope: fx.scope(), id }).await, None);
+        assert_eq!(fx.read(query::JobAttempts { scope: fx.scope(), id, limit: PLENTY }).await, []);
+        assert!(fx.read(query::FindJob { scope: Scope::of(fx.there), id }).await.is_some(), "there it is open");
     }
     for id in [dead, running, waiting] {
-        assert!(fx.other.read(query::FindJob { scope: Scope::of(fx.here), id }).await.unwrap().is_some());
+        assert!(fx.read(query::FindJob { scope: fx.scope(), id }).await.is_some());
     }
 }
 
@@ -149,13 +138,7 @@ pub(super) async fn slots_that_nobody_uses_are_forgotten(fx: &Fixture) {
     let began = fx.store.now().await.unwrap().minus(24 * HOUR);
     assert_eq!(prune(fx, Prunable::OnceSlots, began).await, 0);
     assert!(prune(fx, Prunable::OnceSlots, later(fx).await).await >= 1);
-    assert_eq!(
-        fx.other
-            .read(query::FindOnce { scope: AppScope::of(fx.here, fx.application), key: name("run") })
-            .await
-            .unwrap(),
-        None
-    );
+    assert_eq!(fx.read(query::FindOnce { scope: fx.app_scope(), key: name("run") }).await, None);
     let answer = fx.append_one(None, fx.message_once("run", None)).await;
     assert!(matches!(answer, Appended::Accepted { .. }), "{answer:?}");
 }
@@ -170,14 +153,8 @@ pub(super) async fn closed_sessions_that_hold_nothing_are_forgotten(fx: &Fixture
     let began = fx.store.now().await.unwrap().minus(24 * HOUR);
     assert_eq!(prune(fx, Prunable::Sessions, began).await, 0);
     prune(fx, Prunable::Sessions, later(fx).await).await;
-    let left: Vec<_> = fx
-        .other
-        .read(query::Sessions { closed_within: HOUR })
-        .await
-        .unwrap()
-        .iter()
-        .map(|session| session.id)
-        .collect();
+    let left: Vec<_> =
+        fx.read(query::Sessions { closed_within: HOUR }).await.iter().map(|session| session.id).collect();
     assert!(left.contains(&holding) && left.contains(&open) && !left.contains(&idle), "{left:?}");
     // A lane that was pruned is created again with its next job.
     assert_eq!(fx.reclaim(open, PLENTY).await.len(), 1);
@@ -206,10 +183,10 @@ pub(super) async fn a_queue_stays_known_when_its_lanes_are_forgotten(fx: &Fixtur
     assert_eq!(fx.lease_jobs_with(&fx.job_ask_of(session, &queues)).await.tasks.len(), 0);
     prune(fx, Prunable::Sessions, later(fx).await).await;
     let slice = Slice { after: None, order: Order::Ascending, limit: PLENTY };
-    let listed = fx.other.read(query::Queues { scope: Scope::of(fx.here), slice: slice.clone() }).await.unwrap();
+    let listed = fx.read(query::Queues { scope: fx.scope(), slice: slice.clone() }).await;
     assert_eq!(listed.iter().map(|queue| queue.name.as_str()).collect::<Vec<_>>(), ["both", "keyed", "plain"]);
     for queue in queues {
-        let found = fx.other.read(query::FindQueue { scope: Scope::of(fx.here), name: name(queue) }).await.unwrap();
+        let found = fx.read(query::FindQueue { scope: fx.scope(), name: name(queue) }).await;
         assert_eq!(found, Some(Queue::new(name(queue))));
     }
     fx.accept(keyed("keyed", Some("a"))).await;
@@ -236,20 +213,18 @@ pub(super) async fn a_worker_is_a_session_that_says_what_it_takes(fx: &Fixture) 
     for _ in 0..2 {
         fx.store.open_session(NewSession { takes: Some(takes.clone()), ..session.clone() }).await.unwrap();
     }
-    let found =
-        fx.other.read(query::FindWorker { scope: Scope::of(fx.here), id }).await.unwrap().expect("it was just opened");
+    let found = fx.read(query::FindWorker { scope: fx.scope(), id }).await.expect("it was just opened");
     assert_eq!((found.takes.clone(), found.session.node.as_str()), (takes.clone(), "mailer"));
-    assert_eq!(fx.other.read(query::FindWorker { scope: Scope::of(fx.there), id }).await.unwrap(), None);
-    assert_eq!(fx.other.read(query::Workers { scope: Scope::of(fx.here) }).await.unwrap().len(), 1);
-    assert_eq!(fx.other.read(query::Workers { scope: Scope::of(fx.there) }).await.unwrap(), []);
+    assert_eq!(fx.read(query::FindWorker { scope: Scope::of(fx.there), id }).await, None);
+    assert_eq!(fx.read(query::Workers { scope: fx.scope() }).await.len(), 1);
+    assert_eq!(fx.read(query::Workers { scope: Scope::of(fx.there) }).await, []);
     let more = Takes { kinds: Vec::new(), ..takes };
     fx.store.set_takes(id, more.clone()).await.unwrap();
-    assert_eq!(fx.other.read(query::FindWorker { scope: Scope::of(fx.here), id }).await.unwrap().unwrap().takes, more);
+    assert_eq!(fx.read(query::FindWorker { scope: fx.scope(), id }).await.unwrap().takes, more);
     fx.work().await;
     assert_eq!(fx.lease_jobs(id).await.len(), 1);
     fx.store.close_session(id).await.unwrap();
-    assert_eq!(fx.other.read(query::Workers { scope: Scope::of(fx.here) }).await.unwrap(), []);
-    let closed =
-        fx.other.read(query::FindWorker { scope: Scope::of(fx.here), id }).await.unwrap().expect("still known");
+    assert_eq!(fx.read(query::Workers { scope: fx.scope() }).await, []);
+    let closed = fx.read(query::FindWorker { scope: fx.scope(), id }).await.expect("still known");
     assert!(closed.session.closed_at.is_some());
 }

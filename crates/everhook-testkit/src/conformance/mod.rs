@@ -23,9 +23,9 @@
 //! ```
 //!
 //! `conformance_full!` contains everything: the lease engine, catalogue, history, races, and the model test against
-//! [`MemStore`](crate::mem::MemStore). Incomplete stores use parts of it: `conformance_lease!` for the lease engine,
+//! [`MemStore`](crate::mem::MemStore). `MemStore` itself runs parts of it: `conformance_lease!` for the lease engine,
 //! `conformance_jobs!` for jobs, `conformance_time!` for schedules, workers and retention, and `conformance_resources!`
-//! for the catalogue. Each macro expands to one `#[test]` per case. A case gets a [`Fixture`](fixture::Fixture) on a
+//! for the resources that deliveries depend on. Each macro expands to one `#[test]` per case. A case gets a [`Fixture`](fixture::Fixture) on a
 //! fresh store. Cases call the store through a trait object, so that they are compiled once for all stores; `table`
 //! contains them in that form.
 //!
@@ -39,6 +39,7 @@
 mod alerts;
 mod append;
 mod applications;
+mod attempts;
 mod audit;
 mod background;
 mod batch;
@@ -49,6 +50,7 @@ mod delivery;
 mod directory;
 mod egress;
 mod endpoints;
+mod event_types;
 mod failure;
 pub mod fixture;
 mod history;
@@ -56,6 +58,7 @@ mod integrations;
 mod job;
 mod job_race;
 pub mod job_stage;
+mod job_steer;
 mod keys;
 mod lease;
 mod limits;
@@ -69,11 +72,13 @@ mod order_key;
 pub mod outbox;
 mod policy;
 mod poll;
+mod queue;
 mod quota;
 mod race;
 mod request;
 mod schedule;
 mod sessions;
+mod settings;
 mod settle;
 pub mod stage;
 mod tokens;

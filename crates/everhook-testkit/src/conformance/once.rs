@@ -11,7 +11,6 @@ use everhook_store::dedup::DedupKey;
 use everhook_store::lease::{Append, Appended, NewMessage};
 use everhook_store::once::OnceRecord;
 use everhook_store::query;
-use everhook_store::store::Reads;
 
 use crate::conformance::fixture::{FixedCapacity, Fixture, PLENTY, fast, name, new_application, request_key};
 
@@ -40,11 +39,7 @@ async fn lose(fx: &Fixture, key: &str, phase: Option<i64>, to: MessageId) {
 
 /// Returns the phase, the winner, the winner's phase and the suppressed calls of a slot.
 async fn slot(fx: &Fixture, key: &str) -> Option<(i64, MessageId, i64, u64)> {
-    let found = fx
-        .other
-        .read(query::FindOnce { scope: AppScope::of(fx.here, fx.application), key: name(key) })
-        .await
-        .unwrap()?;
+    let found = fx.read(query::FindOnce { scope: fx.app_scope(), key: name(key) }).await?;
     assert_eq!(found.key, name(key));
     Some((found.slot.phase.to_db(), found.slot.winner, found.slot.winner_phase.to_db(), found.suppressed))
 }
@@ -97,7 +92,7 @@ pub(super) async fn a_repeated_reset_opens_one_phase(fx: &Fixture) {
     fx.reset_once("k").await;
     fx.reset_once("k").await;
     assert_eq!(slot(fx, "k").await, Some((1, winner, 0, 0)));
-    assert!(!fx.other.reset_once(AppScope::of(fx.here, fx.application), name("unknown")).await.unwrap());
+    assert!(!fx.other.reset_once(fx.app_scope(), name("unknown")).await.unwrap());
     assert_eq!(slot(fx, "unknown").await, None);
 }
 
@@ -202,8 +197,7 @@ pub(super) async fn equal_keys_of_two_applications_do_not_meet(fx: &Fixture) {
     let answers = fx.store.append(Append { fast: None, messages: vec![new.clone()] }).await.unwrap();
     is_accepted(&answers[0]);
     assert_eq!(slot(fx, "k").await.map(|slot| slot.1), Some(winner));
-    let there =
-        fx.other.read(query::FindOnce { scope: AppScope::of(fx.here, other.id), key: name("k") }).await.unwrap();
+    let there = fx.read(query::FindOnce { scope: AppScope::of(fx.here, other.id), key: name("k") }).await;
     assert_eq!(there.map(|found| found.slot.winner), Some(new.message.id));
     assert!(fx.other.reset_once(AppScope::of(fx.here, other.id), name("k")).await.unwrap());
     lose(fx, "k", None, winner).await;
@@ -222,13 +216,7 @@ pub(super) async fn a_winner_that_ends_dead_keeps_its_slot(fx: &Fixture) {
 }
 
 pub(super) async fn a_slot_tells_when_it_was_made_won_and_changed(fx: &Fixture) {
-    let find = async || {
-        fx.other
-            .read(query::FindOnce { scope: AppScope::of(fx.here, fx.application), key: name("k") })
-            .await
-            .unwrap()
-            .unwrap()
-    };
+    let find = async || fx.read(query::FindOnce { scope: fx.app_scope(), key: name("k") }).await.unwrap();
     win(fx, "k", None).await;
     let made = find().await;
     assert_eq!((made.claimed_at, made.updated_at), (made.created_at, made.created_at));
@@ -251,11 +239,7 @@ pub(super) async fn slots_are_listed_piece_by_piece_both_ways(fx: &Fixture) {
     }
     let list = async |after: Option<&str>, order, limit| {
         let slice = Slice { after: after.map(name), order, limit };
-        let found = fx
-            .other
-            .read(query::OnceSlots { scope: AppScope::of(fx.here, fx.application), slice: slice.clone() })
-            .await
-            .unwrap();
+        let found = fx.read(query::OnceSlots { scope: fx.app_scope(), slice: slice.clone() }).await;
         found.into_iter().map(|found| found.key.as_str().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(list(None, Order::Ascending, PLENTY).await, keys);

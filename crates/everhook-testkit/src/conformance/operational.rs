@@ -17,7 +17,6 @@ use everhook_store::lease::{Leased, Settled, Settlement};
 use everhook_store::made::Made;
 use everhook_store::query;
 use everhook_store::resource::{Deleted, New, ResourceKey};
-use everhook_store::store::Reads;
 use serde_json::{Value, json};
 
 use crate::conformance::fixture::{Fixture, name, new_endpoint};
@@ -67,9 +66,9 @@ pub(super) async fn a_change_of_an_endpoint_is_reported_with_it(fx: &Fixture) {
     listen(fx, &[]).await;
     let mut endpoint = Endpoint { uid: Some(name("main")), ..new_endpoint(EndpointId(fx.id()), fx.application) };
     let new = New { record: endpoint.clone(), max: ENDPOINTS_MAX };
-    let created = fx.other.create_resource(Scope::of(fx.here), new.clone().into(), None).await.unwrap();
+    let created = fx.other.create_resource(fx.scope(), new.clone().into(), None).await.unwrap();
     assert_eq!(created.made, Made { messages: 1, jobs: 0 });
-    let again = fx.other.create_resource(Scope::of(fx.here), new.into(), None).await.unwrap();
+    let again = fx.other.create_resource(fx.scope(), new.into(), None).await.unwrap();
     assert_eq!(again.made, Made::default(), "a repetition is no news");
     let about = json!({
         "appId": fx.application.to_string(), "appUid": "acme",
@@ -78,10 +77,10 @@ pub(super) async fn a_change_of_an_endpoint_is_reported_with_it(fx: &Fixture) {
     assert_eq!(news(fx, session).await.0, [json!({"type": "endpoint.created", "data": about})]);
 
     for (state, messages) in [(EndpointState::Disabled, 2), (EndpointState::Disabled, 0), (EndpointState::Enabled, 2)] {
-        let scope = AppScope::of(fx.here, fx.application);
+        let scope = fx.app_scope();
         let find = query::FindEndpoint { scope, locator: Locator::Id(endpoint.id) };
-        endpoint = Endpoint { state, ..fx.store.read(find).await.unwrap().unwrap() };
-        let replaced = fx.other.replace_resource(Scope::of(fx.here), endpoint.clone().into()).await.unwrap();
+        endpoint = Endpoint { state, ..fx.read(find).await.unwrap() };
+        let replaced = fx.other.replace_resource(fx.scope(), endpoint.clone().into()).await.unwrap();
         assert_eq!(replaced.made.messages, messages);
     }
     let told = news(fx, session).await.0;
@@ -89,8 +88,8 @@ pub(super) async fn a_change_of_an_endpoint_is_reported_with_it(fx: &Fixture) {
     assert_eq!((&told[1]["data"]["trigger"], &told[3]["data"]["trigger"]), (&json!("manual"), &Value::Null));
 
     let key = ResourceKey::Endpoint(fx.application, endpoint.id);
-    assert_eq!(fx.other.delete_resource(Scope::of(fx.here), key.clone()).await.unwrap().made.messages, 1);
-    assert_eq!(fx.other.delete_resource(Scope::of(fx.here), key).await.unwrap().made, Made::default());
+    assert_eq!(fx.other.delete_resource(fx.scope(), key.clone()).await.unwrap().made.messages, 1);
+    assert_eq!(fx.other.delete_resource(fx.scope(), key).await.unwrap().made, Made::default());
     assert_eq!(news(fx, session).await.0, [json!({"type": "endpoint.deleted", "data": about})]);
 }
 
@@ -98,10 +97,9 @@ pub(super) async fn a_failing_endpoint_is_reported_once(fx: &Fixture) {
     let session = fx.session().await;
     let id = fx.endpoint().await;
     listen(fx, &["endpoint.failing", "endpoint.disabled"]).await;
-    let find = query::FindEndpoint { scope: AppScope::of(fx.here, fx.application), locator: Locator::Id(id) };
-    let replace = async |endpoint: Endpoint| {
-        fx.other.replace_resource(Scope::of(fx.here), endpoint.into()).await.unwrap().made.messages
-    };
+    let find = query::FindEndpoint { scope: fx.app_scope(), locator: Locator::Id(id) };
+    let replace =
+        async |endpoint: Endpoint| fx.other.replace_resource(fx.scope(), endpoint.into()).await.unwrap().made.messages;
     let since = Timestamp::from_millis(86_400_000);
     let mark = Failing { since, warned_at: None, disabled_at: None };
     let steps = [
@@ -110,11 +108,11 @@ pub(super) async fn a_failing_endpoint_is_reported_once(fx: &Fixture) {
         (EndpointState::Gone, Failing { warned_at: Some(since), disabled_at: Some(since), ..mark }, 1),
     ];
     for (state, failing, messages) in steps {
-        let found = fx.store.read(find.clone()).await.unwrap().unwrap();
+        let found = fx.read(find.clone()).await.unwrap();
         let changed = Endpoint { state, failing: Some(failing), ..found };
         assert_eq!(replace(changed.clone()).await, messages);
         assert_eq!(replace(changed).await, 0, "another node was faster");
-        assert_eq!(fx.store.read(find.clone()).await.unwrap().unwrap().failing, Some(failing));
+        assert_eq!(fx.read(find.clone()).await.unwrap().failing, Some(failing));
     }
     let told = news(fx, session).await.0;
     assert_eq!(types(&told), ["endpoint.failing", "endpoint.disabled"]);
@@ -207,7 +205,7 @@ pub(super) async fn operational_endpoints_cause_no_events(fx: &Fixture) {
         assert_eq!(settle(fx, end).await, Made::default());
     }
     let key = ResourceKey::Endpoint(OPERATIONAL_APPLICATION, first);
-    assert_eq!(fx.other.delete_resource(Scope::of(fx.here), key).await.unwrap().made, Made::default());
+    assert_eq!(fx.other.delete_resource(fx.scope(), key).await.unwrap().made, Made::default());
     fx.delete(endpoint).await;
 }
 
@@ -217,25 +215,25 @@ pub(super) async fn without_a_listener_nothing_is_written(fx: &Fixture) {
     let endpoint = new_endpoint(EndpointId(fx.id()), fx.application);
     let key = ResourceKey::Endpoint(fx.application, endpoint.id);
     let new = New { record: endpoint, max: ENDPOINTS_MAX };
-    let created = fx.other.create_resource(Scope::of(fx.here), new.into(), None).await.unwrap();
+    let created = fx.other.create_resource(fx.scope(), new.into(), None).await.unwrap();
     assert_eq!(created.made, Made::default(), "the endpoint wants other events");
-    let deleted = fx.other.delete_resource(Scope::of(fx.here), key).await.unwrap();
+    let deleted = fx.other.delete_resource(fx.scope(), key).await.unwrap();
     assert_eq!((deleted.answer, deleted.made), (Deleted::Done, Made::default()), "the endpoint is disabled");
 }
 
 pub(super) async fn the_hidden_application_is_in_no_list(fx: &Fixture) {
     let id = listen(fx, &[]).await;
     let find = |environment: EnvironmentId, locator| query::FindApplication { scope: Scope::of(environment), locator };
-    assert_eq!(fx.store.read(find(fx.here, Locator::Id(OPERATIONAL_APPLICATION))).await.unwrap(), None);
+    assert_eq!(fx.read(find(fx.here, Locator::Id(OPERATIONAL_APPLICATION))).await, None);
     let slice = Slice { after: None, order: Order::Ascending, limit: PAGE_MAX };
-    let list = query::Applications { scope: Scope::of(fx.here), having: Having::Anything, slice };
-    let listed = fx.store.read(list).await.unwrap();
+    let list = query::Applications { scope: fx.scope(), having: Having::Anything, slice };
+    let listed = fx.read(list).await;
     assert_eq!(listed.iter().map(|application| application.id).collect::<Vec<_>>(), [fx.application]);
     let endpoints = |environment| query::Endpoints {
         scope: AppScope::of(environment, OPERATIONAL_APPLICATION),
         slice: Slice { after: None, order: Order::Ascending, limit: PAGE_MAX },
     };
-    let here = fx.store.read(endpoints(fx.here)).await.unwrap();
+    let here = fx.read(endpoints(fx.here)).await;
     assert_eq!(here.iter().map(|endpoint| endpoint.id).collect::<Vec<_>>(), [id]);
-    assert_eq!(fx.store.read(endpoints(fx.there)).await.unwrap(), []);
+    assert_eq!(fx.read(endpoints(fx.there)).await, []);
 }

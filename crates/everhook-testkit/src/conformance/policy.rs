@@ -4,18 +4,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use everhook_core::application::{Application, EnvironmentPolicy};
-use everhook_core::chat::{ChatKind, ChatSecret};
-use everhook_core::chat_app::{ChatApp, ChatApps};
 use everhook_core::lifecycle::NextRow;
 use everhook_core::policy::{RateLimit, Settings, Switch};
-use everhook_core::portal::{PortalLook, PortalSettings};
 use everhook_core::scope::Scope;
 use everhook_store::catalog::{Locator, Replaced};
 use everhook_store::delivery::DeliveryFilter;
 use everhook_store::lease::Appended;
 use everhook_store::query;
 use everhook_store::resource::ResourceKey;
-use everhook_store::store::{Reads, Resources};
+use everhook_store::store::Resources;
 
 use crate::conformance::deliveries;
 use crate::conformance::fixture::{FixedCapacity, Fixture, HOUR, PLENTY, fast, name};
@@ -26,8 +23,8 @@ fn timeout(seconds: u64) -> Settings {
 }
 
 pub(super) async fn change_application(fx: &Fixture, change: impl FnOnce(&mut Application)) {
-    let (scope, locator) = (Scope::of(fx.here), Locator::Id(fx.application));
-    let mut application = fx.store.read(query::FindApplication { scope, locator }).await.unwrap().unwrap();
+    let (scope, locator) = (fx.scope(), Locator::Id(fx.application));
+    let mut application = fx.read(query::FindApplication { scope, locator }).await.unwrap();
     change(&mut application);
     assert!(matches!(fx.store.replace(scope, application).await.unwrap(), Replaced::Done(_)));
 }
@@ -54,7 +51,7 @@ pub(super) async fn a_delivery_has_the_policies_of_its_endpoint_and_application(
 
 pub(super) async fn paused_applications_are_listed(fx: &Fixture) {
     let listed = async || {
-        let all = fx.other.read(query::PausedGroups {}).await.unwrap();
+        let all = fx.read(query::PausedGroups {}).await;
         all.into_iter().filter(|(environment, _)| [fx.here, fx.there].contains(environment)).collect::<Vec<_>>()
     };
     let paused = |paused| Some(Arc::new(Settings { paused: Some(paused), ..Settings::default() }));
@@ -68,30 +65,28 @@ pub(super) async fn paused_applications_are_listed(fx: &Fixture) {
     assert_eq!(listed().await, []);
     change_application(fx, |application| application.policy = paused(true)).await;
     let key = ResourceKey::Application(fx.application);
-    assert!(fx.store.delete_resource(Scope::of(fx.here), key).await.unwrap().answer.is_done());
+    assert!(fx.store.delete_resource(fx.scope(), key).await.unwrap().answer.is_done());
     assert_eq!(listed().await, []);
 }
 
 pub(super) async fn an_environment_has_one_policy(fx: &Fixture) {
-    let find = async |environment| {
-        fx.other.read(query::FindEnvironmentPolicy { scope: Scope::of(environment) }).await.unwrap()
-    };
+    let find = async |environment| fx.read(query::FindEnvironmentPolicy { scope: Scope::of(environment) }).await;
     let listed = async || {
-        let all = fx.other.read(query::EnvironmentPolicies {}).await.unwrap();
+        let all = fx.read(query::EnvironmentPolicies {}).await;
         all.into_iter().map(|(environment, policy)| (environment, policy.settings)).collect::<Vec<_>>()
     };
     assert_eq!(find(fx.here).await, None);
     let first = EnvironmentPolicy { settings: timeout(5), ..EnvironmentPolicy::default() };
-    let Replaced::Done(made) = fx.store.replace(Scope::of(fx.here), first.clone()).await.unwrap() else {
+    let Replaced::Done(made) = fx.store.replace(fx.scope(), first.clone()).await.unwrap() else {
         panic!("it exists by default")
     };
     assert_eq!((&made.settings, made.revision), (&timeout(5), 1));
-    assert_eq!(fx.other.replace(Scope::of(fx.here), first).await.unwrap(), Replaced::Stale);
+    assert_eq!(fx.other.replace(fx.scope(), first).await.unwrap(), Replaced::Stale);
     assert_eq!(find(fx.here).await.as_ref(), Some(&made));
     assert_eq!(find(fx.there).await, None);
     assert_eq!(listed().await, [(fx.here, timeout(5))]);
     let second = EnvironmentPolicy { settings: timeout(6), ..made };
-    assert!(matches!(fx.store.replace(Scope::of(fx.here), second).await.unwrap(), Replaced::Done(_)));
+    assert!(matches!(fx.store.replace(fx.scope(), second).await.unwrap(), Replaced::Done(_)));
     assert_eq!(listed().await, [(fx.here, timeout(6))]);
 }
 
@@ -106,9 +101,9 @@ pub(super) fn policy(settings: Settings) -> Option<Arc<Settings>> {
 }
 
 pub(super) async fn change_environment(fx: &Fixture, settings: Settings) {
-    let found = fx.other.read(query::FindEnvironmentPolicy { scope: Scope::of(fx.here) }).await.unwrap();
+    let found = fx.read(query::FindEnvironmentPolicy { scope: fx.scope() }).await;
     let changed = EnvironmentPolicy { settings, ..found.unwrap_or_default() };
-    assert!(matches!(fx.other.replace(Scope::of(fx.here), changed).await.unwrap(), Replaced::Done(_)));
+    assert!(matches!(fx.other.replace(fx.scope(), changed).await.unwrap(), Replaced::Done(_)));
 }
 
 pub(super) async fn a_rate_limit_holds_over_all_sessions(fx: &Fixture) {
@@ -208,46 +203,4 @@ pub(super) async fn a_rate_limit_of_any_level_applies_and_a_change_takes_effect_
     let none = Settings { rate: Some(Switch::Off), ..Settings::default() };
     change(fx, endpoint, |endpoint| endpoint.policy = policy(none)).await;
     assert_eq!(leased().await, 8, "no limit");
-}
-
-pub(super) async fn an_environment_has_one_portal_look(fx: &Fixture) {
-    let find =
-        async |environment| fx.other.read(query::FindPortalSettings { scope: Scope::of(environment) }).await.unwrap();
-    assert_eq!(find(fx.here).await, None);
-    let look = PortalLook { name: Some("Osprey".to_owned()), accent: Some("#123456".to_owned()), ..Default::default() };
-    let first = PortalSettings { look: look.clone(), ..PortalSettings::default() };
-    let Replaced::Done(made) = fx.store.replace(Scope::of(fx.here), first.clone()).await.unwrap() else {
-        panic!("it exists by default")
-    };
-    assert_eq!((&made.look, made.revision), (&look, 1));
-    assert_eq!(fx.other.replace(Scope::of(fx.here), first).await.unwrap(), Replaced::Stale);
-    assert_eq!((find(fx.here).await.as_ref(), find(fx.there).await), (Some(&made), None));
-    let second = PortalSettings { look: PortalLook { name: Some("Kestrel".to_owned()), ..Default::default() }, ..made };
-    assert!(matches!(fx.store.replace(Scope::of(fx.here), second.clone()).await.unwrap(), Replaced::Done(_)));
-    assert_eq!(find(fx.here).await.map(|found| found.look), Some(second.look), "members that were left out are gone");
-}
-
-pub(super) async fn an_environment_has_one_chat_app_of_a_kind(fx: &Fixture) {
-    let find = async |environment| fx.other.read(query::FindChatApps { scope: Scope::of(environment) }).await.unwrap();
-    assert_eq!(find(fx.here).await, None);
-    let app = |kind, secret: &str| ChatApp {
-        kind,
-        client_id: Some("ww1".to_owned()),
-        secret: ChatSecret(secret.to_owned()),
-        tenant_id: None,
-        agent_id: Some(7),
-        api_url: None,
-    };
-    let mut apps = ChatApps::default();
-    apps.put(app(ChatKind::WeCom, "first"));
-    let Replaced::Done(mut made) = fx.store.replace(Scope::of(fx.here), apps.clone()).await.unwrap() else {
-        panic!("it exists by default")
-    };
-    assert_eq!((&made.apps, made.revision), (&apps.apps, 1));
-    assert_eq!(fx.other.replace(Scope::of(fx.here), apps).await.unwrap(), Replaced::Stale);
-    assert_eq!((find(fx.here).await.as_ref(), find(fx.there).await), (Some(&made), None));
-    made.put(app(ChatKind::DingTalk, "second"));
-    made.remove(ChatKind::WeCom);
-    assert!(matches!(fx.store.replace(Scope::of(fx.here), made.clone()).await.unwrap(), Replaced::Done(_)));
-    assert_eq!(find(fx.here).await.map(|found| found.apps), Some(made.apps), "the removed app is gone");
 }

@@ -4,7 +4,6 @@ use everhook_core::endpoint::EndpointState;
 use everhook_core::id::{EndpointId, MessageId};
 use everhook_core::limits::POLL_CONSUMERS_MAX;
 use everhook_core::poll::{POLL_URL, PollMark};
-use everhook_core::scope::AppScope;
 use everhook_core::time::Timestamp;
 use everhook_store::lease::{Appended, NewMessage};
 use everhook_store::poll::{PollAsk, PollPage, PollReader, Polled, SeekAsk};
@@ -33,7 +32,7 @@ fn by(consumer: &str, confirmed: Option<PollMark>) -> PollReader {
 }
 
 async fn poll(fx: &Fixture, ask: PollAsk) -> Polled {
-    fx.store.poll(AppScope::of(fx.here, fx.application), ask).await.unwrap()
+    fx.store.poll(fx.app_scope(), ask).await.unwrap()
 }
 
 async fn page(fx: &Fixture, ask: PollAsk) -> (Vec<MessageId>, PollMark, bool) {
@@ -114,7 +113,7 @@ pub(super) async fn a_consumer_continues_where_it_confirmed(fx: &Fixture) {
 
     let seek = async |after| {
         let seek = SeekAsk { endpoint, consumer: name("one"), after };
-        fx.other.seek(AppScope::of(fx.here, fx.application), seek).await.unwrap().unwrap()
+        fx.other.seek(fx.app_scope(), seek).await.unwrap().unwrap()
     };
     let sought = seek(Timestamp::default()).await;
     assert_eq!(poll(fx, ask(endpoint, by("one", Some(end)), 2)).await, Polled::OutOfStep);
@@ -131,7 +130,7 @@ pub(super) async fn a_poller_has_a_bounded_number_of_consumers(fx: &Fixture) {
     }
     assert_eq!(poll(fx, ask(endpoint, by("more", None), 1)).await, Polled::TooManyConsumers);
     let seek = SeekAsk { endpoint, consumer: name("more"), after: Timestamp::default() };
-    assert_eq!(fx.store.seek(AppScope::of(fx.here, fx.application), seek).await.unwrap(), None);
+    assert_eq!(fx.store.seek(fx.app_scope(), seek).await.unwrap(), None);
     page(fx, ask(endpoint, by("c0", None), 1)).await;
     let prune = |what, before| fx.store.prune(Prune { what, before, limit: 2 * PLENTY });
     let later = fx.store.now().await.unwrap().plus(HOUR);

@@ -11,7 +11,7 @@ use everhook_store::lease::NewMessage;
 use everhook_store::query;
 use everhook_store::quota::MessageCount;
 use everhook_store::resource::New;
-use everhook_store::store::{Reads, Resources};
+use everhook_store::store::Resources;
 
 use crate::conformance::fixture::{Fixture, PLENTY, new_application, new_endpoint, new_message};
 
@@ -20,16 +20,15 @@ fn endpoints(max: u32) -> QuotaLimits {
 }
 
 async fn put(fx: &Fixture, quota: Quota) -> Quota {
-    match fx.store.replace(Scope::of(fx.here), quota).await.unwrap() {
+    match fx.store.replace(fx.scope(), quota).await.unwrap() {
         Replaced::Done(made) => made,
         refused => panic!("a quota exists by default: {refused:?}"),
     }
 }
 
 pub(super) async fn an_environment_and_an_application_have_one_quota_each(fx: &Fixture) {
-    let find = async |environment, application| {
-        fx.other.read(query::FindQuota { scope: Scope::of(environment), application }).await.unwrap()
-    };
+    let find =
+        async |environment, application| fx.read(query::FindQuota { scope: Scope::of(environment), application }).await;
     let own = Some(fx.application);
     assert_eq!((find(fx.here, None).await, find(fx.here, own).await), (None, None));
     let rate = MessageRate { count: 10, seconds: 60, burst: Some(3) };
@@ -40,7 +39,7 @@ pub(super) async fn an_environment_and_an_application_have_one_quota_each(fx: &F
     assert_eq!((whole.revision, one.revision), (1, 1));
     assert_eq!((find(fx.here, None).await, find(fx.here, own).await), (Some(whole), Some(one.clone())));
     assert_eq!((find(fx.there, None).await, find(fx.there, own).await), (None, None));
-    assert_eq!(fx.other.replace(Scope::of(fx.here), Quota::none(own)).await.unwrap(), Replaced::Stale);
+    assert_eq!(fx.other.replace(fx.scope(), Quota::none(own)).await.unwrap(), Replaced::Stale);
     let emptied = put(fx, Quota { limits: QuotaLimits::default(), ..one }).await;
     assert_eq!((emptied.limits.is_empty(), emptied.revision), (true, 2), "limits that were left out are gone");
     assert_eq!(find(fx.here, own).await, Some(emptied));
@@ -48,7 +47,7 @@ pub(super) async fn an_environment_and_an_application_have_one_quota_each(fx: &F
 
 pub(super) async fn changed_quotas_of_all_environments_are_listed(fx: &Fixture) {
     let listed = async |since| {
-        let all = fx.other.read(query::Quotas { since }).await.unwrap();
+        let all = fx.read(query::Quotas { since }).await;
         let of_case = |(environment, _): &(EnvironmentId, Quota)| [fx.here, fx.there].contains(environment);
         all.into_iter().filter(of_case).collect::<Vec<_>>()
     };
@@ -66,8 +65,8 @@ pub(super) async fn changed_quotas_of_all_environments_are_listed(fx: &Fixture) 
 
 pub(super) async fn endpoints_are_counted_up_to_a_limit(fx: &Fixture) {
     let count = async |application, limit| {
-        let scope = Scope::of(fx.here);
-        fx.other.read(query::CountEndpoints { scope, application, limit }).await.unwrap()
+        let scope = fx.scope();
+        fx.read(query::CountEndpoints { scope, application, limit }).await
     };
     let own = Some(fx.application);
     assert_eq!((count(None, PLENTY).await, count(own, PLENTY).await), (0, 0));
@@ -78,7 +77,7 @@ pub(super) async fn endpoints_are_counted_up_to_a_limit(fx: &Fixture) {
     fx.other.stage_application(fx.here, &other).await;
     fx.other.stage_endpoint(fx.here, &new_endpoint(EndpointId(fx.id()), other.id)).await;
     let endpoint = new_endpoint(EndpointId(fx.id()), OPERATIONAL_APPLICATION);
-    fx.other.create(Scope::of(fx.here), New { record: endpoint, max: PLENTY }, None).await.unwrap();
+    fx.other.create(fx.scope(), New { record: endpoint, max: PLENTY }, None).await.unwrap();
     assert_eq!((count(None, PLENTY).await, count(own, PLENTY).await), (4, 3), "without the operational one");
     assert_eq!((count(None, 2).await, count(own, 0).await), (2, 0));
     fx.delete(deleted).await;
@@ -87,8 +86,8 @@ pub(super) async fn endpoints_are_counted_up_to_a_limit(fx: &Fixture) {
 
 pub(super) async fn stored_messages_are_counted_page_by_page(fx: &Fixture) {
     let count = async |application, after, limit| {
-        let scope = Scope::of(fx.here);
-        fx.other.read(query::CountMessages { scope, application, after, limit }).await.unwrap()
+        let scope = fx.scope();
+        fx.read(query::CountMessages { scope, application, after, limit }).await
     };
     let own = Some(fx.application);
     assert_eq!(count(own, None, PLENTY).await, MessageCount::default());

@@ -17,7 +17,6 @@ use everhook_store::lease::{
     Append, Appended, FastPath, LeaseAsk, NewMessage, Reclaim, ReclaimAsk, Settled, Settlement,
 };
 use everhook_store::query;
-use everhook_store::store::Reads;
 use tokio::task::JoinSet;
 
 use crate::conformance::fixture::{FixedCapacity, Fixture, PLENTY, fast, name, request_key};
@@ -135,11 +134,7 @@ pub(super) async fn each_phase_has_one_winner_whoever_opens_it(fx: &Fixture) {
         let (answers, _) = tokio::join!(append_at_once(fx, batches), at_once(resets.collect()));
         let (won, found) = (
             accepted(&answers),
-            fx.store
-                .read(query::FindOnce { scope: AppScope::of(fx.here, fx.application), key: name(&key) })
-                .await
-                .unwrap()
-                .expect("it was claimed"),
+            fx.read(query::FindOnce { scope: fx.app_scope(), key: name(&key) }).await.expect("it was claimed"),
         );
         assert!(won.contains(&found.slot.winner), "{found:?} of {won:?}");
         let last = found.slot.phase.to_db();

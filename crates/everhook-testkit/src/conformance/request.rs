@@ -9,11 +9,11 @@ use everhook_store::retention::{Prunable, Prune};
 use crate::conformance::fixture::{Fixture, PLENTY, request_key};
 
 async fn claim(fx: &Fixture, key: &str, body: &str, holder: everhook_core::id::Id) -> RequestClaim {
-    fx.store.claim_request(Scope::of(fx.here), request_key(key, body), holder).await.unwrap()
+    fx.store.claim_request(fx.scope(), request_key(key, body), holder).await.unwrap()
 }
 
 async fn finish(fx: &Fixture, holder: everhook_core::id::Id, answer: Option<RequestAnswer>) {
-    fx.other.finish_request(Scope::of(fx.here), request_key("k", "body"), holder, answer).await.unwrap();
+    fx.other.finish_request(fx.scope(), request_key("k", "body"), holder, answer).await.unwrap();
 }
 
 fn answer(text: &'static str) -> RequestAnswer {
@@ -55,8 +55,8 @@ pub(super) async fn an_expired_answer_is_forgotten(fx: &Fixture) {
     let (first, second) = (fx.id(), fx.id());
     let large = RequestAnswer { status: 200, body: None };
     for holder in [first, second] {
-        assert_eq!(fx.store.claim_request(Scope::of(fx.here), key.clone(), holder).await.unwrap(), RequestClaim::Won);
-        let finish = fx.store.finish_request(Scope::of(fx.here), key.clone(), holder, Some(large.clone()));
+        assert_eq!(fx.store.claim_request(fx.scope(), key.clone(), holder).await.unwrap(), RequestClaim::Won);
+        let finish = fx.store.finish_request(fx.scope(), key.clone(), holder, Some(large.clone()));
         finish.await.unwrap();
     }
     let prune = Prune { what: Prunable::Answers, before: Timestamp::default(), limit: PLENTY };

@@ -16,7 +16,7 @@ use everhook_store::made::Made;
 use everhook_store::query;
 use everhook_store::resource::ResourceKey;
 use everhook_store::schedule::{MessageTemplate, Run, RunKind, ScheduleRecord, Starts};
-use everhook_store::store::{Reads, Resources};
+use everhook_store::store::Resources;
 
 use crate::conformance::fixture::{Fixture, HOUR, PLENTY, name, request_key};
 use crate::conformance::job_stage::ids;
@@ -41,7 +41,7 @@ fn every(fx: &Fixture, text: &str, every: Duration) -> ScheduleRecord {
 }
 
 async fn create(fx: &Fixture, record: &ScheduleRecord) -> ScheduleRecord {
-    match fx.other.create(Scope::of(fx.here), record.clone(), None).await.unwrap() {
+    match fx.other.create(fx.scope(), record.clone(), None).await.unwrap() {
         Created::New(record) => record,
         other => panic!("{other:?}"),
     }
@@ -60,7 +60,7 @@ async fn fire(fx: &Fixture) {
 }
 
 async fn runs(fx: &Fixture, record: &ScheduleRecord) -> Vec<Run> {
-    fx.other.read(query::Runs { scope: Scope::of(fx.here), id: record.schedule.id, limit: PLENTY }).await.unwrap()
+    fx.read(query::Runs { scope: fx.scope(), id: record.schedule.id, limit: PLENTY }).await
 }
 
 pub(super) async fn a_schedule_starts_its_job_and_tells(fx: &Fixture) {
@@ -75,17 +75,9 @@ pub(super) async fn a_schedule_starts_its_job_and_tells(fx: &Fixture) {
     assert_eq!(jobs[0].task.key.subject, oldest.object.expect("a job"));
     let job = jobs[0].job().unwrap();
     assert_eq!((job.payload.as_deref(), job.schedule), (Some(&b"{\"a\": 1.0}"[..]), Some(record.schedule.id)));
-    let found = fx
-        .other
-        .read(query::FindSchedule { scope: Scope::of(fx.here), name: record.name.clone() })
-        .await
-        .unwrap()
-        .unwrap();
+    let found = fx.read(query::FindSchedule { scope: fx.scope(), name: record.name.clone() }).await.unwrap();
     assert!(found.state.next > record.state.next);
-    assert_eq!(
-        fx.other.read(query::FindSchedule { scope: Scope::of(fx.there), name: record.name.clone() }).await.unwrap(),
-        None
-    );
+    assert_eq!(fx.read(query::FindSchedule { scope: Scope::of(fx.there), name: record.name.clone() }).await, None);
 }
 
 /// Returns a schedule that sends a message every second.
@@ -107,9 +99,8 @@ pub(super) async fn what_schedules_create_is_counted(fx: &Fixture) {
     let Starts::Job(job) = &mut unique.starts else { panic!("{unique:?}") };
     job.unique = Some(Unique { key: "one".to_owned(), window: HOUR });
     let unique = create(fx, &unique).await;
-    let run = async |record: &ScheduleRecord| {
-        fx.other.run_schedule(Scope::of(fx.here), record.name.clone()).await.unwrap().made
-    };
+    let run =
+        async |record: &ScheduleRecord| fx.other.run_schedule(fx.scope(), record.name.clone()).await.unwrap().made;
     assert_eq!(run(&jobs).await, Made { messages: 0, jobs: 1 });
     assert_eq!(run(&messages).await, Made { messages: 1, jobs: 0 });
     assert_eq!(run(&unique).await, Made { messages: 0, jobs: 1 });
@@ -134,8 +125,7 @@ pub(super) async fn what_schedules_create_is_counted(fx: &Fixture) {
 pub(super) async fn a_schedule_sends_its_message(fx: &Fixture) {
     fx.endpoint().await;
     let record = create(fx, &sending(fx, "tick")).await;
-    let run =
-        fx.other.run_schedule(Scope::of(fx.here), record.name.clone()).await.unwrap().answer.expect("it is there");
+    let run = fx.other.run_schedule(fx.scope(), record.name.clone()).await.unwrap().answer.expect("it is there");
     let leased = fx.lease_one(fx.session().await).await;
     let sent = leased.message().cloned().unwrap();
     assert_eq!((sent.payload.as_deref(), &sent.event_type), (Some(&b"{\"n\": 1e2}"[..]), &name("tick")));
@@ -172,32 +162,25 @@ pub(super) async fn whoever_looks_a_time_is_started_once(fx: &Fixture) {
 pub(super) async fn a_paused_schedule_starts_nothing_and_goes_on_from_now(fx: &Fixture) {
     let record = create(fx, &every(fx, "tick", SECOND)).await;
     let paused = ScheduleRecord { paused: true, ..record.clone() };
-    let Replaced::Done(paused) = fx.other.replace(Scope::of(fx.here), paused.clone()).await.unwrap() else { panic!() };
+    let Replaced::Done(paused) = fx.other.replace(fx.scope(), paused.clone()).await.unwrap() else { panic!() };
     assert_eq!((paused.state.next, paused.state.look_at), (None, Timestamp::NEVER));
     let fired = fx.store.fire_due(PLENTY).await.unwrap();
     assert_eq!((fired.started, fired.next_look), (0, None));
-    assert_eq!(fx.other.replace(Scope::of(fx.here), record.clone()).await.unwrap(), Replaced::Stale);
+    assert_eq!(fx.other.replace(fx.scope(), record.clone()).await.unwrap(), Replaced::Stale);
     let resumed = ScheduleRecord { paused: false, ..paused };
-    let Replaced::Done(resumed) = fx.other.replace(Scope::of(fx.here), resumed.clone()).await.unwrap() else {
-        panic!()
-    };
+    let Replaced::Done(resumed) = fx.other.replace(fx.scope(), resumed.clone()).await.unwrap() else { panic!() };
     assert!(resumed.state.next > record.state.next.min(resumed.state.next.map(|at| at.minus(SECOND))));
     fire(fx).await;
 }
 
 pub(super) async fn a_run_on_request_changes_no_time(fx: &Fixture) {
     let record = create(fx, &every(fx, "rare", Duration::from_secs(86_400 * 300))).await;
-    let run = fx.other.run_schedule(Scope::of(fx.here), record.name.clone()).await.unwrap().answer.unwrap();
+    let run = fx.other.run_schedule(fx.scope(), record.name.clone()).await.unwrap().answer.unwrap();
     assert_eq!(ids(&fx.lease_jobs(fx.session().await).await), [JobId(run.object.unwrap())]);
-    let found = fx
-        .other
-        .read(query::FindSchedule { scope: Scope::of(fx.here), name: record.name.clone() })
-        .await
-        .unwrap()
-        .unwrap();
+    let found = fx.read(query::FindSchedule { scope: fx.scope(), name: record.name.clone() }).await.unwrap();
     assert_eq!(found.state.next, record.state.next);
     assert_eq!(runs(fx, &record).await.iter().map(|run| run.kind).collect::<Vec<_>>(), [RunKind::Manual]);
-    assert_eq!(fx.other.run_schedule(Scope::of(fx.here), name("nobody")).await.unwrap().answer, None);
+    assert_eq!(fx.other.run_schedule(fx.scope(), name("nobody")).await.unwrap().answer, None);
 }
 
 pub(super) async fn a_run_that_is_still_open_is_not_overlapped(fx: &Fixture) {
@@ -219,24 +202,23 @@ pub(super) async fn a_run_that_is_still_open_is_not_overlapped(fx: &Fixture) {
 pub(super) async fn schedules_are_kept_listed_and_deleted(fx: &Fixture) {
     let (a, b) = (every(fx, "a", SECOND), every(fx, "b", 2 * SECOND));
     let key = request_key("k", "body");
-    let created = fx.other.create(Scope::of(fx.here), a.clone(), Some(key.clone())).await.unwrap();
+    let created = fx.other.create(fx.scope(), a.clone(), Some(key.clone())).await.unwrap();
     let Created::New(created) = created else { panic!("{created:?}") };
     assert_eq!((&created.schedule, &created.starts), (&a.schedule, &a.starts));
-    let again = fx.other.create(Scope::of(fx.here), every(fx, "a", SECOND), Some(key.clone())).await.unwrap();
+    let again = fx.other.create(fx.scope(), every(fx, "a", SECOND), Some(key.clone())).await.unwrap();
     assert_eq!(again, Created::Repeated(created.clone()));
-    let taken = fx.other.create(Scope::of(fx.here), every(fx, "a", SECOND), None).await.unwrap();
+    let taken = fx.other.create(fx.scope(), every(fx, "a", SECOND), None).await.unwrap();
     assert!(matches!(taken, Created::Taken(_)), "{taken:?}");
     create(fx, &b).await;
     let slice = |after: Option<&str>| Slice { after: after.map(name), order: Order::Ascending, limit: PLENTY };
     let names = async |after| {
-        let schedules =
-            fx.other.read(query::Schedules { scope: Scope::of(fx.here), slice: slice(after) }).await.unwrap().rows;
+        let schedules = fx.read(query::Schedules { scope: fx.scope(), slice: slice(after) }).await.rows;
         schedules.into_iter().map(|record| record.name.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(names(None).await, ["a", "b"]);
     assert_eq!(names(Some("a")).await, ["b"]);
     assert!(!fx.other.delete(Scope::of(fx.there), ResourceKey::Schedule(a.name.clone())).await.unwrap().is_done());
-    assert!(fx.other.delete(Scope::of(fx.here), ResourceKey::Schedule(a.name.clone())).await.unwrap().is_done());
-    assert!(!fx.other.delete(Scope::of(fx.here), ResourceKey::Schedule(a.name.clone())).await.unwrap().is_done());
+    assert!(fx.other.delete(fx.scope(), ResourceKey::Schedule(a.name.clone())).await.unwrap().is_done());
+    assert!(!fx.other.delete(fx.scope(), ResourceKey::Schedule(a.name.clone())).await.unwrap().is_done());
     assert_eq!(names(None).await, ["b"]);
 }

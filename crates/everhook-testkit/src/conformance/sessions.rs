@@ -7,7 +7,6 @@ use everhook_core::lifecycle::NextRow;
 use everhook_core::role::Role;
 use everhook_store::lease::{Reclaim, ReclaimAsk, Reclaimed, Renewed, SessionRecord, Settlement};
 use everhook_store::query;
-use everhook_store::store::Reads;
 
 use crate::conformance::fixture::{FixedCapacity, Fixture, HOUR, PLENTY, fast};
 
@@ -93,7 +92,7 @@ pub(super) async fn nothing_is_taken_from_an_open_session_even_past_its_lease(fx
 }
 
 pub(super) async fn sessions_are_listed_with_what_they_hold(fx: &Fixture) {
-    let bystanders = fx.store.read(query::Sessions { closed_within: HOUR }).await.unwrap();
+    let bystanders = fx.read(query::Sessions { closed_within: HOUR }).await;
     fx.endpoint().await;
     fx.send().await;
     let (holder, idle) = (SessionId(fx.id()), SessionId(fx.id()));
@@ -102,7 +101,7 @@ pub(super) async fn sessions_are_listed_with_what_they_hold(fx: &Fixture) {
     fx.open_as(idle, HOUR, Role::Api).await;
     let leased = fx.lease_one(holder).await;
     let list = async |closed_within| {
-        let mut sessions = fx.other.read(query::Sessions { closed_within }).await.unwrap();
+        let mut sessions = fx.read(query::Sessions { closed_within }).await;
         sessions.retain(|session| bystanders.iter().all(|known| known.id != session.id));
         sessions
     };

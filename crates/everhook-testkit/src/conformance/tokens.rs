@@ -9,7 +9,6 @@ use everhook_core::token::{TokenEnd, TokenHash, TokenKeyChange, TokenMark, Token
 use everhook_store::catalog::NewTokenKey;
 use everhook_store::query;
 use everhook_store::retention::{Prunable, Prune};
-use everhook_store::store::Reads;
 
 use crate::conformance::fixture::{Fixture, PLENTY};
 
@@ -24,7 +23,7 @@ async fn put(fx: &Fixture, byte: u8, change: TokenKeyChange) -> NewTokenKey {
 
 /// Returns the keys, newest first, with the first byte of their secrets and whether a newer key signs.
 async fn keys(fx: &Fixture) -> Vec<(TokenKeyId, u8, bool)> {
-    let keys = fx.other.read(query::TokenKeys {}).await.unwrap();
+    let keys = fx.read(query::TokenKeys {}).await;
     keys.iter().map(|key| (key.id, key.secret.0[0], key.superseded_at.is_some())).collect()
 }
 
@@ -50,7 +49,7 @@ pub(super) async fn a_signing_key_is_superseded_or_replaced(fx: &Fixture) {
 /// The time at which a token that was issued at `issued_at` ends.
 async fn ends_at(fx: &Fixture, scope: AppScope, session: Option<&str>, issued_at: Timestamp) -> Option<Timestamp> {
     let mark = TokenMark { hash: TOKEN, session: session.map(str::to_owned), issued_at };
-    fx.other.read(query::FindTokenEnd { scope, mark }).await.unwrap()
+    fx.read(query::FindTokenEnd { scope, mark }).await
 }
 
 async fn prune(fx: &Fixture, before: Timestamp) -> usize {
@@ -58,7 +57,7 @@ async fn prune(fx: &Fixture, before: Timestamp) -> usize {
 }
 
 pub(super) async fn tokens_of_an_application_end(fx: &Fixture) {
-    let scope = AppScope::of(fx.here, fx.application);
+    let scope = fx.app_scope();
     let now = fx.store.now().await.unwrap();
     let (before, after) = (now.minus(HOUR), now.plus(HOUR));
     assert_eq!(ends_at(fx, scope, None, before).await, None);
@@ -84,7 +83,7 @@ pub(super) async fn tokens_of_an_application_end(fx: &Fixture) {
 }
 
 pub(super) async fn one_token_or_a_session_ends_and_is_forgotten(fx: &Fixture) {
-    let scope = AppScope::of(fx.here, fx.application);
+    let scope = fx.app_scope();
     let now = fx.store.now().await.unwrap();
     let sessions = ["ann", "eve"].map(|name| TokenEnd::session(name.to_owned(), now, HOUR));
     fx.store.end_tokens(scope, sessions.to_vec()).await.unwrap();

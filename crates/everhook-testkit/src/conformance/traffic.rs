@@ -6,7 +6,6 @@ use everhook_core::time::Timestamp;
 use everhook_core::traffic::{Span, Traffic, TrafficRow};
 use everhook_store::query;
 use everhook_store::retention::{Prunable, Prune};
-use everhook_store::store::Reads;
 
 use crate::conformance::fixture::{Fixture, PLENTY};
 
@@ -23,7 +22,7 @@ fn row(environment: EnvironmentId, span: Span, start: i64, source: Id, accepted:
 /// Returns the starts and counts of the rows since a time.
 async fn list(fx: &Fixture, environment: EnvironmentId, span: Span, since: i64) -> Vec<(i64, u64)> {
     let ask = query::Traffic { scope: Scope::of(environment), span, since: at(since) };
-    let rows = fx.other.read(ask).await.unwrap();
+    let rows = fx.read(ask).await;
     assert!(rows.is_sorted_by_key(|row| std::cmp::Reverse(row.start)), "newest first: {rows:?}");
     let mut rows: Vec<_> =
         rows.iter().map(|row| (row.start.as_secs() - at(0).as_secs(), row.counts.accepted)).collect();

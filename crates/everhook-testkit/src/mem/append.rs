@@ -21,7 +21,7 @@ use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
 use everhook_store::resource::Parent;
 
 use crate::mem::tables::{KeyRow, Tables, TaskPlace, TaskRow};
-use crate::mem::{once, poll, resource};
+use crate::mem::{once, resource};
 
 /// Appends messages one after the other. Each sees the rows of earlier ones, in the same transaction too.
 pub(super) fn append(tables: &mut Tables, ids: &Ids, now: Timestamp, append: Append) -> Vec<Appended> {
@@ -73,9 +73,8 @@ pub(super) fn append_one(
     for task in &planned {
         write(tables, fast, task, now);
     }
-    for (endpoint, due_at) in plan_polled(&message, &endpoints, now, addressing) {
-        poll::add(tables, (environment, endpoint), message.id, due_at);
-    }
+    let polled = plan_polled(&message, &endpoints, now, addressing);
+    assert!(polled.is_empty(), "the store in memory has no polled endpoints");
     accepted(message, planned)
 }
 

@@ -4,15 +4,17 @@ use everhook_core::batch::{Batch, BatchChange, FailedJob, Resolution, check_sele
 use everhook_core::id::{BatchId, EnvironmentId, JobId, MessageId};
 use everhook_core::job::{JobAction, JobState, OperatorCommand};
 use everhook_core::limits::BATCH_FAILED_LISTED_MAX;
+use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
 use everhook_store::batch::{BatchRecord, Resolved, announcement, failed_job, steered};
-use everhook_store::catalog::{Created, Order, Slice};
+use everhook_store::catalog::{Created, Slice};
 use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
 use everhook_store::made::{Made, WithMade};
 
 use crate::mem::append::{append_one, holder, keep_key};
+use crate::mem::resource::cut;
 use crate::mem::tables::{JobRow, Tables};
 use crate::mem::{MemStore, job};
 
@@ -58,63 +60,37 @@ impl MemStore {
         environment: EnvironmentId,
         batch: &BatchRecord,
         key: Option<&DedupKey>,
-    ) -> Result<Created<BatchRecord>, StoreError> {
+    ) -> Created<BatchRecord> {
         let (mut tables, now) = self.lock();
         if let Some((key, holder)) = key.and_then(|key| Some((key, holder(&tables, environment, key, now)?))) {
             let known = tables.batches.get(&(environment, BatchId(holder.object))).cloned();
-            return Ok(match known {
+            return match known {
                 Some(known) if holder.body == key.body => Created::Repeated(known),
                 _ => Created::KeyReused,
-            });
+            };
         }
         if !tables.has_application(environment, batch.application) {
-            return Ok(Created::NoParent);
+            return Created::NoParent;
         }
         if let Some(key) = key {
             keep_key(&mut tables, environment, key, batch.id.0, now);
         }
         let batch = BatchRecord { created_at: now, batch: Batch::new(), ..batch.clone() };
         tables.batches.insert((environment, batch.id), batch.clone());
-        Ok(Created::New(batch))
+        Created::New(batch)
     }
 
-    pub(super) fn find_batch(
-        &self,
-        environment: EnvironmentId,
-        id: BatchId,
-    ) -> Result<Option<BatchRecord>, StoreError> {
-        Ok(self.lock().0.batches.get(&(environment, id)).cloned())
-    }
-
-    pub(super) fn list_batches(
-        &self,
-        environment: EnvironmentId,
-        slice: &Slice<BatchId>,
-    ) -> Result<Vec<BatchRecord>, StoreError> {
+    pub(super) fn list_batches(&self, scope: Scope, slice: &Slice<BatchId>) -> Vec<BatchRecord> {
         let (tables, _) = self.lock();
-        let mut batches: Vec<_> =
-            tables.batches.iter().filter(|(key, _)| key.0 == environment).map(|(_, batch)| batch.clone()).collect();
-        if slice.order == Order::Descending {
-            batches.reverse();
-        }
-        batches.retain(|batch| match (slice.after, slice.order) {
-            (None, _) => true,
-            (Some(after), Order::Ascending) => batch.id > after,
-            (Some(after), Order::Descending) => batch.id < after,
-        });
-        batches.truncate(slice.limit);
-        Ok(batches)
+        let here = tables.batches.iter().filter(|(key, _)| key.0 == scope.environment);
+        cut(here.map(|(_, batch)| batch.clone()).collect(), |batch: &BatchRecord| batch.id, slice)
     }
 
-    pub(super) fn seal_batch_now(
-        &self,
-        environment: EnvironmentId,
-        id: BatchId,
-    ) -> Result<WithMade<Option<BatchRecord>>, StoreError> {
+    pub(super) fn seal_batch_now(&self, environment: EnvironmentId, id: BatchId) -> WithMade<Option<BatchRecord>> {
         let (mut tables, now) = self.lock();
         let told = tell(&mut tables, &self.ids, now, (environment, id), BatchChange::Sealed);
         let made = told.expect("a seal can be repeated");
-        Ok(made.with(tables.batches.get(&(environment, id)).cloned()))
+        made.with(tables.batches.get(&(environment, id)).cloned())
     }
 
     pub(super) fn resolve_batch_now(

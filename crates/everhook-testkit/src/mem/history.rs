@@ -8,7 +8,7 @@ use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, LaneId, Me
 use everhook_core::lane::HoldKind;
 use everhook_core::lifecycle::EndState;
 use everhook_core::message::Message;
-use everhook_core::task::{Task, TaskKey, TaskState, Trigger};
+use everhook_core::task::{Task, TaskKey, Trigger};
 use everhook_core::time::Timestamp;
 use everhook_store::append::new_delivery;
 use everhook_store::history::{Attempt, Destination, Redrive, Resend, Resent};
@@ -142,12 +142,7 @@ fn last_lives(tables: &Tables, environment: EnvironmentId, subject: Id) -> BTree
     for row in tables.tasks.values() {
         let task = row.task;
         if task.key.environment == environment && task.key.subject == subject {
-            let state = match row.place {
-                TaskPlace::Pending => TaskState::Pending,
-                TaskPlace::Leased(_) => TaskState::Leased,
-                TaskPlace::Dead => TaskState::Dead,
-            };
-            let trace = DeliveryTrace::Open(state);
+            let trace = DeliveryTrace::Open(row.state());
             let due_at = (row.place == TaskPlace::Pending && !task.is_behind()).then_some(task.due_at);
             put(task.lane, Life { task: task.key.id, trace, due_at });
         }

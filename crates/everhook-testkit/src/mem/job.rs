@@ -12,9 +12,10 @@ use everhook_core::lane::HoldKind;
 use everhook_core::lifecycle::EndState;
 use everhook_core::outcome::Class;
 use everhook_core::policy::breaker::Breaker;
-use everhook_core::task::{Task, TaskKey, TaskKind, TaskState, Trigger};
+use everhook_core::scope::Scope;
+use everhook_core::task::{Task, TaskKey, TaskKind, Trigger};
 use everhook_core::time::Timestamp;
-use everhook_store::catalog::Order;
+use everhook_store::catalog::Slice;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
 use everhook_store::job::{
@@ -25,6 +26,7 @@ use everhook_store::made::{Made, WithMade};
 use everhook_store::piece::Piece;
 
 use crate::mem::append::{holder, keep_key};
+use crate::mem::resource::cut;
 use crate::mem::tables::{AttemptRow, JobRow, LaneRow, LaneState, Tables, TaskPlace, TaskRow};
 use crate::mem::{MemStore, batch};
 
@@ -80,13 +82,10 @@ pub(super) fn keep_result(tables: &mut Tables, settlement: &Settlement) {
 /// Returns a job as the API shows it.
 pub(super) fn record(tables: &Tables, environment: EnvironmentId, id: JobId) -> Option<JobRecord> {
     let row = tables.jobs.get(&(environment, id))?;
-    let open = task_of(tables, environment, id).map(|row| {
-        let state = match row.place {
-            TaskPlace::Pending => TaskState::Pending,
-            TaskPlace::Leased(_) => TaskState::Leased,
-            TaskPlace::Dead => TaskState::Dead,
-        };
-        OpenTask { task: row.task, state, holder: row.holder() }
+    let open = task_of(tables, environment, id).map(|row| OpenTask {
+        task: row.task,
+        state: row.state(),
+        holder: row.holder(),
     });
     let last = attempts(tables, environment, id).into_iter().next();
     Some(JobRecord {
@@ -185,8 +184,8 @@ pub(super) fn cancelled(ids: &Ids, now: Timestamp) -> NewAttempt {
 }
 
 impl MemStore {
-    pub(super) fn find_job(&self, environment: EnvironmentId, id: JobId) -> Result<Option<JobRecord>, StoreError> {
-        Ok(record(&self.lock().0, environment, id))
+    pub(super) fn find_job(&self, scope: Scope, id: JobId) -> Option<JobRecord> {
+        record(&self.lock().0, scope.environment, id)
     }
 
     pub(super) fn list_jobs(
@@ -195,16 +194,9 @@ impl MemStore {
         filter: &JobFilter,
     ) -> Result<Piece<JobRecord, JobId>, StoreError> {
         let (tables, _) = self.lock();
-        let mut ids: Vec<JobId> =
-            tables.jobs.keys().filter(|(env, _)| *env == environment).map(|(_, id)| *id).collect();
-        if filter.slice.order == Order::Descending {
-            ids.reverse();
-        }
-        ids.retain(|id| match (filter.slice.after, filter.slice.order) {
-            (None, _) => true,
-            (Some(after), Order::Ascending) => *id > after,
-            (Some(after), Order::Descending) => *id < after,
-        });
+        let ids = tables.jobs.keys().filter(|(env, _)| *env == environment).map(|(_, id)| *id).collect();
+        let unlimited = Slice { limit: usize::MAX, ..filter.slice };
+        let mut ids = cut(ids, |id: &JobId| *id, &unlimited);
         // Pending, leased and dead jobs have a task row with their state.
         if let Some(state @ (JobState::Pending | JobState::Leased | JobState::Dead)) = filter.state {
             ids.retain(|id| record(&tables, environment, *id).is_some_and(|record| record.state == state));
@@ -221,13 +213,8 @@ impl MemStore {
         Piece::gather(shown, filter.slice.limit, job_bytes, |record| record.job.id, scanned)
     }
 
-    pub(super) fn list_job_attempts(
-        &self,
-        environment: EnvironmentId,
-        id: JobId,
-        limit: usize,
-    ) -> Result<Vec<JobAttempt>, StoreError> {
-        Ok(attempts(&self.lock().0, environment, id).into_iter().take(limit).collect())
+    pub(super) fn list_job_attempts(&self, scope: Scope, id: JobId, limit: usize) -> Vec<JobAttempt> {
+        attempts(&self.lock().0, scope.environment, id).into_iter().take(limit).collect()
     }
 
     pub(super) fn change_jobs(
@@ -235,12 +222,12 @@ impl MemStore {
         environment: EnvironmentId,
         ids: &[JobId],
         command: OperatorCommand,
-    ) -> Result<WithMade<Vec<Option<JobAction>>>, StoreError> {
+    ) -> WithMade<Vec<Option<JobAction>>> {
         let (mut tables, now) = self.lock();
         let mut made = Made::default();
         let steer = |id: &JobId| batch::steer(&mut tables, &self.ids, now, environment, *id, command, &mut made);
         let plans = ids.iter().map(steer).collect();
-        Ok(made.with(plans))
+        made.with(plans)
     }
 
     pub(super) fn report_progress_now(
@@ -249,18 +236,18 @@ impl MemStore {
         id: JobId,
         by: LeaseProof,
         progress: &Progress,
-    ) -> Result<Result<(), LeaseLost>, StoreError> {
+    ) -> Result<(), LeaseLost> {
         let (mut tables, _) = self.lock();
         let checked = check_lease_proof(record(&tables, environment, id).and_then(|record| record.lease()), by);
         if let (Ok(()), Some(row)) = (checked, tables.jobs.get_mut(&(environment, id))) {
             row.progress = Some(progress.clone());
         }
-        Ok(checked)
+        checked
     }
 
-    pub(super) fn list_held(&self, session: SessionId) -> Result<Vec<Task>, StoreError> {
+    pub(super) fn list_held(&self, session: SessionId) -> Vec<Task> {
         let (tables, _) = self.lock();
         let held = |row: &&TaskRow| row.place == TaskPlace::Leased(session) && row.task.kind == TaskKind::Job;
-        Ok(tables.tasks.values().filter(held).map(|row| row.task).collect())
+        tables.tasks.values().filter(held).map(|row| row.task).collect()
     }
 }

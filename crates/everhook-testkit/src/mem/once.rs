@@ -1,15 +1,16 @@
 //! Claims and resets of once-slots.
 
-use everhook_core::id::{ApplicationId, EnvironmentId, MessageId};
+use everhook_core::id::{EnvironmentId, MessageId};
 use everhook_core::message::Message;
 use everhook_core::name::Name;
 use everhook_core::once::{self, Claimed, OnceClaim};
+use everhook_core::scope::AppScope;
 use everhook_core::time::Timestamp;
-use everhook_store::catalog::{Order, Slice};
-use everhook_store::error::StoreError;
+use everhook_store::catalog::Slice;
 use everhook_store::once::OnceRecord;
 
 use crate::mem::MemStore;
+use crate::mem::resource::cut;
 use crate::mem::tables::{OnceRow, Tables};
 
 /// Claims a slot for a message that is accepted if it wins. Otherwise returns the winner and counts the suppressed
@@ -39,50 +40,25 @@ pub(super) fn take(
 }
 
 impl MemStore {
-    pub(super) fn find_once(
-        &self,
-        environment: EnvironmentId,
-        application: ApplicationId,
-        key: &Name,
-    ) -> Result<Option<OnceRecord>, StoreError> {
+    pub(super) fn find_once(&self, scope: AppScope, key: &Name) -> Option<OnceRecord> {
         let (tables, _) = self.lock();
-        Ok(tables.once.get(&(environment, application, key.clone())).map(|row| record(key, row)))
+        tables.once.get(&(scope.environment, scope.application, key.clone())).map(|row| record(key, row))
     }
 
-    pub(super) fn list_once(
-        &self,
-        environment: EnvironmentId,
-        application: ApplicationId,
-        slice: &Slice<Name>,
-    ) -> Result<Vec<OnceRecord>, StoreError> {
+    pub(super) fn list_once(&self, scope: AppScope, slice: &Slice<Name>) -> Vec<OnceRecord> {
         let (tables, _) = self.lock();
-        let of = tables.once.iter().filter(|((env, app, _), _)| (*env, *app) == (environment, application));
-        let mut rows: Vec<_> = of.map(|((_, _, key), row)| record(key, row)).collect();
-        if slice.order == Order::Descending {
-            rows.reverse();
-        }
-        rows.retain(|row| match (&slice.after, slice.order) {
-            (None, _) => true,
-            (Some(after), Order::Ascending) => row.key > *after,
-            (Some(after), Order::Descending) => row.key < *after,
-        });
-        rows.truncate(slice.limit);
-        Ok(rows)
+        let of = tables.once.iter().filter(|((env, app, _), _)| (*env, *app) == (scope.environment, scope.application));
+        cut(of.map(|((_, _, key), row)| record(key, row)).collect(), |row: &OnceRecord| row.key.clone(), slice)
     }
 
-    pub(super) fn reset_once_now(
-        &self,
-        environment: EnvironmentId,
-        application: ApplicationId,
-        key: &Name,
-    ) -> Result<bool, StoreError> {
+    pub(super) fn reset_once_now(&self, scope: AppScope, key: &Name) -> bool {
         let (mut tables, now) = self.lock();
-        let Some(row) = tables.once.get_mut(&(environment, application, key.clone())) else { return Ok(false) };
+        let Some(row) = tables.once.get_mut(&(scope.environment, scope.application, key.clone())) else { return false };
         if !row.slot.is_open() {
             row.slot = row.slot.reset();
             row.updated_at = now;
         }
-        Ok(true)
+        true
     }
 }
 

@@ -2,40 +2,31 @@
 
 use std::sync::Arc;
 
-use everhook_core::alert::Alert;
 use everhook_core::application::{Application, EnvironmentPolicy};
-use everhook_core::chat_app::ChatApps;
 use everhook_core::endpoint::{Endpoint, EndpointState};
-use everhook_core::event_type::EventType;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, LaneId, ScheduleId};
-use everhook_core::integration::Integration;
 use everhook_core::lane::HoldKind;
-use everhook_core::limits::ALERTS_READ_MAX;
 use everhook_core::name::{Metadata, Name};
-use everhook_core::operational::{self as events, OPERATIONAL_APPLICATION, OperationalEvent};
 use everhook_core::policy::Settings;
 use everhook_core::policy::breaker::Breaker;
-use everhook_core::portal::PortalSettings;
-use everhook_core::queue::{Queue, QueueState, queue_id};
-use everhook_core::quota::Quota;
-use everhook_core::resource::ResourceKind;
-use everhook_core::scope::AppScope;
+use everhook_core::queue::{Queue, QueueState};
+use everhook_core::resource::{OnDelete, ResourceKind};
+use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
-use everhook_store::catalog::{ArchivedTypes, Created, Having, Locator, Order, Replaced, Slice};
+use everhook_store::catalog::{Created, Having, Locator, Order, Replaced, Slice};
 use everhook_store::dedup::DedupKey;
 use everhook_store::made::{Made, WithMade};
-use everhook_store::piece::Piece;
 use everhook_store::queue::LaneGroup;
 use everhook_store::resource::encoding::{self, Columns, LimitHolds};
 use everhook_store::resource::{
-    ChangedResource, Deleted, NewResource, Parent, Record, Resource, ResourceKey, ResourcePlace,
+    ChangedResource, Deleted, NewResource, Parent, Projection, Record, Resource, ResourceKey, ResourcePlace,
 };
 use everhook_store::schedule::ScheduleRecord;
 use everhook_store::uids::Found;
 
-use crate::mem::append::{append_one, holder, keep_key};
+use crate::mem::append::{holder, keep_key};
 use crate::mem::tables::{LaneRow, LaneState, ResourceEntry, Tables};
-use crate::mem::{MemStore, operational, queue};
+use crate::mem::{MemStore, queue};
 
 impl MemStore {
     /// Creates an application without a name.
@@ -71,49 +62,27 @@ impl MemStore {
         set_endpoint_state(&mut self.lock().0, environment, id, EndpointState::Enabled);
     }
 
+    /// Creates a resource; returns none if the store does not keep its kind.
     pub(super) fn create_resource_now(
         &self,
-        environment: EnvironmentId,
+        scope: Scope,
         new: NewResource,
         key: Option<&DedupKey>,
-    ) -> WithMade<Created<Resource>> {
+    ) -> Option<Created<Resource>> {
         let (mut tables, now) = self.lock();
-        let created = create(&mut tables, environment, new, key, now);
-        let made = match &created {
-            Created::New(Resource::Endpoint(endpoint)) => {
-                let events = [OperationalEvent::EndpointCreated];
-                self.tell(&mut tables, now, (environment, endpoint.id), &events)
-            }
-            _ => Made::default(),
-        };
-        made.with(created)
+        let resource = stamped(new.resource, now, now, 1)?;
+        Some(create(&mut tables, scope.environment, (resource, new.max), key, now))
     }
 
-    pub(super) fn replace_resource_now(
-        &self,
-        environment: EnvironmentId,
-        changed: ChangedResource,
-    ) -> WithMade<Replaced<Resource>> {
+    /// Replaces a resource; returns none if the store does not keep its kind.
+    pub(super) fn replace_resource_now(&self, scope: Scope, changed: ChangedResource) -> Option<Replaced<Resource>> {
         let (mut tables, now) = self.lock();
-        let old = match &changed.resource {
-            Resource::Endpoint(new) => tables.endpoint(environment, new.id).map(|(old, _)| old.clone()),
-            _ => None,
-        };
-        let messages = changed.messages.clone();
-        let replaced = replace(&mut tables, environment, changed, now);
-        let mut made = Made::default();
-        if let (Some(old), Replaced::Done(Resource::Endpoint(new))) = (old, &replaced) {
-            made += self.tell(&mut tables, now, (environment, new.id), &events::changed(&old, new));
-        }
-        if let Replaced::Done(_) = replaced {
-            let appended = messages.into_iter().map(|new| append_one(&mut tables, &self.ids, now, None, new));
-            made += Made::messages(&appended.collect::<Vec<_>>());
-        }
-        made.with(replaced)
+        replace(&mut tables, scope.environment, changed, now)
     }
 
-    pub(super) fn delete_resource_now(&self, environment: EnvironmentId, key: &ResourceKey) -> WithMade<Deleted> {
-        let (mut tables, now) = self.lock();
+    pub(super) fn delete_resource_now(&self, scope: Scope, key: &ResourceKey) -> WithMade<Deleted> {
+        let (mut tables, _) = self.lock();
+        let environment = scope.environment;
         if let ResourceKey::Queue(name) = key
             && queue::has_jobs(&tables, environment, name)
         {
@@ -123,27 +92,17 @@ impl MemStore {
         if let ResourceKey::Queue(name) = key {
             found |= queue::forget_lanes(&mut tables, environment, name);
         }
-        let made = match key {
-            ResourceKey::Endpoint(_, id) if found => {
-                self.tell(&mut tables, now, (environment, *id), &[OperationalEvent::EndpointDeleted])
-            }
-            _ => Made::default(),
-        };
-        made.with(found.into())
+        Made::default().with(found.into())
     }
 
-    fn tell(
-        &self,
-        tables: &mut Tables,
-        now: Timestamp,
-        endpoint: (EnvironmentId, EndpointId),
-        events: &[OperationalEvent],
-    ) -> Made {
-        operational::tell_endpoint(tables, &self.ids, now, endpoint, events)
+    pub(super) fn find_resource<R: Record>(&self, scope: Scope, place: &ResourcePlace) -> Option<R> {
+        find(&self.lock().0, scope.environment, place)
     }
 
-    pub(super) fn find_resource<R: Record>(&self, environment: EnvironmentId, place: &ResourcePlace) -> Option<R> {
-        find(&self.lock().0, environment, place)
+    pub(super) fn list_environment_policies(&self) -> Vec<(EnvironmentId, EnvironmentPolicy)> {
+        let (tables, _) = self.lock();
+        let all = tables.resources.iter();
+        all.filter_map(|(key, entry)| Some((key.0, entry.resource.clone().try_into().ok()?))).collect()
     }
 
     pub(super) fn resolve_application(&self, environment: EnvironmentId, uid: &Name) -> Option<Found> {
@@ -158,15 +117,6 @@ impl MemStore {
         let (tables, _) = self.lock();
         let is_paused = |group: &LaneGroup| group.state == QueueState::Paused;
         tables.groups.iter().filter(|(_, group)| is_paused(group)).map(|(key, _)| *key).collect()
-    }
-
-    pub(super) fn list_environment_policies(&self) -> Vec<(EnvironmentId, EnvironmentPolicy)> {
-        let (tables, _) = self.lock();
-        let all = tables.resources.iter().filter_map(|((environment, ..), entry)| match &entry.resource {
-            Resource::EnvironmentPolicy(policy) => Some((*environment, policy.clone())),
-            _ => None,
-        });
-        all.collect()
     }
 
     pub(super) fn list_applications(
@@ -192,61 +142,20 @@ impl MemStore {
         cut(all, |application: &Application| application.id, slice)
     }
 
-    pub(super) fn list_children<R: Record, K: Ord + Clone>(
-        &self,
-        scope: AppScope,
-        id: impl Fn(&R) -> K,
-        slice: &Slice<K>,
-    ) -> Vec<R> {
-        cut(records(&self.lock().0, scope.environment, Parent::of(scope.application)), id, slice)
-    }
-
-    pub(super) fn list_event_types(
-        &self,
-        environment: EnvironmentId,
-        archived: ArchivedTypes,
-        slice: &Slice<Name>,
-    ) -> Piece<EventType, Name> {
-        let mut all: Vec<EventType> = records(&self.lock().0, environment, Parent::NONE);
-        all.retain(|event_type| archived == ArchivedTypes::Included || !event_type.archived);
-        page(environment, cut(all, |event_type| event_type.name.clone(), slice), slice)
-    }
-
-    /// Lists the resources of a kind in the order of their names.
-    pub(super) fn list_named<R: Record + Clone>(
-        &self,
-        environment: EnvironmentId,
-        slice: &Slice<Name>,
-    ) -> Piece<R, Name> {
-        let all: Vec<R> = records(&self.lock().0, environment, Parent::NONE);
-        let name = |record: &R| record.clone().into().columns(environment).name.expect("the kind has names");
-        page(environment, cut(all, name, slice), slice)
-    }
-
-    pub(super) fn list_alerts(&self) -> Vec<(EnvironmentId, Alert)> {
-        let (tables, _) = self.lock();
-        let all = tables.resources.iter().filter_map(|((environment, ..), entry)| match &entry.resource {
-            Resource::Alert(alert) => Some((*environment, alert.clone())),
-            _ => None,
-        });
-        all.take(ALERTS_READ_MAX).collect()
-    }
-
-    pub(super) fn unknown_event_types(&self, environment: EnvironmentId, names: Vec<Name>) -> Vec<Name> {
-        let known: Vec<EventType> = records(&self.lock().0, environment, Parent::NONE);
-        let is_known = |name: &Name| known.iter().any(|known| known.name == *name && !known.archived);
-        names.into_iter().filter(|name| !is_known(name)).collect()
+    pub(super) fn list_endpoints(&self, scope: AppScope, slice: &Slice<EndpointId>) -> Vec<Endpoint> {
+        let all = records(&self.lock().0, scope.environment, Parent::of(scope.application));
+        cut(all, |endpoint: &Endpoint| endpoint.id, slice)
     }
 }
 
 fn create(
     tables: &mut Tables,
     environment: EnvironmentId,
-    new: NewResource,
+    (resource, max): (Resource, usize),
     key: Option<&DedupKey>,
     now: Timestamp,
 ) -> Created<Resource> {
-    let columns = new.resource.columns(environment);
+    let columns = resource.columns(environment);
     let Columns { kind, id, .. } = columns;
     if let Some((key, holder)) = key.and_then(|key| Some((key, holder(tables, environment, key, now)?))) {
         if holder.body != key.body {
@@ -256,9 +165,7 @@ fn create(
             return Created::Repeated(entry.resource.clone());
         }
     }
-    if columns.parent == Parent::of(OPERATIONAL_APPLICATION) {
-        put_group(tables, environment, OPERATIONAL_APPLICATION.0, LaneGroup::OPEN, now);
-    }
+    // The store reports no operational events: the hidden application has no group here, and gets no endpoints.
     if let Parent(Some(application)) = columns.parent
         && !tables.has_application(environment, ApplicationId(application))
     {
@@ -270,13 +177,13 @@ fn create(
         return if is_own { Created::Repeated(found) } else { Created::Taken(found) };
     }
     let siblings = open_entries(tables, environment, kind).filter(|entry| entry.parent == columns.parent);
-    if siblings.count() >= new.max {
+    if siblings.count() >= max {
         return Created::Full;
     }
     if let Some(key) = key {
         keep_key(tables, environment, key, id, now);
     }
-    Created::New(write(tables, environment, stamped(new.resource, now, now, 1), now))
+    Created::New(write(tables, environment, resource, now))
 }
 
 fn replace(
@@ -284,23 +191,25 @@ fn replace(
     environment: EnvironmentId,
     changed: ChangedResource,
     now: Timestamp,
-) -> Replaced<Resource> {
+) -> Option<Replaced<Resource>> {
     let columns = changed.resource.columns(environment);
-    let key = changed.key.as_ref();
-    if let Some((key, holder)) = key.and_then(|key| Some((key, holder(tables, environment, key, now)?))) {
-        return if holder.body == key.body { Replaced::Repeated } else { Replaced::KeyReused };
-    }
     let known = tables.resources.get(&(environment, columns.kind, columns.id));
     let known = known.filter(|entry| !entry.deleted && entry.parent == columns.parent);
     let known = known.map(|entry| entry.resource.clone());
+    let created_at = known.as_ref().and_then(created_at).unwrap_or(now);
+    let resource = stamped(changed.resource, created_at, now, columns.revision + 1)?;
+    let key = changed.key.as_ref();
+    if let Some((key, holder)) = key.and_then(|key| Some((key, holder(tables, environment, key, now)?))) {
+        return Some(if holder.body == key.body { Replaced::Repeated } else { Replaced::KeyReused });
+    }
     let revision = known.as_ref().map(|known| known.columns(environment).revision);
     // Some kinds exist without a row, with the default configuration.
     let revision = revision.or(columns.kind.exists_by_default().then_some(0));
     if revision != Some(columns.revision) {
-        return Replaced::Stale;
+        return Some(Replaced::Stale);
     }
     if by_name(tables, environment, &columns).is_some_and(|found| found.columns(environment).id != columns.id) {
-        return Replaced::Taken;
+        return Some(Replaced::Taken);
     }
     if let Some(key) = key {
         keep_key(tables, environment, key, columns.id, now);
@@ -309,9 +218,7 @@ fn replace(
     if let Some(holds) = LimitHolds::of(old.as_deref(), &columns) {
         release_limits(tables, environment, &holds);
     }
-    let created_at = known.as_ref().map_or(now, created_at);
-    let resource = stamped(changed.resource, created_at, now, columns.revision + 1);
-    Replaced::Done(write(tables, environment, resource, now))
+    Some(Replaced::Done(write(tables, environment, resource, now)))
 }
 
 /// Ends the holds of limits that have changed.
@@ -335,25 +242,17 @@ pub(super) fn write(
     mut resource: Resource,
     now: Timestamp,
 ) -> Resource {
-    match &mut resource {
-        Resource::Application(application) => {
-            put_group(tables, environment, application.id.0, LaneGroup::of_application(application), now);
-        }
-        Resource::Endpoint(endpoint) => {
+    match resource.projection(environment) {
+        None => {}
+        Some(Projection::LaneGroup(id, group)) => put_group(tables, environment, id, group, now),
+        Some(Projection::Lane(endpoint)) => {
             touch_group(tables, environment, endpoint.application);
             put_lane(tables, environment, endpoint);
         }
-        Resource::EventType(_)
-        | Resource::Integration(_)
-        | Resource::EnvironmentPolicy(_)
-        | Resource::PortalSettings(_)
-        | Resource::ChatApps(_)
-        | Resource::Alert(_)
-        | Resource::Quota(_) => {}
-        Resource::Queue(queue) => {
-            put_group(tables, environment, queue_id(environment, &queue.name), LaneGroup::of(queue), now);
+        Some(Projection::Schedule(record)) => {
+            let state = record.begin(now);
+            resource = ScheduleRecord { state, ..record.clone() }.into();
         }
-        Resource::Schedule(record) => record.state = record.begin(now),
     }
     keep(tables, environment, resource.clone());
     resource
@@ -409,15 +308,6 @@ pub(super) fn cut<R, K: Ord + Clone>(mut all: Vec<R>, key: impl Fn(&R) -> K, sli
     all
 }
 
-/// Ends a part of a list where it reaches the size of a page.
-fn page<R: Record + Clone>(environment: EnvironmentId, rows: Vec<R>, slice: &Slice<Name>) -> Piece<R, Name> {
-    let columns = |record: &R| record.clone().into().columns(environment);
-    let bytes = |record: &R| columns(record).spec.len() + columns(record).info.len();
-    let name = |record: &R| columns(record).name.expect("what is listed by name has one");
-    let rows = rows.into_iter().map(Ok::<R, std::convert::Infallible>);
-    Piece::gather(rows, slice.limit, bytes, name, None).unwrap_or_else(|never| match never {})
-}
-
 fn in_the_way(tables: &Tables, environment: EnvironmentId, columns: &Columns) -> Option<Resource> {
     let by_id = tables.resources.get(&(environment, columns.kind, columns.id)).map(|entry| entry.resource.clone());
     by_name(tables, environment, columns).or(by_id)
@@ -446,36 +336,26 @@ fn delete(tables: &mut Tables, environment: EnvironmentId, place: &ResourcePlace
     } else {
         tables.resources.remove(&key);
     }
-    match place.kind {
-        ResourceKind::Application => {
+    match place.kind.on_delete() {
+        OnDelete::Nothing => {}
+        OnDelete::EndApplication => {
             tables.groups.remove(&(environment, key.2));
             let endpoints: Vec<Endpoint> = records(tables, environment, Parent(Some(key.2)));
             for endpoint in endpoints {
                 let place = ResourcePlace::endpoint(endpoint.application, &Locator::Id(endpoint.id));
                 delete(tables, environment, &place);
             }
-            let integrations: Vec<Integration> = records(tables, environment, Parent(Some(key.2)));
-            for integration in integrations {
-                delete(tables, environment, &ResourcePlace::integration(integration.application, integration.id));
-            }
         }
-        ResourceKind::Endpoint => {
+        OnDelete::CloseLane => {
             place.parent.0.into_iter().for_each(|id| touch_group(tables, environment, ApplicationId(id)));
             close_lane(tables, environment, EndpointId(key.2));
         }
-        ResourceKind::Queue => drop(tables.groups.remove(&(environment, key.2))),
-        ResourceKind::Schedule => {
+        OnDelete::DeleteLaneGroup => drop(tables.groups.remove(&(environment, key.2))),
+        OnDelete::DeleteSchedule => {
             let id = ScheduleId(key.2);
             tables.last_jobs.remove(&(environment, id));
             tables.runs.retain(|(env, schedule, _), _| (*env, *schedule) != (environment, id));
         }
-        ResourceKind::EventType
-        | ResourceKind::Integration
-        | ResourceKind::EnvironmentPolicy
-        | ResourceKind::PortalSettings
-        | ResourceKind::ChatApps
-        | ResourceKind::Alert
-        | ResourceKind::Quota => {}
     }
     true
 }
@@ -557,34 +437,23 @@ fn touch_group(tables: &mut Tables, environment: EnvironmentId, application: App
     tables.groups.entry((environment, application.0)).and_modify(|group| group.version += 1);
 }
 
-fn created_at(resource: &Resource) -> Timestamp {
+fn created_at(resource: &Resource) -> Option<Timestamp> {
     match resource {
-        Resource::Application(application) => application.created_at,
-        Resource::Endpoint(endpoint) => endpoint.created_at,
-        Resource::EventType(event_type) => event_type.created_at,
-        Resource::Queue(queue) => queue.updated_at,
-        Resource::Schedule(record) => record.created_at,
-        Resource::Integration(integration) => integration.created_at,
-        Resource::EnvironmentPolicy(policy) => policy.updated_at,
-        Resource::PortalSettings(settings) => settings.updated_at,
-        Resource::ChatApps(apps) => apps.updated_at,
-        Resource::Alert(alert) => alert.created_at,
-        Resource::Quota(quota) => quota.updated_at,
+        Resource::Application(application) => Some(application.created_at),
+        Resource::Endpoint(endpoint) => Some(endpoint.created_at),
+        Resource::Schedule(record) => Some(record.created_at),
+        _ => None,
     }
 }
 
-fn stamped(resource: Resource, created_at: Timestamp, updated_at: Timestamp, revision: i64) -> Resource {
+/// Returns the resource as it is stored; none if the store does not keep its kind.
+fn stamped(resource: Resource, created_at: Timestamp, updated_at: Timestamp, revision: i64) -> Option<Resource> {
     match resource {
-        Resource::Application(record) => Application { created_at, updated_at, revision, ..record }.into(),
-        Resource::Endpoint(record) => Endpoint { created_at, updated_at, revision, ..record }.into(),
-        Resource::EventType(record) => EventType { created_at, updated_at, revision, ..record }.into(),
-        Resource::Queue(record) => Queue { updated_at, revision, ..record }.into(),
-        Resource::Schedule(record) => ScheduleRecord { created_at, updated_at, revision, ..record }.into(),
-        Resource::Integration(record) => Integration { created_at, updated_at, revision, ..record }.into(),
-        Resource::EnvironmentPolicy(record) => EnvironmentPolicy { updated_at, revision, ..record }.into(),
-        Resource::PortalSettings(record) => PortalSettings { updated_at, revision, ..record }.into(),
-        Resource::ChatApps(record) => ChatApps { updated_at, revision, ..record }.into(),
-        Resource::Alert(record) => Alert { created_at, updated_at, revision, ..record }.into(),
-        Resource::Quota(record) => Quota { updated_at, revision, ..record }.into(),
+        Resource::Application(record) => Some(Application { created_at, updated_at, revision, ..record }.into()),
+        Resource::Endpoint(record) => Some(Endpoint { created_at, updated_at, revision, ..record }.into()),
+        Resource::Queue(record) => Some(Queue { updated_at, revision, ..record }.into()),
+        Resource::Schedule(record) => Some(ScheduleRecord { created_at, updated_at, revision, ..record }.into()),
+        Resource::EnvironmentPolicy(record) => Some(EnvironmentPolicy { updated_at, revision, ..record }.into()),
+        _ => None,
     }
 }

@@ -10,9 +10,7 @@ use everhook_core::message::Message;
 use everhook_core::retention::next_cut;
 use everhook_core::task::{Task, TaskKey, TaskKind};
 use everhook_core::time::Timestamp;
-use everhook_core::traffic::Span;
 use everhook_store::batch::BatchRecord;
-use everhook_store::error::StoreError;
 use everhook_store::retention::Prunable;
 use everhook_store::schedule::RUNS_KEPT;
 
@@ -20,10 +18,10 @@ use crate::mem::tables::{JobRow, SessionRow, Tables, TaskPlace, TaskRow};
 use crate::mem::{MemStore, job};
 
 impl MemStore {
-    pub(super) fn prune_now(&self, what: Prunable, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+    pub(super) fn prune_now(&self, what: Prunable, before: Timestamp, limit: usize) -> usize {
         let (mut tables, now) = self.lock();
         let tables = &mut *tables;
-        Ok(match what {
+        match what {
             Prunable::Messages => prune_messages(tables, before, limit),
             Prunable::DeadDeliveries => {
                 let waits_behind = |dead: &TaskRow, row: &TaskRow| {
@@ -50,22 +48,6 @@ impl MemStore {
                 let old = expired.map(|(key, row)| (row.expires_at, *key)).collect();
                 remove(&mut tables.keys, old, limit)
             }
-            Prunable::Answers => {
-                let expired = tables.requests.iter().filter(|(_, row)| row.expires_at <= now);
-                let old = expired.map(|(key, row)| (row.expires_at, *key)).collect();
-                remove(&mut tables.requests, old, limit)
-            }
-            Prunable::Polled => {
-                let day = |at: Timestamp| at.as_micros() / 86_400_000_000;
-                let expired = tables.polled.iter().filter(|(_, row)| day(row.due_at) < day(before));
-                let old = expired.map(|(key, row)| (row.due_at, *key)).collect();
-                remove(&mut tables.polled, old, limit)
-            }
-            Prunable::PollConsumers => {
-                let unused = tables.consumers.iter().filter(|(_, row)| row.used_at < before);
-                let old = unused.map(|(key, row)| (row.used_at, key.clone())).collect();
-                remove(&mut tables.consumers, old, limit)
-            }
             Prunable::Jobs => prune_jobs(tables, before, limit),
             Prunable::OnceSlots => {
                 let unused = tables.once.iter().filter(|(_, row)| row.updated_at < before);
@@ -79,18 +61,15 @@ impl MemStore {
                 remove(&mut tables.batches, old, limit)
             }
             Prunable::Runs => prune_runs(tables, before, limit),
-            // Tokens are outside the specification of the lease engine.
-            Prunable::Tokens => 0,
-            Prunable::TrafficMinutes => prune_traffic(tables, |span| span < Span::Hour, before, limit),
-            Prunable::TrafficHours => prune_traffic(tables, |span| span == Span::Hour, before, limit),
-        })
+            // The store has no such rows.
+            Prunable::Answers
+            | Prunable::Polled
+            | Prunable::PollConsumers
+            | Prunable::Tokens
+            | Prunable::TrafficMinutes
+            | Prunable::TrafficHours => 0,
+        }
     }
-}
-
-fn prune_traffic(tables: &mut Tables, is_wanted: fn(Span) -> bool, before: Timestamp, limit: usize) -> usize {
-    let expired = tables.traffic.keys().filter(|(_, span, start, _)| is_wanted(*span) && *start < before);
-    let old = expired.map(|key| ((key.1, key.2), *key)).collect();
-    remove(&mut tables.traffic, old, limit)
 }
 
 /// Removes the oldest of these rows; returns their number.

@@ -4,13 +4,15 @@ use everhook_core::id::{EnvironmentId, Id, JobId, ScheduleId};
 use everhook_core::name::Name;
 use everhook_core::resource::ResourceKind;
 use everhook_core::schedule::fire::{LastRun, decide_fire};
+use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
-use everhook_store::error::StoreError;
+use everhook_store::catalog::Slice;
 use everhook_store::ids::Ids;
 use everhook_store::job::Enqueued;
 use everhook_store::lease::Appended;
 use everhook_store::made::{Made, WithMade};
-use everhook_store::resource::{Resource, ResourcePlace};
+use everhook_store::piece::Piece;
+use everhook_store::resource::{Parent, Resource, ResourcePlace};
 use everhook_store::schedule::{Begun, FiredAll, Run, RunKind, ScheduleRecord, runs_of};
 
 use crate::mem::append::append_one;
@@ -96,7 +98,7 @@ fn schedules(tables: &Tables) -> impl Iterator<Item = (EnvironmentId, &ScheduleR
 }
 
 impl MemStore {
-    pub(super) fn fire_due_now(&self, limit: usize) -> Result<FiredAll, StoreError> {
+    pub(super) fn fire_due_now(&self, limit: usize) -> FiredAll {
         let (mut tables, now) = self.lock();
         let mut due: Vec<_> = schedules(&tables).filter(|(_, record)| record.state.look_at <= now).collect();
         due.sort_by_key(|(environment, record)| (record.state.look_at, *environment, record.name.clone()));
@@ -108,34 +110,31 @@ impl MemStore {
         }
         let next_look = schedules(&tables).map(|(_, record)| record.state.look_at).min();
         let next_look = next_look.filter(|at| *at < Timestamp::NEVER).map(|at| at.since(now));
-        Ok(FiredAll { next_look, ..fired })
+        FiredAll { next_look, ..fired }
     }
 
-    pub(super) fn run_schedule_now(
-        &self,
-        environment: EnvironmentId,
-        name: &Name,
-    ) -> Result<WithMade<Option<Run>>, StoreError> {
+    pub(super) fn run_schedule_now(&self, environment: EnvironmentId, name: &Name) -> WithMade<Option<Run>> {
         let (mut tables, now) = self.lock();
         let place = ResourcePlace::named(ResourceKind::Schedule, name);
         let Some(record) = resource::find::<ScheduleRecord>(&tables, environment, &place) else {
-            return Ok(WithMade::default());
+            return WithMade::default();
         };
         let mut made = Made::default();
         let (object, _) = start(&mut tables, &self.ids, now, environment, &record, &mut made);
         let run = Run { nominal: now, at: now, kind: RunKind::Manual, object };
         tables.runs.insert((environment, record.schedule.id, self.ids.next(now)), run);
-        Ok(made.with(Some(run)))
+        made.with(Some(run))
     }
 
-    pub(super) fn list_runs(
-        &self,
-        environment: EnvironmentId,
-        id: ScheduleId,
-        limit: usize,
-    ) -> Result<Vec<Run>, StoreError> {
+    /// Lists the schedules of an environment in the order of their names.
+    pub(super) fn list_schedules(&self, scope: Scope, slice: &Slice<Name>) -> Piece<ScheduleRecord, Name> {
+        let all = resource::records(&self.lock().0, scope.environment, Parent::NONE);
+        Piece { rows: resource::cut(all, |record: &ScheduleRecord| record.name.clone(), slice), next: None }
+    }
+
+    pub(super) fn list_runs(&self, scope: Scope, id: ScheduleId, limit: usize) -> Vec<Run> {
         let (tables, _) = self.lock();
-        let of = tables.runs.iter().rev().filter(|((env, schedule, _), _)| (*env, *schedule) == (environment, id));
-        Ok(of.take(limit).map(|(_, run)| *run).collect())
+        let of = tables.runs.iter().rev().filter(|(key, _)| (key.0, key.1) == (scope.environment, id));
+        of.take(limit).map(|(_, run)| *run).collect()
     }
 }

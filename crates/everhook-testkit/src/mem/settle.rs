@@ -7,17 +7,15 @@ use everhook_core::endpoint::EndpointState;
 use everhook_core::id::{BatchId, EndpointId, EnvironmentId};
 use everhook_core::lane::HoldKind;
 use everhook_core::lifecycle::NextRow;
-use everhook_core::operational::OperationalEvent;
 use everhook_core::task::TaskKind;
 use everhook_core::time::Timestamp;
 use everhook_store::batch;
 use everhook_store::ids::Ids;
 use everhook_store::lease::{Settled, Settlement};
 use everhook_store::made::{Made, WithMade};
-use everhook_store::operational::AttemptEvent;
 
 use crate::mem::tables::{AttemptRow, Tables, TaskPlace, TaskRow};
-use crate::mem::{job, operational, queue, resource};
+use crate::mem::{job, queue, resource};
 
 /// Settles attempts, and applies all ends of jobs to their batches at once, as in one transaction.
 pub(super) fn settle(tables: &mut Tables, ids: &Ids, now: Timestamp, batch: &[Settlement]) -> WithMade<Vec<Settled>> {
@@ -29,10 +27,7 @@ pub(super) fn settle(tables: &mut Tables, ids: &Ids, now: Timestamp, batch: &[Se
         let counts = holder == Some((TaskPlace::Leased(settlement.session), settlement.epoch));
         settled.push(settle_one(tables, now, settlement));
         if counts && settlement.stop_lane {
-            made += stop_lane(tables, ids, now, settlement);
-        }
-        if let (true, Some(event)) = (counts, AttemptEvent::of(settlement)) {
-            made += operational::tell_attempt(tables, ids, now, &event);
+            stop_lane(tables, now, settlement);
         }
         let ended = settlement.attempt.as_ref().and_then(|attempt| batch::ended(attempt.end));
         if let (true, Some(id), Some(ended)) = (counts, settlement.batch, ended) {
@@ -114,17 +109,15 @@ fn was_settled(tables: &Tables, settlement: &Settlement) -> bool {
 
 /// Stops a lane. An endpoint that wants no more requests is disabled; its remaining tasks wait until an operator
 /// enables it again.
-fn stop_lane(tables: &mut Tables, ids: &Ids, now: Timestamp, settlement: &Settlement) -> Made {
+fn stop_lane(tables: &mut Tables, now: Timestamp, settlement: &Settlement) {
     let (environment, lane) = (settlement.key.environment, settlement.lane);
     if settlement.kind == TaskKind::Job {
-        queue::stop(tables, environment, lane, now);
-        return Made::default();
+        return queue::stop(tables, environment, lane, now);
     }
     let id = EndpointId(lane.0);
     let known = tables.endpoint(environment, id);
     let is_enabled = known.is_some_and(|(endpoint, _)| endpoint.state == EndpointState::Enabled);
-    if !is_enabled || !resource::set_endpoint_state(tables, environment, id, EndpointState::Gone) {
-        return Made::default();
+    if is_enabled {
+        resource::set_endpoint_state(tables, environment, id, EndpointState::Gone);
     }
-    operational::tell_endpoint(tables, ids, now, (environment, id), &[OperationalEvent::EndpointDisabled])
 }

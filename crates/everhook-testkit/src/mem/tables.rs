@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use everhook_core::egress::EgressPause;
 use everhook_core::endpoint::Endpoint;
-use everhook_core::failure_group::{FailureMark, GroupKey};
 use everhook_core::id::{
     ApplicationId, BatchId, EndpointId, EnvironmentId, Id, JobId, LaneId, MessageId, ScheduleId, SessionId,
 };
@@ -19,19 +18,16 @@ use everhook_core::name::Name;
 use everhook_core::once::OnceSlot;
 use everhook_core::policy::breaker::Breaker;
 use everhook_core::policy::limit::RetryPlace;
-use everhook_core::poll::PollMark;
 use everhook_core::resource::ResourceKind;
 use everhook_core::role::Role;
 use everhook_core::task::{Task, TaskKey, TaskState};
 use everhook_core::time::Timestamp;
-use everhook_core::traffic::{Span, Traffic};
 use everhook_store::append::TakesPosition;
 use everhook_store::batch::BatchRecord;
 use everhook_store::cache::EndpointSet;
 use everhook_store::dedup::{DedupScope, HASH_BYTES};
 use everhook_store::lease::{Holding, NewAttempt, Reclaimed};
 use everhook_store::queue::LaneGroup;
-use everhook_store::request::RequestAnswer;
 use everhook_store::resource::{Parent, Resource};
 use everhook_store::schedule::Run;
 use everhook_store::worker::Takes;
@@ -66,40 +62,7 @@ pub struct Tables {
     pub runs: BTreeMap<(EnvironmentId, ScheduleId, Id), Run>,
     /// The queues and kinds that sessions of workers take.
     pub workers: BTreeMap<SessionId, Takes>,
-    pub polled: BTreeMap<(EnvironmentId, EndpointId, MessageId), PolledRow>,
-    /// The last position of each polled endpoint.
-    pub pollers: BTreeMap<(EnvironmentId, EndpointId), i64>,
-    pub consumers: BTreeMap<(EnvironmentId, EndpointId, Name), ConsumerRow>,
-    /// Requests with an idempotency key, by its hash.
-    pub requests: BTreeMap<(EnvironmentId, [u8; HASH_BYTES]), RequestRow>,
     pub keys: BTreeMap<(EnvironmentId, DedupScope, [u8; HASH_BYTES]), KeyRow>,
-    /// The marks of failure groups.
-    pub failure_marks: BTreeMap<(EnvironmentId, GroupKey), FailureMark>,
-    /// Counts of traffic, by span, start and source.
-    pub traffic: BTreeMap<(EnvironmentId, Span, Timestamp, Id), Traffic>,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub struct PolledRow {
-    /// None until a poll orders the message.
-    pub position: Option<i64>,
-    pub due_at: Timestamp,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub struct ConsumerRow {
-    pub mark: PollMark,
-    pub used_at: Timestamp,
-}
-
-#[derive(Clone, Debug)]
-pub struct RequestRow {
-    pub holder: Id,
-    /// The hash of the request's body.
-    pub body: [u8; HASH_BYTES],
-    /// None while the request runs.
-    pub answer: Option<RequestAnswer>,
-    pub expires_at: Timestamp,
 }
 
 #[derive(Clone, Debug)]
