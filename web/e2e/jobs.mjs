@@ -59,6 +59,7 @@ async function schedule_shows_its_next_runs_and_runs_now({ page, signIn, shot })
   check((await panel.locator('.list').first().getByRole('listitem').count()) === 5, 'five run times are shown');
   await panel.getByRole('button', { name: 'Run now' }).click();
   await panel.getByText('Started by hand').waitFor();
+  await page.getByRole('row', { name: new RegExp(name) }).getByRole('img', { name: '1 started by hand' }).waitFor();
   await panel.getByRole('button', { name: 'Pause' }).click();
   await panel.getByText('Paused').waitFor();
   await shot('panel');

@@ -16,7 +16,7 @@ pub(crate) const VARIABLE: &str = "EVERHOOK_TEST_OLD_BINARY";
 
 /// The oldest binary that may run beside today's: it knows the schema of the first release. When a migration raises
 /// `compatible_from`, a later commit is pinned.
-const COMMIT: &str = "10bcf9b9674c0c4930f57532dd75c418a610097f";
+const COMMIT: &str = "c4ace77ed64fbc7fe972a7a298b7a4a58dc93b1b";
 /// The version that the old binary reports, for example in `everhook node list`.
 const VERSION: &str = "0.0.1";
 

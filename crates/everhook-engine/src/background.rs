@@ -2,7 +2,8 @@
 //!
 //! Bulk work advances in small transactions, each of which stores its position (`store::background`). After a crash, the
 //! next holder of the job continues there. Statistics only read, so they start again. A handler gives its slot back
-//! after a while, so that the background tasks of all environments take turns.
+//! after a while, so that the background tasks of all environments take turns. It also returns when its node stops, and
+//! the next holder continues.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -45,7 +46,7 @@ const SLICE: usize = 100;
 const SLICE_MIN: u32 = 10;
 /// Rows that one transaction of a command for deliveries reads. Most rows cost less than a new delivery.
 const STEER_SLICE: usize = 250;
-/// Messages whose attempts one read counts.
+/// Messages that one transaction counts, and messages whose attempts one read counts.
 const COUNT_SLICE: usize = 1000;
 /// The pause after a transaction, as a multiple of its duration. It leaves time for other writes.
 const PAUSE_SHARE: u32 = 4;
@@ -123,12 +124,21 @@ impl BackgroundWorker {
         let found = self.store.read(query::FindJob { scope: Scope::of(SERVER_ENVIRONMENT), id: job }).await?;
         let from = Position::of(found.and_then(|record| record.progress).as_ref());
         let Bulk { action, effect, rate } = bulk;
-        let (work, slice) = match action {
-            BulkAction::Replay(replay) => (BulkWork::Replay(replay), SLICE),
-            BulkAction::Purge(purge) => (BulkWork::Purge(purge), SLICE),
-            BulkAction::Cancel(selection) => (BulkWork::Steer(selection, DeliveryCommand::Cancel), STEER_SLICE),
-            BulkAction::Redrive(selection) => (BulkWork::Steer(selection, DeliveryCommand::RetryNow), STEER_SLICE),
+        let work = match action {
+            BulkAction::Replay(replay) => BulkWork::Replay(replay),
+            BulkAction::Purge(purge) => BulkWork::Purge(purge),
+            BulkAction::Cancel(selection) => BulkWork::Steer(selection, DeliveryCommand::Cancel),
+            BulkAction::Redrive(selection) => BulkWork::Steer(selection, DeliveryCommand::RetryNow),
         };
+        let slice = match (&work, effect) {
+            // It may read payloads.
+            (BulkWork::Replay(_), _) => SLICE,
+            (_, Effect::Count) => COUNT_SLICE,
+            (BulkWork::Purge(_), Effect::Apply) => SLICE,
+            (BulkWork::Steer(..), Effect::Apply) => STEER_SLICE,
+        };
+        // A count changes nothing, so that no rate holds it back.
+        let rate = rate.filter(|_| effect == Effect::Apply);
         self.advance(context, environment, work, from, Pace { kind, effect, rate, slice }).await
     }
 
@@ -143,8 +153,8 @@ impl BackgroundWorker {
     ) -> Result<Finish, StoreError> {
         let (job, by, began) = (context.job().id, context.lease(), self.clock.elapsed());
         loop {
-            if context.is_cancelled() {
-                return Ok(cancelled());
+            if let Some(finish) = ended_early(context) {
+                return Ok(finish);
             }
             let slice_began = self.clock.elapsed();
             let advance = Advance { job, by, work: work.clone(), effect: pace.effect, from, limit: pace.limit() };
@@ -165,10 +175,7 @@ impl BackgroundWorker {
             if now.saturating_sub(began) > TURN {
                 return Ok(Finish::other(Report::Snoozed { wait }, ""));
             }
-            tokio::select! {
-                () = tokio::time::sleep(wait) => {}
-                () = context.cancelled() => {}
-            }
+            context.pause(wait).await;
         }
     }
 
@@ -203,7 +210,10 @@ impl BackgroundWorker {
         while let Some(applications) = pages.next(&*self.store, environment).await? {
             for application in applications {
                 let scope = AppScope::of(environment, application.id);
-                let Some(attempts) = self.count_attempts(context, scope, usage).await? else { return Ok(cancelled()) };
+                let attempts = match self.count_attempts(context, scope, usage).await? {
+                    Ok(attempts) => attempts,
+                    Err(finish) => return Ok(finish),
+                };
                 let (id, uid) = (application.id, application.uid);
                 stats.push(json!({ "appId": id, "appUid": uid, "messageDestinations": attempts }));
             }
@@ -211,15 +221,18 @@ impl BackgroundWorker {
         Ok(completed(&json!({ "appStats": stats })))
     }
 
-    /// Counts the attempts of an application; none if the background task was cancelled.
+    /// Counts the attempts of an application, unless the background task has to end early.
     async fn count_attempts(
         &self,
         context: &Context,
         scope: AppScope,
         usage: &ApplicationUsage,
-    ) -> Result<Option<u64>, StoreError> {
+    ) -> Result<Result<u64, Finish>, StoreError> {
         let (mut attempts, mut after) = (0, None);
-        while !context.is_cancelled() {
+        loop {
+            if let Some(finish) = ended_early(context) {
+                return Ok(Err(finish));
+            }
             let began = self.clock.elapsed();
             let (since, until) = (usage.since, usage.until);
             let count =
@@ -227,19 +240,18 @@ impl BackgroundWorker {
             attempts += count.attempts;
             after = count.next;
             if after.is_none() {
-                return Ok(Some(attempts));
+                return Ok(Ok(attempts));
             }
-            tokio::time::sleep(pause(self.clock.elapsed().saturating_sub(began))).await;
+            context.pause(pause(self.clock.elapsed().saturating_sub(began))).await;
         }
-        Ok(None)
     }
 
     async fn event_type_usage(&self, context: &Context, environment: EnvironmentId) -> Result<Finish, StoreError> {
         let (mut usages, mut pages) = (Vec::new(), Applications::new(None));
         while let Some(applications) = pages.next(&*self.store, environment).await? {
             for application in applications {
-                if context.is_cancelled() {
-                    return Ok(cancelled());
+                if let Some(finish) = ended_early(context) {
+                    return Ok(finish);
                 }
                 usages.push(self.subscriptions(environment, &application).await?);
             }
@@ -349,8 +361,14 @@ fn completed(result: &Value) -> Finish {
     Finish::completed(Some(result))
 }
 
-fn cancelled() -> Finish {
-    Finish::other(Report::Cancelled, "the background task was cancelled")
+/// The end of a background task that was cancelled, or whose node stops. The next holder of bulk work continues at the
+/// stored position, so a stop need not wait for it.
+fn ended_early(context: &Context) -> Option<Finish> {
+    if context.is_cancelled() {
+        return Some(Finish::other(Report::Cancelled, "the background task was cancelled"));
+    }
+    let interrupted = || Finish::other(Report::Interrupted, "the server stopped before the background task ended");
+    context.is_stopping().then(interrupted)
 }
 
 /// The pause after a transaction that took `took`.

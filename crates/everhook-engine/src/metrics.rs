@@ -3,6 +3,8 @@
 //! Counters change where the event happens. The backlog is read from the store every `BACKLOG_INTERVAL`, so that a
 //! scrape does not query the store. Labels are bounded: they never name a tenant, an application or an endpoint.
 
+pub(crate) mod queues;
+
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -28,6 +30,7 @@ use prometheus_client::registry::{Registry, Unit};
 use tracing::debug;
 
 use crate::clock::Clock;
+use crate::metrics::queues::QueueGauges;
 
 /// The buckets of durations, from 0.1 ms to 30 s, including the values of the published targets.
 const SECONDS: [f64; 17] =
@@ -118,6 +121,7 @@ pub(crate) struct Metrics {
     held: Gauge,
     pending: Gauge,
     dead: Gauge,
+    pub(crate) queues: QueueGauges,
     egress_paused: Gauge,
     pages: Family<PageLabels, Counter>,
     due_seconds: Gauge<f64, AtomicU64>,
@@ -164,6 +168,7 @@ impl Metrics {
             held: Gauge::default(),
             pending: Gauge::default(),
             dead: Gauge::default(),
+            queues: QueueGauges::default(),
             egress_paused: Gauge::default(),
             pages: Family::default(),
             due_seconds: Gauge::default(),
@@ -241,6 +246,7 @@ impl Metrics {
         registry.register("breakers_open", breakers, self.breakers.clone());
         let oldest = "Seconds for which the oldest due delivery has waited, sampled every 15 s";
         registry.register_with_unit("oldest_due", oldest, Unit::Seconds, self.due_seconds.clone());
+        self.queues.register(registry);
         let paused = "1 while egress is paused: work is accepted and nothing is sent";
         registry.register("egress_paused", paused, self.egress_paused.clone());
         let pages =
@@ -406,6 +412,7 @@ pub fn example_page(register: impl FnOnce(&mut Registry)) -> String {
     metrics.outbox_relayed("default", std::iter::empty(), 0);
     metrics.outbox("default", OutboxStatus::default());
     metrics.paged(Some(1));
+    metrics.queues.show_example();
     metrics.render(Now { running: 0, jobs: 0, unsettled: 0, pool: None })
 }
 

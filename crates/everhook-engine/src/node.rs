@@ -280,6 +280,9 @@ impl Node {
             return;
         }
         self.spawn_intake(|node| async move { node.enqueueing.run(&node).await });
+        if self.is_server {
+            self.spawn_loop(&self.stop, |node| async move { node.metrics.queues.watch(&*node.store).await });
+        }
         self.spawn(|node| async move { node.counts.run(&*node.store, node.halt.clone()).await });
         if config.schedules {
             self.spawn_loop(&self.stop, |node| async move { schedules::run(&node).await });

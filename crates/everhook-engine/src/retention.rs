@@ -126,8 +126,12 @@ impl Handler for Pruner {
         let Some(what) = what else {
             return Finish::other(Report::Failed { retry_after: None }, "unknown kind of row to prune");
         };
-        match self.prune(what, || context.is_cancelled()).await {
+        match self.prune(what, Some(&context)).await {
             Ok(_) if context.is_cancelled() => Finish::other(Report::Cancelled, "the job was cancelled"),
+            // Another server, or this one after its restart, removes the remaining rows.
+            Ok(_) if context.is_stopping() => {
+                Finish::other(Report::Interrupted, "the server stopped before the job ended")
+            }
             Ok(removed) => Finish::completed(Some(Bytes::from(format!("{{\"removed\": {removed}}}")))),
             Err(error) => Finish::other(Report::Failed { retry_after: None }, error.to_string()),
         }
@@ -139,15 +143,16 @@ impl Pruner {
         Pruner { store: Arc::clone(store), clock: Arc::clone(clock), ages }
     }
 
-    /// Removes expired rows, and messages for which there is no room. Returns the number of removed rows.
-    async fn prune(&self, what: Prunable, is_over: impl Fn() -> bool) -> Result<usize, StoreError> {
-        let mut removed = self.prune_before(what, self.clock.now().minus(self.ages.of(what)), &is_over).await?;
+    /// Removes expired rows, and messages for which there is no room, until the job has to end early. Without a job, a
+    /// timer calls. Returns the number of removed rows.
+    async fn prune(&self, what: Prunable, job: Option<&Context>) -> Result<usize, StoreError> {
+        let mut removed = self.prune_before(what, self.clock.now().minus(self.ages.of(what)), job).await?;
         let Some(bytes_max) = self.ages.bytes_max.filter(|_| what == Prunable::Messages) else { return Ok(removed) };
-        while !is_over()
+        while !is_over(job)
             && let Some(cut) = self.store.read(query::FindSizeCut { bytes_max }).await?
         {
             let before = cut.min(self.clock.now().minus(YOUNGEST));
-            let gone = self.prune_before(what, before, &is_over).await?;
+            let gone = self.prune_before(what, before, job).await?;
             removed += gone;
             if gone == 0 {
                 warn!(
@@ -166,11 +171,11 @@ impl Pruner {
         &self,
         what: Prunable,
         before: Timestamp,
-        is_over: &impl Fn() -> bool,
+        job: Option<&Context>,
     ) -> Result<usize, StoreError> {
         let began = self.clock.elapsed();
         let mut removed = 0;
-        while !is_over() {
+        while !is_over(job) {
             let slice_began = self.clock.elapsed();
             let slice = self.store.prune(Prune { what, before, limit: SLICE }).await?;
             let now = self.clock.elapsed();
@@ -178,7 +183,11 @@ impl Pruner {
             if slice < SLICE {
                 break;
             }
-            tokio::time::sleep(pause(now.saturating_sub(slice_began), now.saturating_sub(began))).await;
+            let wait = pause(now.saturating_sub(slice_began), now.saturating_sub(began));
+            match job {
+                Some(job) => job.pause(wait).await,
+                None => tokio::time::sleep(wait).await,
+            }
         }
         if removed > 0 {
             info!(removed, "pruned {removed} rows of {}", what.as_str());
@@ -190,13 +199,17 @@ impl Pruner {
     pub(crate) async fn run_by_timer(&self) {
         loop {
             for what in Prunable::ALL {
-                if let Err(error) = self.prune(what, || false).await {
+                if let Err(error) = self.prune(what, None).await {
                     warn!(error = &error as &dyn std::error::Error, "could not prune {}", what.as_str());
                 }
             }
             tokio::time::sleep(INTERVAL).await;
         }
     }
+}
+
+fn is_over(job: Option<&Context>) -> bool {
+    job.is_some_and(|job| job.is_cancelled() || job.is_stopping())
 }
 
 /// The pause after a transaction that took `took`, in a run that has lasted for `going_on`.

@@ -497,6 +497,10 @@ fn log_job(task: &Task, job: Option<&Job>, record: &AttemptRecord, decision: &De
             task.id = %task.key.id, job.id = %id, queue, job.kind = kind, class = %record.class, duration_ms,
             attempt = decision.tries, "completed {id} of {queue} in {duration_ms} ms"
         ),
+        // It asked for a later time, which is no failure.
+        verdict if record.class == Class::Snoozed => debug!(
+            task.id = %task.key.id, job.id = %id, queue, job.kind = kind, duration_ms, "snoozed {id} of {queue}: {verdict}"
+        ),
         verdict => warn!(
             task.id = %task.key.id, job.id = %id, queue, job.kind = kind, class = %record.class, duration_ms,
             attempt = decision.tries, verdict = %verdict, "attempt of {id} ended as {}: {verdict}", record.class

@@ -17,7 +17,7 @@ use everhook_store::cache::{EndpointSet, takes_permits};
 use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
 use everhook_store::{row, statement};
 
-use crate::columns::{DueLane, DueLanes, Expiries, ExpiryRow, Keys, MessageRow, Messages, TaskRow, Tasks};
+use crate::columns::{DueLane, DueLanes, Expiries, ExpiryRow, Keys, MessageRow, Messages, TaskRow, Tasks, earliest};
 use crate::dedup::{self, Owners};
 use crate::endpoints::{self, AppKey, EndpointSets};
 use crate::error::Fault;
@@ -149,7 +149,7 @@ impl PostgresStore {
         let guessed =
             if append.fast.is_some() { wanted_lanes(&append.messages, guess, |_| true) } else { BTreeSet::new() };
         let applications = Keys::of(applications.into_iter().map(|(environment, id)| (environment, id.0)));
-        let find_lane = lane_keys(&guessed).nonempty().map(|wanted| FindLane { wanted });
+        let find_lane = Keys::of_lanes(guessed.iter().copied()).nonempty().map(|wanted| FindLane { wanted });
         let (found, mut lane_rows) = tx.begin((FindGroupVersion { wanted: applications }, find_lane)).await?;
 
         // Without any application nothing is planned, and the time is not needed.
@@ -161,7 +161,7 @@ impl PostgresStore {
             let wanted = wanted_lanes(&append.messages, |key| sets.get(key).cloned(), |_| true);
             let missed: BTreeSet<_> = wanted.difference(&guessed).copied().collect();
             if !missed.is_empty() {
-                lane_rows.extend(tx.run(FindLane { wanted: lane_keys(&missed) }).await?);
+                lane_rows.extend(tx.run(FindLane { wanted: Keys::of_lanes(missed) }).await?);
             }
         }
         Ok((sets, now, Lanes::new(&lane_rows, now)))
@@ -266,7 +266,7 @@ fn lanes_to_book(messages: &[NewMessage], sets: &EndpointSets, lanes: &Lanes) ->
     }
     let limited = wanted_lanes(messages, |key| sets.get(key).cloned(), takes_permits);
     let is_any_free = limited.iter().any(|lane| lanes.free.contains_key(lane));
-    is_any_free.then(|| lane_keys(&wanted_lanes(messages, |key| sets.get(key).cloned(), |_| true)))
+    is_any_free.then(|| Keys::of_lanes(wanted_lanes(messages, |key| sets.get(key).cloned(), |_| true)))
 }
 
 /// Returns the lanes of every such endpoint that wants one of these messages.
@@ -291,10 +291,6 @@ fn wanted_lanes(
     lanes
 }
 
-pub(crate) fn lane_keys(lanes: &BTreeSet<LaneKey>) -> Keys {
-    Keys::of(lanes.iter().map(|(environment, lane)| (*environment, lane.0)))
-}
-
 /// Returns the lanes of pending tasks, each with the due time of its first task. They are in key order, so that two
 /// batches cannot deadlock.
 ///
@@ -305,11 +301,7 @@ fn due_lanes<'p>(
     waiting: &HashSet<LaneKey>,
     now: Timestamp,
 ) -> DueLanes {
-    let mut lanes: BTreeMap<LaneKey, Timestamp> = BTreeMap::new();
-    for PlannedTask { task, .. } in pending {
-        let due = lanes.entry((task.key.environment, task.lane)).or_insert(task.due_at);
-        *due = task.due_at.min(*due);
-    }
+    let lanes = earliest(pending.map(|PlannedTask { task, .. }| ((task.key.environment, task.lane), task.due_at)));
     let due_lane = |((environment, id), due_at)| {
         let waits = due_at <= now && !waiting.contains(&(environment, id));
         DueLane { waits, ..DueLane::new(environment, id, due_at) }

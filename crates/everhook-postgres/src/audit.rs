@@ -1,11 +1,12 @@
 //! The audit log.
 
-use everhook_core::audit::{AuditEntry, AuditFacts, AuditHash, AuditLink, AuditPhase};
-use everhook_core::id::{EnvironmentId, Id, KeyId};
+use everhook_core::audit::{AuditEntry, AuditFacts, AuditLink};
+use everhook_core::id::EnvironmentId;
 use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
 use everhook_store::audit::AuditFilter;
-use everhook_store::catalog::{Order, Slice};
+use everhook_store::catalog::Slice;
+use everhook_store::sql::shared::{AppendAudit, FindAuditEntry, FindAuditLast, ListAudit};
 use everhook_store::statement;
 
 use crate::error::Fault;
@@ -13,18 +14,6 @@ use crate::store::PostgresStore;
 
 statement! {
     LockAudit = "lock_audit" { environment: EnvironmentId } -> Option<Timestamp>;
-    FindAuditLast = "find_audit_last" { environment: EnvironmentId } -> Option<(i64, AuditHash)>;
-    FindAuditEntry = "find_audit_entry" { environment: EnvironmentId, operation: Id, phase: AuditPhase } -> Option<i64>;
-    AppendAudit<'a> = "append_audit" {
-        environment: EnvironmentId, seq: i64, at: Timestamp, operation: Id, phase: AuditPhase, actor: &'a str,
-        key: Option<KeyId>, principal: Option<&'a str>, action: &'a str, object: &'a str, reason: Option<&'a str>,
-        status: Option<u16>, request: Option<&'a AuditHash>, before: Option<&'a AuditHash>,
-        after: Option<&'a AuditHash>, hash: &'a AuditHash,
-    };
-    ListAudit<'a> = "list_audit" {
-        environment: EnvironmentId, above: i64, below: i64, since: Timestamp, until: Timestamp, actor: Option<&'a str>,
-        action: Option<&'a str>, object: Option<&'a str>, limit: usize, order: Order,
-    } -> Vec<AuditEntry>;
 }
 
 impl PostgresStore {

@@ -22,43 +22,35 @@ use everhook_store::background::{
 };
 use everhook_store::catalog::Order;
 use everhook_store::job::{JobRecord, job_bytes};
-use everhook_store::piece::{IdRange, Piece};
+use everhook_store::piece::{IdRange, Piece, skipped};
 use everhook_store::resource::{Parent, Resource};
 use everhook_store::sql::rows::CandidateRow;
+use everhook_store::sql::shared::{FindResource, ListMessageId, ListTaskDead, ScanBackground};
 use everhook_store::statement;
 
 use crate::append::lower_lanes_due;
 use crate::columns::DueLane;
 use crate::deliveries;
 use crate::error::Fault;
-use crate::history::skipped;
 use crate::job::query::FindJob;
 use crate::job::steer::PutJobProgress;
 use crate::lease::{MessageKey, MessageKeys};
 use crate::order::{append_ordered, promote};
-use crate::resource::{self, FindResource};
+use crate::resource;
 use crate::store::PostgresStore;
-use crate::tx::{Now, Tx};
+use crate::tx::{NO_TIME, Now, Tx};
 
 /// Candidates that one statement reads with their payloads.
 const PAYLOADS_AT_ONCE: usize = 16;
 
 statement! {
     LockTaskHeld = "lock_task_held" { environment: EnvironmentId, job: JobId } -> Option<TaskId>;
-    ListMessageId<'a> = "list_message_id" {
-        environment: EnvironmentId, application: ApplicationId, above: &'a [u8], below: &'a [u8], limit: usize,
-    } -> Vec<MessageId>;
-    ListTaskDead = "list_task_dead" { environment: EnvironmentId, lane: EndpointId, after: Id, limit: usize }
-        -> Vec<(MessageId, TaskId)>;
     FindCandidate = "find_candidate" { wanted: MessageKeys, endpoint: EndpointId, payload_bytes: usize }
         -> Vec<(Message, CandidateRow)>;
     DeleteTaskDead = "delete_task_dead" { wanted: MessageKeys, lane: EndpointId } -> Vec<Option<OrderKey>>;
     PurgeContent = "purge_content" { wanted: MessageKeys, until: Timestamp };
     HasContent = "has_content" { wanted: MessageKeys, until: Timestamp } -> Vec<MessageId>;
     CountAttempt = "count_attempt" { wanted: MessageKeys, since: Timestamp, until: Timestamp } -> Option<u64>;
-    ScanBackground<'a> = "scan_background" {
-        owner: &'a str, above: &'a [u8], below: &'a [u8], skipped: usize, order: Order,
-    } -> Option<Id>;
     ListBackground<'a> = "list_background" {
         owner: &'a str, above: &'a [u8], below: &'a [u8], kind: Option<&'a str>, tag: Option<&'a str>,
         states: Option<Vec<JobState>>, result_max: usize, limit: usize, order: Order,
@@ -78,7 +70,7 @@ impl PostgresStore {
         let (environment_of_job, job) = (SERVER_ENVIRONMENT, advance.job);
         let lock = LockTaskHeld { environment: environment_of_job, job };
         let (_, record, now) = tx.run((lock, FindJob { environment: environment_of_job, id: job }, Now {})).await?;
-        let now = now.ok_or(Fault::Contended("the clock returned no row"))?;
+        let now = now.ok_or(NO_TIME)?;
         let checked = advance.check(record.as_ref());
         if !matches!(checked, Ok(None)) {
             tx.roll_back().await?;

@@ -1,5 +1,6 @@
 //! Row types that several statements take as arrays.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use everhook_core::id::{ApplicationId, EnvironmentId, Id, LaneId, MessageId, SessionId, TaskId};
@@ -62,6 +63,10 @@ impl Keys {
     pub(crate) fn of(keys: impl IntoIterator<Item = (EnvironmentId, Id)>) -> Keys {
         keys.into_iter().map(|(environment, id)| Key { environment, id }).collect()
     }
+
+    pub(crate) fn of_lanes(lanes: impl IntoIterator<Item = (EnvironmentId, LaneId)>) -> Keys {
+        Keys::of(lanes.into_iter().map(|(environment, lane)| (environment, lane.0)))
+    }
 }
 
 impl DueLane {
@@ -72,6 +77,11 @@ impl DueLane {
 }
 
 impl DueLanes {
+    /// The lanes of tasks, each with the earliest of their due times.
+    pub(crate) fn earliest(tasks: impl Iterator<Item = ((EnvironmentId, LaneId), Timestamp)>) -> DueLanes {
+        earliest(tasks).into_iter().map(|((environment, id), due_at)| DueLane::new(environment, id, due_at)).collect()
+    }
+
     /// The keys of the lanes.
     pub(crate) fn keys(&self) -> Keys {
         let id = self.id.iter().map(|lane| lane.0).collect();
@@ -126,4 +136,17 @@ impl TaskRow {
             state: if holder.is_some() { TaskState::Leased } else { TaskState::Pending },
         }
     }
+}
+
+/// Returns the lanes of tasks, each with the earliest of their due times. They are in key order, so that two batches
+/// cannot deadlock.
+pub(crate) fn earliest(
+    tasks: impl Iterator<Item = ((EnvironmentId, LaneId), Timestamp)>,
+) -> BTreeMap<(EnvironmentId, LaneId), Timestamp> {
+    let mut lanes: BTreeMap<(EnvironmentId, LaneId), Timestamp> = BTreeMap::new();
+    for (lane, due_at) in tasks {
+        let first = lanes.entry(lane).or_insert(due_at);
+        *first = due_at.min(*first);
+    }
+    lanes
 }

@@ -5,14 +5,13 @@ use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, MessageId}
 use everhook_core::limits::STATS_ROWS_MAX;
 use everhook_core::message::Message;
 use everhook_core::outcome::Class;
-use everhook_core::time::Timestamp;
 use everhook_store::catalog::Order;
 use everhook_store::delivery::{
-    BreakerRecord, DeliveryFilter, DeliveryRecord, EndpointCounts, Listing, PageBytes, Period, Visit, Visited,
-    VisitedTask,
+    DeliveryFilter, DeliveryRecord, EndpointCounts, Listing, PageBytes, Period, Visit, Visited, VisitedTask,
 };
 use everhook_store::piece::{IdRange, Piece};
-use everhook_store::{fields, statement};
+use everhook_store::sql::shared::{CountEndpoint, ListDeliveryMessage, MessageStep};
+use everhook_store::statement;
 
 use crate::columns::{Subject, Subjects};
 use crate::error::Fault;
@@ -21,31 +20,19 @@ use crate::operations::instant;
 use crate::store::PostgresStore;
 use crate::tx::Tx;
 
+pub(crate) mod redrive;
 pub(crate) mod steer;
 
 /// Payloads that one statement reads. A payload can have a megabyte.
 const PAYLOADS_READ: usize = 8;
 
-fields! {
-    /// The messages of one step of a list.
-    MessageStep<'a> { above: &'a [u8], below: &'a [u8], limit: usize, order: Order }
-}
-
 statement! {
     ListDelivery = "list_delivery" {
         wanted: Subjects, endpoint: Option<EndpointId>, environment: EnvironmentId, application: Option<ApplicationId>,
     } -> Vec<DeliveryRecord>;
-    ListDeliveryMessage<'a> = "list_delivery_message" {
-        environment: EnvironmentId, application: ApplicationId, step: MessageStep<'a>,
-    } -> Vec<Id>;
     ListDeliveryTask<'a> = "list_delivery_task" {
         environment: EnvironmentId, class: Option<Class>, step: MessageStep<'a>,
     } -> Vec<VisitedTask>;
-    FindBreaker = "find_breaker" { environment: EnvironmentId, endpoint: EndpointId } -> Option<BreakerRecord>;
-    CountEndpoint<'a> = "count_endpoint" {
-        environment: EnvironmentId, endpoint: EndpointId, since: Timestamp, until: Timestamp, above: &'a [u8],
-        below: &'a [u8], rows_max: usize,
-    } -> Option<EndpointCounts>;
 }
 
 /// Lists open tasks with subjects in a range, in order.
@@ -81,14 +68,6 @@ impl PostgresStore {
         }
         let payloads = self.read_payloads(environment, &listing.messages()).await?;
         Ok(listing.finish(payloads))
-    }
-
-    pub(crate) async fn find_breaker_once(
-        &self,
-        environment: EnvironmentId,
-        endpoint: EndpointId,
-    ) -> Result<Option<BreakerRecord>, Fault> {
-        self.database.read(FindBreaker { environment, endpoint }).await
     }
 
     pub(crate) async fn count_endpoint_once(

@@ -4,6 +4,8 @@ use everhook_core::failure_group::{GroupKey, GroupState};
 use everhook_core::id::{EndpointId, EnvironmentId};
 use everhook_core::time::Timestamp;
 use everhook_store::failure::{DeadCount, FailureGroups, MarkRow};
+use everhook_store::sql::param::StoreClock;
+use everhook_store::sql::shared::PutFailureMark;
 use everhook_store::statement;
 
 use crate::columns::Keys;
@@ -14,9 +16,6 @@ statement! {
     ListDeadLane<'a> = "list_dead_lane" { environment: EnvironmentId, after: &'a [u8], limit: usize } -> Vec<EndpointId>;
     CountDead = "count_dead" { wanted: Keys, counted_max: usize } -> Vec<DeadCount>;
     ListFailureMark = "list_failure_mark" { wanted: Keys } -> Vec<MarkRow>;
-    PutFailureMark<'a> = "put_failure_mark" {
-        environment: EnvironmentId, endpoint: EndpointId, class: &'a str, state: GroupState, note: &'a str,
-    } -> Option<Timestamp>;
 }
 
 impl PostgresStore {
@@ -64,7 +63,8 @@ impl PostgresStore {
         state: GroupState,
         note: &str,
     ) -> Result<Timestamp, Fault> {
-        let put = PutFailureMark { environment, endpoint, class: class.as_str(), state, note };
+        let put =
+            PutFailureMark { environment, endpoint, class: class.as_str(), state, note, now: StoreClock::Database };
         self.database.write(put).await?.ok_or(Fault::Contended("the mark returned no row"))
     }
 }

@@ -223,7 +223,7 @@ impl Lease<'_> {
         let (now, priorities) = (self.open.now, self.priorities());
         // With more lanes than this, every scanned lane is written, so the next due times are not needed: see
         // `core::lane`.
-        let wanted = (taken.lanes.len() <= STAY_LANES_MAX).then(|| lane_keys(asked().map(ReadyLane::key)));
+        let wanted = (taken.lanes.len() <= STAY_LANES_MAX).then(|| Keys::of_lanes(asked().map(ReadyLane::key)));
         let next_due = wanted.map(|wanted| NextDue { wanted, priorities: priorities.clone(), after: now });
         let lease_task = self.lease_task(&taken, priorities);
         let (mut tasks, found) = self.tx.run((lease_task, next_due)).await?;
@@ -357,7 +357,7 @@ impl Lease<'_> {
         }
         let now = self.open.now;
         let booked = self.booked();
-        let keys = |lanes: &[LaneKey]| lane_keys(lanes.iter().copied()).nonempty();
+        let keys = |lanes: &[LaneKey]| Keys::of_lanes(lanes.iter().copied()).nonempty();
         let empty = writes.empty.clone().nonempty();
         let book_lane = writes.booked.clone().nonempty().map(|used| BookLane { used });
         // The order matters. Marking empty must be the first write to a lane, because only the exclusive lock makes
@@ -525,16 +525,12 @@ impl LaneWrites {
 
 impl LaneSearches {
     fn keys(&self) -> Keys {
-        lane_keys(self.environment.iter().copied().zip(self.id.iter().copied()))
+        Keys::of_lanes(self.environment.iter().copied().zip(self.id.iter().copied()))
     }
 }
 
 fn look(lane: &ReadyLane, turn_at: Option<Timestamp>) -> LaneSearch {
     LaneSearch { environment: lane.row.environment, id: lane.row.id, floor: lane.row.floor, turn_at }
-}
-
-fn lane_keys(lanes: impl Iterator<Item = LaneKey>) -> Keys {
-    Keys::of(lanes.map(|(environment, lane)| (environment, lane.0)))
 }
 
 fn number(feed: usize) -> u32 {

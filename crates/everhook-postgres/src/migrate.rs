@@ -18,29 +18,10 @@ struct Migration {
 
 /// In order; the first one is version 1.
 const MIGRATIONS: &[Migration] = &[
-    Migration { name: "catalog", compatible_from: 1, sql: include_str!("../migrations/0001_catalog.sql") },
-    Migration { name: "history", compatible_from: 2, sql: include_str!("../migrations/0002_history.sql") },
-    Migration { name: "work", compatible_from: 3, sql: include_str!("../migrations/0003_work.sql") },
-    Migration { name: "outbox", compatible_from: 4, sql: include_str!("../migrations/0004_outbox.sql") },
-    Migration { name: "job reads", compatible_from: 4, sql: include_str!("../migrations/0005_job_reads.sql") },
-    Migration { name: "tokens", compatible_from: 4, sql: include_str!("../migrations/0006_tokens.sql") },
-    Migration { name: "background", compatible_from: 4, sql: include_str!("../migrations/0007_background.sql") },
-    Migration { name: "answers", compatible_from: 4, sql: include_str!("../migrations/0008_answers.sql") },
-    Migration { name: "egress", compatible_from: 4, sql: include_str!("../migrations/0009_egress.sql") },
-    Migration { name: "traffic", compatible_from: 4, sql: include_str!("../migrations/0010_traffic.sql") },
-    Migration { name: "failure marks", compatible_from: 4, sql: include_str!("../migrations/0011_failure_marks.sql") },
-    Migration { name: "lane order", compatible_from: 4, sql: include_str!("../migrations/0012_lane_order.sql") },
-    Migration { name: "hold kind", compatible_from: 4, sql: include_str!("../migrations/0013_hold_kind.sql") },
-    Migration { name: "paused groups", compatible_from: 4, sql: include_str!("../migrations/0014_paused_groups.sql") },
-    Migration { name: "key scopes", compatible_from: 4, sql: include_str!("../migrations/0015_key_scopes.sql") },
-    Migration { name: "audit", compatible_from: 4, sql: include_str!("../migrations/0016_audit.sql") },
-    // The first key raises the compatible version: see `seal`.
-    Migration { name: "seal keys", compatible_from: 4, sql: include_str!("../migrations/0017_seal_keys.sql") },
-    Migration { name: "exchange", compatible_from: 4, sql: include_str!("../migrations/0018_exchange.sql") },
-    Migration { name: "lane position", compatible_from: 4, sql: include_str!("../migrations/0019_lane_position.sql") },
-    Migration { name: "quotas", compatible_from: 4, sql: include_str!("../migrations/0020_quotas.sql") },
-    Migration { name: "breaker", compatible_from: 4, sql: include_str!("../migrations/0021_breaker.sql") },
-    Migration { name: "order key", compatible_from: 4, sql: include_str!("../migrations/0022_order_key.sql") },
+    Migration { name: "0001_catalog", compatible_from: 1, sql: include_str!("../migrations/0001_catalog.sql") },
+    Migration { name: "0002_history", compatible_from: 2, sql: include_str!("../migrations/0002_history.sql") },
+    Migration { name: "0003_work", compatible_from: 3, sql: include_str!("../migrations/0003_work.sql") },
+    Migration { name: "0004_outbox", compatible_from: 4, sql: include_str!("../migrations/0004_outbox.sql") },
 ];
 
 /// The version that this binary knows and needs.

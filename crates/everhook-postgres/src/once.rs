@@ -48,8 +48,6 @@ statement! {
     ClaimOnce<'a> = "claim_once" { wanted: SlotKeys<'a> } -> Vec<(EnvironmentId, ApplicationId, Name, OnceSlot)>;
     ReplaceOnce<'a> = "replace_once" { decided: Slots<'a>, now: Timestamp };
     AppendOnceSuppression<'a> = "append_once_suppression" { suppressed: SuppressedCalls<'a>, created_at: Timestamp };
-    FindOnce<'a> = "find_once" { environment: EnvironmentId, application: ApplicationId, key: &'a str }
-        -> Option<OnceRecord>;
     ListOnce<'a> = "list_once" {
         environment: EnvironmentId, application: ApplicationId, above: &'a str, below: &'a str, limit: usize,
         order: Order,
@@ -173,15 +171,6 @@ fn slot_keys<'a>(keys: impl Iterator<Item = &'a SlotKey>) -> SlotKeys<'a> {
 }
 
 impl PostgresStore {
-    pub(crate) async fn find_slot(
-        &self,
-        environment: EnvironmentId,
-        application: ApplicationId,
-        key: &Name,
-    ) -> Result<Option<OnceRecord>, Fault> {
-        self.database.read(FindOnce { environment, application, key: key.as_str() }).await
-    }
-
     pub(crate) async fn list_slots(
         &self,
         environment: EnvironmentId,

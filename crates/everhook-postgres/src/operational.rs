@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use everhook_core::application::Application;
 use everhook_core::endpoint::Endpoint;
-use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, LaneId, MessageId, TaskId};
+use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, MessageId};
 use everhook_core::name::Name;
 use everhook_core::operational::{AttemptNews, EndpointNews, News, OPERATIONAL_APPLICATION, OperationalEvent};
 use everhook_core::resource::ResourceKind;
@@ -16,29 +16,16 @@ use everhook_core::time::Timestamp;
 use everhook_store::made::Made;
 use everhook_store::operational::{AttemptEvent, OnlyIf, is_wanted, message};
 use everhook_store::resource::{Parent, Record};
-use everhook_store::statement;
+use everhook_store::sql::shared::{DeadAttempt, FindResource, LaneApplication};
 
 use crate::append::FindGroupVersion;
 use crate::columns::Keys;
 use crate::endpoints::{self, EndpointSets};
 use crate::error::Fault;
 use crate::lease::{FindMessage, MessageKey};
-use crate::resource::{self, FindResource};
+use crate::resource;
 use crate::store::PostgresStore;
 use crate::tx::Tx;
-
-statement! {
-    LaneApplication = (
-        "lane_application",
-        "select application from everhook.lane where environment = :environment and id = :id"
-    ) { environment: EnvironmentId, id: LaneId } -> Option<ApplicationId>;
-    // The kind limits the search to the partitions of deliveries.
-    DeadAttempt = (
-        "dead_attempt",
-        "select epoch from everhook.attempt where kind = :kind and environment = :environment and subject = :subject \
-        and task = :task and end_state = 2 limit 1"
-    ) { kind: TaskKind, environment: EnvironmentId, subject: MessageId, task: TaskId } -> Option<u32>;
-}
 
 /// An endpoint that was deleted, or disabled at the wish of its receiver.
 pub(crate) type LostEndpoint = (EnvironmentId, ApplicationId, Id);

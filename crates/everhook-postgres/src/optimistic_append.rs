@@ -22,7 +22,6 @@ use everhook_store::lease::{Append, Appended, NewMessage};
 use everhook_store::sql::rows::names;
 use everhook_store::{columns, statement};
 
-use crate::append::lane_keys;
 use crate::columns::Keys;
 use crate::dedup::{Claims, NewKeys, new_keys, row_key};
 use crate::endpoints::AppKey;
@@ -233,7 +232,7 @@ impl PostgresStore {
         };
         let write = AppendDirect {
             known: speculation.applications.iter().map(known).collect(),
-            free: lane_keys(&speculation.lanes),
+            free: Keys::of_lanes(speculation.lanes.iter().copied()),
             booking: speculation.limited.iter().map(booking).collect(),
             wanted: new_keys(&speculation.claims),
             fresh: append.messages.iter().map(DirectMessage::new).collect(),

@@ -10,6 +10,11 @@ use everhook_core::time::Timestamp;
 use everhook_store::poll::{
     ORDERED_MAX, PollAsk, PollPage, PollRange, PollReader, Polled, SEEK_NEIGHBOURS, SeekAsk, since,
 };
+use everhook_store::sql::param::StoreClock;
+use everhook_store::sql::shared::{
+    CountPollConsumer, FindPollConsumer, FindPolledBounds, FindPolledSince, FindPolledWaiting, LockPoller,
+    PutPollConsumer, PutPoller,
+};
 use everhook_store::{columns, statement};
 
 use crate::error::Fault;
@@ -23,29 +28,13 @@ columns! {
 
 statement! {
     pub(crate) AppendPolled = "append_polled" { fresh: PolledRows };
-    FindPolledWaiting = "find_polled_waiting" { environment: EnvironmentId, endpoint: EndpointId }
-        -> Option<(Timestamp, Timestamp)>;
-    LockPoller = "lock_poller" { environment: EnvironmentId, endpoint: EndpointId } -> Option<i64>;
     OrderPolled = "order_polled" {
         environment: EnvironmentId, endpoint: EndpointId, now: Timestamp, base: i64, limit: usize,
     };
-    PutPoller = "put_poller" { environment: EnvironmentId, endpoint: EndpointId, position: i64 };
-    FindPolledBounds = "find_polled_bounds" { environment: EnvironmentId, endpoint: EndpointId }
-        -> Option<(Option<i64>, i64)>;
-    FindPolledSince = "find_polled_since" {
-        environment: EnvironmentId, endpoint: EndpointId, floor: Id, limit: usize,
-    } -> Option<Option<i64>>;
     ListPolled<'a> = "list_polled" {
         environment: EnvironmentId, application: ApplicationId, endpoint: EndpointId, after: i64, until: i64,
         channel: Option<&'a str>, event_type: Option<&'a str>, limit: usize, bytes_max: usize,
     } -> Vec<(i64, usize, Message)>;
-    FindPollConsumer<'a> = "find_poll_consumer" { environment: EnvironmentId, endpoint: EndpointId, name: &'a Name }
-        -> Option<(i64, i64)>;
-    CountPollConsumer = "count_poll_consumer" { environment: EnvironmentId, endpoint: EndpointId, limit: usize }
-        -> Option<usize>;
-    PutPollConsumer<'a> = "put_poll_consumer" {
-        environment: EnvironmentId, endpoint: EndpointId, name: &'a Name, position: i64, generation: i64,
-    };
 }
 
 impl PostgresStore {
@@ -104,7 +93,8 @@ impl PostgresStore {
 
     /// Gives positions to due messages. Returns whether all of them have positions now.
     async fn order_polled(&self, environment: EnvironmentId, endpoint: EndpointId) -> Result<bool, Fault> {
-        let waiting = self.database.read(FindPolledWaiting { environment, endpoint }).await?;
+        let waiting =
+            self.database.read(FindPolledWaiting { environment, endpoint, now: StoreClock::Database }).await?;
         let Some((_, now)) = waiting.filter(|(due_at, now)| due_at <= now) else { return Ok(true) };
         let tx = self.database.tx().await?;
         let base = tx.begin(LockPoller { environment, endpoint }).await?;
@@ -150,7 +140,7 @@ impl PostgresStore {
         name: &Name,
         PollMark { position, generation }: PollMark,
     ) -> Result<(), Fault> {
-        let put = PutPollConsumer { environment, endpoint, name, position, generation };
+        let put = PutPollConsumer { environment, endpoint, name, position, generation, now: StoreClock::Database };
         self.database.write(put).await.map(drop)
     }
 }

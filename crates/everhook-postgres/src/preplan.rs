@@ -2,11 +2,12 @@
 //!
 //! Connections that the pool opens later plan their statements at first use.
 
-use everhook_store::sql::statement::{Statement, Text};
+use everhook_store::sql::statement::{Statement, TextOf};
 use everhook_store::store::Op;
 use futures_util::future::try_join_all;
 use tracing::warn;
 
+use crate::DIALECT;
 use crate::feed::{NextLane, NextReady};
 use crate::lease::{
     ClearLaneWaiting, FindMessage, LeaseTask, MarkLaneEmpty, MoveLaneToBack, NextDue, RecomputeLaneDue,
@@ -19,7 +20,7 @@ use crate::store::PostgresStore;
 const CONNECTIONS: usize = 6;
 
 /// The statements of accepting, leasing and settling.
-const HOT: [fn() -> &'static Text; 12] = [
+const HOT: [TextOf; 12] = [
     AppendDirect::text,
     NextLane::text,
     NextReady::text,
@@ -46,7 +47,7 @@ impl PostgresStore {
         }
         let connections = CONNECTIONS.min(database.pool.status().max_size);
         // All at once, so that none gets the connection of another.
-        let plan = async |_| database.tx().await?.plan(HOT.iter().map(|text| text())).await;
+        let plan = async |_| database.tx().await?.plan(HOT.iter().map(|text| text(DIALECT))).await;
         if let Err(fault) = try_join_all((0..connections).map(plan)).await {
             let error = fault.into_store_error(Op::PlanStatements);
             warn!(error = &error as &dyn std::error::Error, "could not open {connections} connections ahead: {error}");

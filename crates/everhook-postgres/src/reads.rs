@@ -1,11 +1,19 @@
 //! The reads of the seam. Each gets its share and its deadline here.
 
-use everhook_core::limits::{FAILURE_ENDPOINTS_MAX, FAILURES_COUNTED_MAX, FAILURES_LISTED_MAX};
-use everhook_core::resource::ResourceKind;
+use everhook_core::limits::{FAILURE_ENDPOINTS_MAX, FAILURES_COUNTED_MAX, FAILURES_LISTED_MAX, SESSIONS_LISTED_MAX};
+use everhook_core::resource::{ResourceKind, environment_policy_id};
+use everhook_core::scope::AppScope;
 use everhook_store::answers;
 use everhook_store::error::StoreError;
+use everhook_store::history::destinations;
 use everhook_store::query::{Answer, Query};
 use everhook_store::resource::ResourcePlace;
+use everhook_store::sql::param::StoreClock;
+use everhook_store::sql::shared::{
+    FindAttempt, FindBreaker, FindEgressPause, FindKey, FindOnce, ListDestination, ListEnvironment,
+    ListEnvironmentPolicy, ListJobAttempt, ListKey, ListPausedGroup, ListScheduleRun, ListSession, ListTokenKey,
+    ListWorker,
+};
 use everhook_store::store::Op;
 
 use crate::error::Fault;
@@ -32,8 +40,9 @@ impl PostgresStore {
 
     #[expect(clippy::too_many_lines, reason = "one line for each query")]
     async fn answer_once(&self, query: &Query) -> Result<Answer, Fault> {
+        let database = &self.database;
         Ok(answers!(query;
-            Environments(_) => self.list_environments_once().await?,
+            Environments(_) => database.read(ListEnvironment {}).await?,
             FindEnvironmentPolicy(q) => {
                 self.find_resource_once(q.scope.environment, ResourcePlace::environment_policy()).await?
             },
@@ -41,8 +50,8 @@ impl PostgresStore {
             FindPortalSettings(q) => {
                 self.find_resource_once(q.scope.environment, ResourcePlace::portal_settings()).await?
             },
-            EnvironmentPolicies(_) => self.list_environment_policies_once().await?,
-            PausedGroups(_) => self.list_paused_groups_once().await?,
+            EnvironmentPolicies(_) => database.read(ListEnvironmentPolicy { id: environment_policy_id() }).await?,
+            PausedGroups(_) => database.read(ListPausedGroup {}).await?,
             FindQuota(q) => {
                 self.find_resource_once(q.scope.environment, ResourcePlace::quota(q.application)).await?
             },
@@ -57,12 +66,14 @@ impl PostgresStore {
             },
             Alerts(q) => self.list_named_once(q.scope.environment, &q.slice).await?,
             AllAlerts(_) => self.list_alerts_once().await?,
-            Keys(_) => self.list_keys_once().await?,
-            FindKey(q) => self.find_key_once(&q.hash).await?,
-            FindBreaker(q) => self.find_breaker_once(q.scope.environment, q.endpoint).await?,
-            FindEgressPause(_) => self.find_egress_pause_once().await?,
+            Keys(_) => database.read(ListKey {}).await?,
+            FindKey(q) => database.read(FindKey { hash: &q.hash }).await?,
+            FindBreaker(q) => {
+                database.read(FindBreaker { environment: q.scope.environment, endpoint: q.endpoint }).await?
+            },
+            FindEgressPause(_) => database.read(FindEgressPause {}).await?,
             Audit(q) => self.list_audit_once(q.scope, &q.filter, &q.slice).await?,
-            TokenKeys(_) => self.list_token_keys_once().await?,
+            TokenKeys(_) => database.read(ListTokenKey {}).await?,
             FindTokenEnd(q) => self.find_token_end_once(q.scope, &q.mark).await?,
             FindApplication(q) => {
                 self.find_resource_once(q.scope.environment, ResourcePlace::application(&q.locator)).await?
@@ -94,10 +105,13 @@ impl PostgresStore {
             },
             AllMessages(q) => self.list_all_messages_once(q.scope.environment, &q.filter).await?,
             Messages(q) => self.list_messages_once(q.scope.environment, q.scope.application, &q.filter).await?,
-            FindAttempt(q) => self.find_attempt_once(q.scope.environment, q.message, q.id).await?,
+            FindAttempt(q) => {
+                database.read(FindAttempt { environment: q.scope.environment, message: q.message, id: q.id }).await?
+            },
             Attempts(q) => self.list_attempts_once(q.scope.environment, q.scope.application, &q.filter).await?,
             Destinations(q) => {
-                self.list_destinations_once(q.scope.environment, q.scope.application, q.message).await?
+                let AppScope { environment, application } = q.scope;
+                destinations(database.read(ListDestination { environment, application, message: q.message }).await?)
             },
             Deliveries(q) => self.list_deliveries_once(q.scope.environment, &q.filter).await?,
             ListFailures(q) => {
@@ -108,7 +122,10 @@ impl PostgresStore {
                 self.find_failures_once(q.scope.environment, q.endpoint, FAILURES_COUNTED_MAX).await?
             },
             CountEndpoint(q) => self.count_endpoint_once(q.scope.environment, q.endpoint, q.period).await?,
-            FindOnce(q) => self.find_slot(q.scope.environment, q.scope.application, &q.key).await?,
+            FindOnce(q) => {
+                let AppScope { environment, application } = q.scope;
+                database.read(FindOnce { environment, application, key: &q.key }).await?
+            },
             OnceSlots(q) => self.list_slots(q.scope.environment, q.scope.application, &q.slice).await?,
             FindJob(q) => self.find_job_once(q.scope.environment, q.id).await?,
             Jobs(q) => self.list_jobs_once(q.scope.environment, &q.filter).await?,
@@ -116,7 +133,9 @@ impl PostgresStore {
             CountAttempts(q) => {
                 self.count_attempts_once(q.scope, q.after, (q.since, q.until), q.limit).await?
             },
-            JobAttempts(q) => self.list_job_attempts_once(q.scope.environment, q.id, q.limit).await?,
+            JobAttempts(q) => {
+                database.read(ListJobAttempt { environment: q.scope.environment, job: q.id, limit: q.limit }).await?
+            },
             HeldJobs(q) => self.list_held_once(q.session).await?,
             FindQueue(q) => self.find_queue_once(q.scope.environment, &q.name).await?,
             Queues(q) => self.list_queues_once(q.scope.environment, &q.slice).await?,
@@ -129,10 +148,17 @@ impl PostgresStore {
                 self.find_resource_once(q.scope.environment, place).await?
             },
             Schedules(q) => self.list_named_once(q.scope.environment, &q.slice).await?,
-            Runs(q) => self.list_runs_once(q.scope.environment, q.id, q.limit).await?,
-            Sessions(q) => self.list_sessions_once(q.closed_within).await?,
+            Runs(q) => {
+                database.read(ListScheduleRun { environment: q.scope.environment, schedule: q.id, limit: q.limit }).await?
+            },
+            Sessions(q) => {
+                let (closed_within, limit, now) = (q.closed_within, SESSIONS_LISTED_MAX, StoreClock::Database);
+                database.read(ListSession { closed_within, limit, now }).await?
+            },
             FindWorker(q) => self.find_worker_once(q.scope.environment, q.id).await?,
-            Workers(q) => self.list_workers_once(q.scope.environment).await?,
+            Workers(q) => {
+                database.read(ListWorker { environment: q.scope.environment, limit: SESSIONS_LISTED_MAX }).await?
+            },
             CountBacklog(_) => self.backlog_once().await?,
             FindSizeCut(q) => self.find_size_cut_once(q.bytes_max).await?,
             CountOpen(q) => self.count_open_once(q.scope.environment).await?,

@@ -13,6 +13,7 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 use tokio_postgres::{Client, Config};
 
+use crate::DIALECT;
 use crate::connection::Connector;
 use crate::error::Fault;
 use crate::hosts::connect_wait;
@@ -111,7 +112,7 @@ impl Renewals {
         let opening = self.connector.open(&self.config);
         let (client, _driver) =
             timeout(connect_wait(&self.config), opening).await.map_err(|_| Fault::Slow)?.map_err(Fault::Statement)?;
-        let text = RenewSession::text();
+        let text = RenewSession::text(DIALECT);
         let prepared = match self.pooler {
             true => Prepared::Unnamed,
             false => {

@@ -26,9 +26,14 @@ use everhook_store::resource::{
     ChangedResource, Deleted, NewResource, Parent, Record, Resource, ResourceKey, ResourcePlace,
 };
 use everhook_store::schedule::ScheduleRecord;
+use everhook_store::sql::param::StoreClock;
 use everhook_store::sql::rows::{FiringRow, ResourceRow};
+use everhook_store::sql::shared::{
+    CreateResource, DeleteResource, FindResource, FindResourceName, ListResource, MarkResourceDeleted, ReplaceResource,
+    ResolveApplication, ResourceFields, StoredResource,
+};
+use everhook_store::statement;
 use everhook_store::uids::Found;
-use everhook_store::{fields, statement};
 use tracing::warn;
 
 pub(crate) use self::projection::{ListQueueGroup, STATEMENTS as PROJECTION_STATEMENTS};
@@ -41,48 +46,14 @@ use crate::tx::{Database, Tx};
 /// The number of attempts of a creation whose conflicting resource disappears.
 const CREATE_TRIES_MAX: usize = 3;
 
-fields! {
-    ResourceFields<'a> {
-        environment: EnvironmentId,
-        kind: ResourceKind,
-        parent: Parent,
-        id: Id,
-        name: Option<&'a Name>,
-        state: i16,
-        spec: &'a str,
-        info: &'a str,
-    }
-}
-
-/// A row, with the state of a schedule.
-type Stored = (ResourceRow, Option<FiringRow>);
-
 statement! {
-    CreateResource<'a> = "create_resource" { fields: ResourceFields<'a> } -> Option<ResourceRow>;
-    pub(crate) FindResource = "find_resource" { environment: EnvironmentId, kind: ResourceKind, parent: Parent, id: Id }
-        -> Option<Stored>;
-    FindResourceName<'a> = "find_resource_name" {
-        environment: EnvironmentId, kind: ResourceKind, parent: Parent, name: &'a Name,
-    } -> Option<Stored>;
     LockResource = "lock_resource" { environment: EnvironmentId, kind: ResourceKind, parent: Parent, id: Id }
         -> Option<ResourceRow>;
-    ListResource<'a> = "list_resource" {
-        environment: EnvironmentId, kind: ResourceKind, parent: Parent, above: &'a [u8], below: &'a [u8], limit: usize,
-        having: Having, order: Order,
-    } -> Vec<ResourceRow>;
     // Each row has the number of rows before the list was cut at the bytes of a page.
     ListResourceName<'a> = "list_resource_name" {
         environment: EnvironmentId, kind: ResourceKind, above: &'a str, below: &'a str, state_max: i16, limit: usize,
         bytes_max: usize, order: Order,
     } -> Vec<(ResourceRow, Option<FiringRow>, usize)>;
-    ReplaceResource<'a> = "replace_resource" { fields: ResourceFields<'a>, revision: i64 } -> Option<ResourceRow>;
-    MarkResourceDeleted = "mark_resource_deleted" {
-        environment: EnvironmentId, kind: ResourceKind, parent: Parent, id: Option<Id>,
-    } -> Vec<Id>;
-    DeleteResource<'a> = "delete_resource" { environment: EnvironmentId, kind: ResourceKind, name: &'a Name }
-        -> Option<Id>;
-    ResolveApplication<'a> = "resolve_application" { environment: EnvironmentId, uid: &'a Name }
-        -> Option<(ApplicationId, i64)>;
     ListAlert = "list_alert" { limit: usize } -> Vec<ResourceRow>;
     KnownEventType<'a> = (
         "known_event_type",
@@ -114,7 +85,10 @@ impl PostgresStore {
             return Ok(Made::default().with(Created::NoParent));
         }
         for _ in 0..CREATE_TRIES_MAX {
-            if let Some(row) = tx.run(CreateResource { fields: fields_of(environment, &columns, &spec) }).await? {
+            if let Some(row) = tx
+                .run(CreateResource { fields: ResourceFields::new(environment, &columns, &spec, StoreClock::Database) })
+                .await?
+            {
                 // The parent is locked: no other creation can change the count before the commit.
                 if projection::is_over(&tx, environment, &columns, new.max).await? {
                     tx.roll_back().await?;
@@ -161,7 +135,8 @@ impl PostgresStore {
                 columns.spec = keep_unknown(columns.spec, &old.spec);
                 columns.info = keep_unknown(columns.info, &old.info);
                 let spec = self.sealed_spec(environment, &columns, sealing)?;
-                let (fields, revision) = (fields_of(environment, &columns, &spec), columns.revision);
+                let (fields, revision) =
+                    (ResourceFields::new(environment, &columns, &spec, StoreClock::Database), columns.revision);
                 match tx.run(ReplaceResource { fields, revision }).await {
                     Err(fault) if is_taken(&fault) => return Ok(Made::default().with(Replaced::Taken)),
                     written => written?,
@@ -170,7 +145,10 @@ impl PostgresStore {
             // Some kinds can be replaced without a row: they exist without configuration.
             None if kind.exists_by_default() && columns.revision == 0 => {
                 let spec = self.sealed_spec(environment, &columns, sealing)?;
-                tx.run(CreateResource { fields: fields_of(environment, &columns, &spec) }).await?
+                tx.run(CreateResource {
+                    fields: ResourceFields::new(environment, &columns, &spec, StoreClock::Database),
+                })
+                .await?
             }
             _ => None,
         };
@@ -370,7 +348,11 @@ async fn claim(
 }
 
 /// Finds the resource that already has the name or id of a new one.
-async fn find_in_the_way(tx: &Tx<'_>, environment: EnvironmentId, columns: &Columns) -> Result<Option<Stored>, Fault> {
+async fn find_in_the_way(
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    columns: &Columns,
+) -> Result<Option<StoredResource>, Fault> {
     let Columns { kind, parent, id, .. } = *columns;
     let by_name = columns.name.as_ref().map(|name| FindResourceName { environment, kind, parent, name });
     let (by_name, by_id) = tx.run((by_name, FindResource { environment, kind, parent, id })).await?;
@@ -382,7 +364,10 @@ async fn delete(tx: &Tx<'_>, environment: EnvironmentId, key: &ResourceKey) -> R
     let ResourcePlace { kind, parent, locator } = key.place();
     projection::lock_parent_of(tx, environment, parent).await?;
     let deleted = match &locator {
-        Locator::Id(id) => tx.run(MarkResourceDeleted { environment, kind, parent, id: Some(*id) }).await?.pop(),
+        Locator::Id(id) => tx
+            .run(MarkResourceDeleted { environment, kind, parent, id: Some(*id), now: StoreClock::Database })
+            .await?
+            .pop(),
         Locator::Uid(name) => tx.run(DeleteResource { environment, kind, name }).await?,
     };
     let Some(id) = deleted else { return Ok(false) };
@@ -392,10 +377,11 @@ async fn delete(tx: &Tx<'_>, environment: EnvironmentId, key: &ResourceKey) -> R
             let parent = Parent(Some(id));
             projection::delete_group(tx, environment, id).await?;
             let kind = ResourceKind::Endpoint;
-            let endpoints = tx.run(MarkResourceDeleted { environment, kind, parent, id: None }).await?;
+            let endpoints =
+                tx.run(MarkResourceDeleted { environment, kind, parent, id: None, now: StoreClock::Database }).await?;
             projection::close_lanes(tx, environment, &endpoints).await?;
             let kind = ResourceKind::Integration;
-            tx.run(MarkResourceDeleted { environment, kind, parent, id: None }).await?;
+            tx.run(MarkResourceDeleted { environment, kind, parent, id: None, now: StoreClock::Database }).await?;
         }
         OnDelete::CloseLane => projection::close_lanes(tx, environment, &[id]).await?,
         OnDelete::DeleteLaneGroup => projection::delete_group(tx, environment, id).await?,
@@ -454,20 +440,6 @@ pub(crate) fn readable<R: Record>(row: &ResourceRow, firing: Option<&FiringRow>)
 
 pub(crate) fn read(row: &ResourceRow, firing: Option<&FiringRow>) -> Result<Resource, Fault> {
     Resource::read(row, firing).map_err(|column| Fault::Corrupt { table: "resource", column })
-}
-
-fn fields_of<'a>(environment: EnvironmentId, columns: &'a Columns, spec: &'a str) -> ResourceFields<'a> {
-    let Columns { kind, parent, id, name, state, info, .. } = columns;
-    ResourceFields {
-        environment,
-        kind: *kind,
-        parent: *parent,
-        id: *id,
-        name: name.as_ref(),
-        state: *state,
-        spec,
-        info,
-    }
 }
 
 /// Whether a write was refused because the name is taken.

@@ -16,6 +16,7 @@ use everhook_core::time::Timestamp;
 use everhook_core::traffic::Span;
 use everhook_store::retention::Prunable;
 use everhook_store::schedule::RUNS_KEPT;
+use everhook_store::sql::shared::PruneTokenKey;
 use everhook_store::statement;
 use tokio_postgres::error::SqlState;
 use tracing::warn;
@@ -25,7 +26,7 @@ use crate::error::Fault;
 use crate::job::enqueue::{CreateLaneQueue, QueueLane, QueueLanes};
 use crate::partition::{self, FindOrphanedTask, Week};
 use crate::store::PostgresStore;
-use crate::token::{PruneTokenEnd, PruneTokenKey};
+use crate::token::PruneTokenEnd;
 
 statement! {
     PruneMessage = "prune_message" { floor: Id, limit: usize };

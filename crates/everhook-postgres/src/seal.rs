@@ -3,14 +3,16 @@
 //! All replicas need the same keys. A new database seals from its first start with a key. An existing one stays as it is
 //! until `everhook secrets rotate`, because replicas without the key could not read sealed secrets.
 
-use bytes::Bytes;
-use everhook_core::id::{EnvironmentId, Id, TokenKeyId};
-use everhook_core::resource::ResourceKind;
+use everhook_core::id::EnvironmentId;
 use everhook_core::seal::{NeededKey, OpenError, SealKeyId};
 use everhook_store::dedup::HASH_BYTES;
 use everhook_store::error::StoreError;
-use everhook_store::resource::Parent;
 use everhook_store::seal::{RESEAL_PAGE, ResourceAt, Rotated, answer_place, token_place};
+use everhook_store::sql::param::StoreClock;
+use everhook_store::sql::shared::{
+    DeleteSealKey, ListSealKey, ListSealedRequest, ListSealedResource, ListSealedToken, PutSealKey, ResealRequest,
+    ResealResource, ResealToken, RetireSealKey,
+};
 use everhook_store::statement;
 use everhook_store::store::Op;
 use tracing::info;
@@ -20,42 +22,15 @@ use crate::store::PostgresStore;
 
 /// Waits for every transaction that reads the table for a write, and keeps later ones waiting.
 const LOCK: &str = "lock table everhook.seal_key in exclusive mode";
-/// From now on, a binary must know the table: an older one could not read sealed secrets.
-const REFUSE_OLDER: &str = "update everhook.schema_version set compatible_from = version where name = 'seal keys'";
 
 statement! {
     // The lock lets a rotation wait for this transaction.
     pub(crate) FindSealKey = ("find_seal_key", "select id from everhook.seal_key where state = 0 for share") {}
         -> Option<SealKeyId>;
-    ListSealKey = ("list_seal_key", "select {NeededKey} from everhook.seal_key order by state, id") {} -> Vec<NeededKey>;
-    PutSealKey<'a> = "put_seal_key" { id: &'a SealKeyId };
-    RetireSealKey<'a> = ("retire_seal_key", "update everhook.seal_key set state = 1 where id <> :id") {
-        id: &'a SealKeyId,
-    };
-    DeleteSealKey<'a> = ("delete_seal_key", "delete from everhook.seal_key where id = :id and state = 1") {
-        id: &'a SealKeyId,
-    };
     HasSecrets = (
         "has_secrets",
         "select 1 where exists (select 1 from everhook.resource) or exists (select 1 from everhook.token_key)"
     ) {} -> Option<i32>;
-    ListSealedResource = "list_sealed_resource" {
-        environment: EnvironmentId, kind: ResourceKind, parent: Parent, id: Id, limit: usize,
-    } -> Vec<(EnvironmentId, ResourceKind, Parent, Id, String)>;
-    ResealResource<'a> = "reseal_resource" {
-        environment: EnvironmentId, kind: ResourceKind, parent: Parent, id: Id, old: &'a str, sealed: &'a str,
-    };
-    ListSealedRequest<'a> = "list_sealed_request" {
-        environment: EnvironmentId, hash: &'a [u8; HASH_BYTES], limit: usize,
-    } -> Vec<(EnvironmentId, [u8; HASH_BYTES], Bytes)>;
-    ResealRequest<'a> = "reseal_request" {
-        environment: EnvironmentId, hash: &'a [u8; HASH_BYTES], old: &'a [u8], sealed: &'a [u8],
-    };
-    ListSealedToken = ("list_sealed_token", "select id, secret from everhook.token_key") {} -> Vec<(TokenKeyId, Bytes)>;
-    ResealToken<'a> = (
-        "reseal_token",
-        "update everhook.token_key set secret = :sealed where id = :id and secret = :old"
-    ) { id: TokenKeyId, old: &'a [u8], sealed: &'a [u8] };
 }
 
 /// The error for a secret that could not be sealed or opened.
@@ -92,8 +67,7 @@ impl PostgresStore {
         // Another replica may have been first.
         let (needed, has_secrets) = tx.run((ListSealKey {}, HasSecrets {})).await?;
         if needed.is_empty() && has_secrets.is_none() {
-            tx.run_text(REFUSE_OLDER).await?;
-            tx.run(PutSealKey { id: &ring.first() }).await?;
+            tx.run(PutSealKey { id: &ring.first(), now: StoreClock::Database }).await?;
             info!("secrets are sealed with the key {}", ring.first());
         }
         let needed = tx.run(ListSealKey {}).await?;
@@ -125,8 +99,7 @@ impl PostgresStore {
         tx.begin(()).await?;
         tx.run_text(LOCK).await?;
         let before = tx.run(ListSealKey {}).await?;
-        tx.run_text(REFUSE_OLDER).await?;
-        tx.finish((PutSealKey { id: &id }, RetireSealKey { id: &id })).await?;
+        tx.finish((PutSealKey { id: &id, now: StoreClock::Database }, RetireSealKey { id: &id })).await?;
         Ok((id, before))
     }
 

@@ -5,26 +5,20 @@ use std::time::Duration;
 
 use everhook_core::id::SessionId;
 use everhook_core::job::Job;
-use everhook_core::limits::SESSIONS_LISTED_MAX;
-use everhook_core::role::Role;
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
-use everhook_store::lease::{Holding, NewSession, Reclaim, ReclaimAsk, Reclaimed, SessionRecord};
+use everhook_store::lease::{Holding, NewSession, Reclaim, ReclaimAsk, Reclaimed};
+use everhook_store::sql::param::StoreClock;
+use everhook_store::sql::shared::{CloseSession, OpenSession};
 use everhook_store::statement;
 use tokio::time::Instant;
 
 use crate::error::Fault;
 use crate::store::PostgresStore;
-use crate::tx::Now;
 
 statement! {
-    pub(crate) OpenSession<'a> = "open_session" {
-        id: SessionId, node: &'a str, role: Role, version: &'a str, lease_us: Duration,
-    };
-    ListSession = "list_session" { closed_within: Duration, limit: usize } -> Vec<SessionRecord>;
     // Returns the store's time; none if the session is closed.
     pub(crate) RenewSession = "renew_session" { id: SessionId } -> Option<Timestamp>;
-    CloseSession = "close_session" { id: SessionId };
     NextExpiredSession = "next_expired_session" { steady: Duration } -> Vec<(SessionId, Duration)>;
     // Returns sessions, and whether each was closed.
     CloseExpiredSession = "close_expired_session" { ids: Vec<SessionId> } -> Vec<(SessionId, bool)>;
@@ -32,24 +26,17 @@ statement! {
     ReclaimOverdue = "reclaim_overdue" { owner: SessionId, limit: usize } -> Vec<(Task, Holding, Option<Job>)>;
 }
 
-impl<'a> OpenSession<'a> {
-    pub(crate) fn new(session: &'a NewSession) -> OpenSession<'a> {
-        let NewSession { id, node, role, version, lease, takes: _ } = session;
-        OpenSession { id: *id, node, role: *role, version, lease_us: *lease }
-    }
-}
-
 /// A database that answers within this time is not stalled, however short the leases are.
 const STALL_MIN: Duration = Duration::from_millis(500);
 
 impl PostgresStore {
     pub(crate) async fn open_session_once(&self, session: &NewSession) -> Result<Timestamp, Fault> {
-        self.database.write(OpenSession::new(session)).await?;
-        self.database.read(Now {}).await?.ok_or(Fault::Contended("the clock returned no row"))
+        self.database.write(OpenSession::new(session, StoreClock::Database)).await?;
+        self.database.now().await
     }
 
     pub(crate) async fn close_session_once(&self, session: SessionId) -> Result<(), Fault> {
-        self.database.write(CloseSession { id: session }).await.map(drop)
+        self.database.write(CloseSession { id: session, now: StoreClock::Database }).await.map(drop)
     }
 
     /// Closes sessions past their lease, if the lease is no longer than `steady`.
@@ -71,10 +58,6 @@ impl PostgresStore {
         // The clock is read again now that the locks are held: a session that renewed just before the lock stays open.
         let closed = tx.finish(CloseExpiredSession { ids }).await?;
         Ok(closed.into_iter().filter(|(_, is_closed)| *is_closed).map(|(id, _)| id).collect())
-    }
-
-    pub(crate) async fn list_sessions_once(&self, closed_within: Duration) -> Result<Vec<SessionRecord>, Fault> {
-        self.database.read(ListSession { closed_within, limit: SESSIONS_LISTED_MAX }).await
     }
 
     pub(crate) async fn reclaim_once(&self, ask: ReclaimAsk) -> Result<Vec<Reclaimed>, Fault> {

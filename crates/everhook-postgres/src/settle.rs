@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use everhook_core::batch::BatchChange;
 use everhook_core::id::{ApplicationId, AttemptId, EnvironmentId, Id, LaneId, SessionId, TaskId};
+use everhook_core::job::report::KeptResult;
 use everhook_core::lane::HoldKind;
 use everhook_core::lifecycle::{EndState, NextRow};
 use everhook_core::outcome::Class;
@@ -23,10 +24,9 @@ use everhook_store::operational::AttemptEvent;
 use everhook_store::{columns, statement};
 
 use crate::append::lower_lanes_due;
+use crate::batch::{self, Changes};
 use crate::columns::{DueLane, DueLanes, Keys};
 use crate::error::Fault;
-use crate::job::batch::{self, Changes};
-use crate::job::output::{JobResults, PutJobResult, results};
 use crate::order::promote;
 use crate::store::PostgresStore;
 use crate::tx::Tx;
@@ -59,6 +59,14 @@ columns! {
         environment: EnvironmentId, id: LaneId, seen: Breaker, next: Breaker, open_us: Duration,
     }
 
+    /// Results, or the sizes of results that were too large.
+    JobResults of JobResult<'a> {
+        environment: EnvironmentId,
+        job: Id,
+        result: Option<&'a [u8]>,
+        result_bytes: Option<u32>,
+    }
+
     /// Attempts that may have been logged earlier.
     LoggedAttempts of LoggedAttempt {
         kind: TaskKind, environment: EnvironmentId, subject: Id, task: TaskId, epoch: u32, id: AttemptId,
@@ -74,6 +82,7 @@ statement! {
     pub(crate) FreeLane = "free_lane" { wanted: FreedLanes };
     ChangeBreaker = "change_breaker" { changed: ChangedBreakers };
     StopQueue = "stop_queue" { wanted: Keys };
+    PutJobResult<'a> = "put_job_result" { fresh: JobResults<'a> };
 }
 
 /// The longest time that is added to the clock, about a hundred years, so that the sum cannot overflow.
@@ -142,7 +151,8 @@ impl PostgresStore {
                 batch::add(&mut changes, (member.key.environment, id), BatchChange::Ended(ended));
             }
         }
-        let (disabled, stopped) = (lane_keys(&lanes.stopped), lane_keys(&lanes.stopped_queues));
+        let disabled = Keys::of_lanes(lanes.stopped.iter().copied());
+        let stopped = Keys::of_lanes(lanes.stopped_queues.iter().copied());
         let (lock_lane, lower_lane_due) = lanes.due().nonempty().map(lower_lanes_due).unzip();
         let free_lane = lanes.freed().nonempty().map(|wanted| FreeLane { wanted });
         let change_breaker = lanes.breakers().nonempty().map(|changed| ChangeBreaker { changed });
@@ -335,10 +345,6 @@ impl FreedLane {
     }
 }
 
-fn lane_keys(lanes: &BTreeSet<(EnvironmentId, LaneId)>) -> Keys {
-    Keys::of(lanes.iter().map(|(environment, lane)| (*environment, lane.0)))
-}
-
 fn span(span: Duration) -> Duration {
     span.min(SPAN_MAX)
 }
@@ -393,4 +399,16 @@ fn due_in(settlement: &Settlement) -> Option<Duration> {
 
 fn state(settlement: &Settlement) -> TaskState {
     if due_in(settlement).is_some() { TaskState::Pending } else { TaskState::Dead }
+}
+
+/// Returns the results of settlements. Each job has at most one, because a task is settled once.
+fn results<'a>(settlements: impl Iterator<Item = &'a Settlement>) -> JobResults<'a> {
+    let result = |settlement: &'a Settlement| {
+        let (result, result_bytes) = match settlement.result.as_ref()? {
+            KeptResult::Whole(whole) => (Some(&**whole), None),
+            KeptResult::TooLarge { bytes } => (None, Some(u32::try_from(*bytes).unwrap_or(u32::MAX))),
+        };
+        Some(JobResult { environment: settlement.key.environment, job: settlement.key.subject, result, result_bytes })
+    };
+    settlements.filter_map(result).collect()
 }

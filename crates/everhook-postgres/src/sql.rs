@@ -6,27 +6,31 @@
 //! because no statement of the store benefits from them.
 
 use everhook_store::catalog::Order;
-use everhook_store::sql::statement::{Text, Width};
+use everhook_store::sql::shared::SHARED;
+use everhook_store::sql::statement::{Text, TextOf, Width};
 
-use crate::job::{batch as job_batch, enqueue, output, query, steer};
+use crate::DIALECT;
+use crate::job::{enqueue, query, steer as job_steer};
 use crate::schedule::fire;
 use crate::{
-    append, audit, background, backlog, batch, dedup, deliveries, directory, egress, endpoints, environment, failure,
-    feed, history, lease, once, operational, optimistic_append, order, outbox, partition, poll, queue, quota, redrive,
-    renew, request, resource, retention, schedule, seal, session, settle, tenant, token, traffic, tx, worker,
+    append, audit, background, backlog, batch, dedup, deliveries, directory, endpoints, environment, failure, feed,
+    history, lease, once, optimistic_append, order, outbox, partition, poll, queue, renew, resource, retention, seal,
+    session, settle, steer, tenant, token, traffic, tx, worker,
 };
 
 /// The statements of every module.
-const ALL: &[&[fn() -> &'static Text]] = &[
+const ALL: &[&[TextOf]] = &[
+    SHARED,
     append::STATEMENTS,
     audit::STATEMENTS,
     background::STATEMENTS,
     backlog::STATEMENTS,
     batch::STATEMENTS,
     deliveries::STATEMENTS,
+    deliveries::redrive::STATEMENTS,
     deliveries::steer::STATEMENTS,
-    egress::STATEMENTS,
     directory::STATEMENTS,
+    job_steer::STATEMENTS,
     steer::STATEMENTS,
     optimistic_append::STATEMENTS,
     endpoints::STATEMENTS,
@@ -36,26 +40,20 @@ const ALL: &[&[fn() -> &'static Text]] = &[
     failure::STATEMENTS,
     feed::STATEMENTS,
     history::STATEMENTS,
-    job_batch::STATEMENTS,
+    history::attempt::STATEMENTS,
     dedup::STATEMENTS,
     lease::STATEMENTS,
     query::STATEMENTS,
     once::STATEMENTS,
-    operational::STATEMENTS,
     order::STATEMENTS,
     outbox::STATEMENTS,
-    output::STATEMENTS,
     partition::STATEMENTS,
     poll::STATEMENTS,
     queue::STATEMENTS,
-    quota::STATEMENTS,
-    redrive::STATEMENTS,
     renew::STATEMENTS,
-    request::STATEMENTS,
     resource::STATEMENTS,
     resource::PROJECTION_STATEMENTS,
     retention::STATEMENTS,
-    schedule::STATEMENTS,
     seal::STATEMENTS,
     session::STATEMENTS,
     settle::STATEMENTS,
@@ -81,7 +79,8 @@ pub struct StoreStatement {
 
 /// Returns every statement of the store, by name.
 pub fn statements() -> Vec<StoreStatement> {
-    let mut all: Vec<StoreStatement> = ALL.iter().flat_map(|texts| texts.iter()).map(|text| shown(text())).collect();
+    let mut all: Vec<StoreStatement> =
+        ALL.iter().flat_map(|texts| texts.iter()).map(|text| shown(text(DIALECT))).collect();
     all.sort_by_key(|statement| statement.name);
     all
 }

@@ -26,7 +26,7 @@ use crate::renew::Renewals;
 use crate::retention::{DropPause, KeyCursor};
 use crate::scan_cursor::ScanCursors;
 use crate::tenant;
-use crate::tx::{Database, Now, within};
+use crate::tx::{Database, within};
 use crate::wakeup::Wakeups;
 
 /// The most time to wait for a connection of the pool.
@@ -79,6 +79,19 @@ pub struct PostgresStore {
 impl PostgresStore {
     /// Connects, and checks that the schema is known and that the server keeps confirmed writes. Does not migrate.
     pub async fn connect(config: PostgresConfig, ids: Arc<Ids>) -> Result<PostgresStore, PostgresOpenError> {
+        let (store, address) = PostgresStore::open(config, ids).await?;
+        store.start_sealing(&address).await?;
+        Ok(store)
+    }
+
+    /// Connects without a check of the keys of secrets, for a command that only writes to the audit log. The role that
+    /// migrates the schema may lack these keys.
+    pub async fn connect_to_log(config: PostgresConfig, ids: Arc<Ids>) -> Result<PostgresStore, PostgresOpenError> {
+        PostgresStore::open(config, ids).await.map(|(store, _)| store)
+    }
+
+    /// Returns the store with the address of its server.
+    async fn open(config: PostgresConfig, ids: Arc<Ids>) -> Result<(PostgresStore, String), PostgresOpenError> {
         let route = if config.pooler { Route::Pooler } else { Route::Direct };
         let settings = settings(&config.url, route)?;
         let connector = Connector::new(&config.url, &settings)?;
@@ -123,8 +136,7 @@ impl PostgresStore {
                 PostgresOpenError::Statement { address, what, source: Box::new(source) }
             }
         })?;
-        store.start_sealing(&address(&settings)).await?;
-        Ok(store)
+        Ok((store, address(&settings)))
     }
 
     /// Creates the partitions of this week and the next ones. Called regularly; a write also creates a missing
@@ -227,6 +239,6 @@ async fn check_server(settings: &Config, connector: &Connector) -> Result<(), Po
 
 impl PostgresStore {
     pub(crate) async fn read_clock(&self) -> Result<Timestamp, Fault> {
-        self.database.read(Now {}).await?.ok_or(Fault::Contended("the clock returned no row"))
+        self.database.now().await
     }
 }

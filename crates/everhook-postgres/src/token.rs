@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use everhook_core::id::{ApplicationId, EnvironmentId, TokenKeyId};
+use everhook_core::id::{ApplicationId, EnvironmentId};
 use everhook_core::scope::AppScope;
 use everhook_core::time::Timestamp;
-use everhook_core::token::{TokenEnd, TokenKey, TokenKeyChange, TokenMark};
+use everhook_core::token::{TokenEnd, TokenKeyChange, TokenMark};
 use everhook_store::catalog::NewTokenKey;
 use everhook_store::seal::token_place;
+use everhook_store::sql::param::StoreClock;
+use everhook_store::sql::shared::{CreateTokenKey, DeleteTokenKey, FindTokenEnd, SupersedeTokenKey};
 use everhook_store::{columns, statement};
 
 use crate::error::Fault;
@@ -21,21 +23,12 @@ columns! {
 }
 
 statement! {
-    CreateTokenKey<'a> = "create_token_key" { id: TokenKeyId, secret: &'a [u8], is_first: bool };
-    SupersedeTokenKey = "supersede_token_key" { id: TokenKeyId };
-    DeleteTokenKey = "delete_token_key" { id: TokenKeyId };
-    ListTokenKey = "list_token_key" {} -> Vec<TokenKey>;
-    pub(crate) PruneTokenKey = "prune_token_key" { before: Timestamp };
     CreateTokenEnd<'a> = "create_token_end" {
         environment: EnvironmentId, application: ApplicationId, ends: TokenEnds<'a>,
     };
     DeleteTokenEnd<'a> = "delete_token_end" {
         environment: EnvironmentId, application: ApplicationId, subjects: Vec<&'a [u8]>,
     };
-    FindTokenEnd<'a> = "find_token_end" {
-        environment: EnvironmentId, application: ApplicationId, all: &'a [u8], session: &'a [u8], token: &'a [u8],
-        issued_at: Timestamp,
-    } -> Option<Timestamp>;
     pub(crate) PruneTokenEnd = "prune_token_end" { now: Timestamp, limit: usize };
 }
 
@@ -47,17 +40,14 @@ impl PostgresStore {
         let sealing = tx.begin(FindSealKey {}).await?;
         let sealed = self.database.seal.seal(sealing, token_place(&id), &secret.0);
         let secret = &sealed.map_err(seal::corrupt("token_key"))?;
-        tx.run(CreateTokenKey { id, secret, is_first: change == TokenKeyChange::First }).await?;
+        tx.run(CreateTokenKey { id, secret, is_first: change == TokenKeyChange::First, now: StoreClock::Database })
+            .await?;
         match change {
             TokenKeyChange::First => {}
-            TokenKeyChange::Rotate => drop(tx.run(SupersedeTokenKey { id }).await?),
+            TokenKeyChange::Rotate => drop(tx.run(SupersedeTokenKey { id, now: StoreClock::Database }).await?),
             TokenKeyChange::Revoke => drop(tx.run(DeleteTokenKey { id }).await?),
         }
         tx.commit().await
-    }
-
-    pub(crate) async fn list_token_keys_once(&self) -> Result<Vec<TokenKey>, Fault> {
-        self.database.read(ListTokenKey {}).await
     }
 
     pub(crate) async fn end_tokens_once(&self, scope: AppScope, ends: &[TokenEnd]) -> Result<(), Fault> {

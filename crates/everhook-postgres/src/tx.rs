@@ -34,6 +34,9 @@ statement! {
     pub(crate) Now = ("now", "select everhook.now_us()") {} -> Option<Timestamp>;
 }
 
+/// A read of the clock returns a row, unless the statement was left out.
+pub(crate) const NO_TIME: Fault = Fault::Contended("the clock returned no row");
+
 /// The pool of connections, and the way to send statements.
 #[derive(Clone)]
 pub(crate) struct Database {
@@ -46,6 +49,10 @@ pub(crate) struct Database {
 }
 
 impl Database {
+    pub(crate) async fn now(&self) -> Result<Timestamp, Fault> {
+        self.read(Now {}).await?.ok_or(NO_TIME)
+    }
+
     /// Takes a connection for a new transaction.
     pub(crate) async fn tx(&self) -> Result<Tx<'static>, Fault> {
         self.tx_from(&self.pool).await
@@ -179,6 +186,11 @@ impl<'a> Tx<'a> {
         })
     }
 
+    /// Begins, unless it is a part, and returns the time.
+    pub(crate) async fn begin_now(&self) -> Result<Timestamp, Fault> {
+        self.begin(Now {}).await?.ok_or(NO_TIME)
+    }
+
     /// Sends statements and waits for their answers.
     pub(crate) fn run<'t, P: Pipeline<'t> + 't>(&'t self, statements: P) -> Sent<'t, P::Answer> {
         let calls = calls(statements);
@@ -213,7 +225,7 @@ impl<'a> Tx<'a> {
     }
 
     pub(crate) async fn now(&self) -> Result<Timestamp, Fault> {
-        self.run(Now {}).await?.ok_or(Fault::Contended("the clock returned no row"))
+        self.run(Now {}).await?.ok_or(NO_TIME)
     }
 
     /// Sends the last statements. Unless it is a part, the commit follows in the same round trip and without a

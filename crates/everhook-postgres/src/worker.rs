@@ -1,29 +1,25 @@
 //! Workers: sessions with the queues and kinds that they take jobs from.
 
 use everhook_core::id::{EnvironmentId, SessionId};
-use everhook_core::limits::SESSIONS_LISTED_MAX;
 use everhook_store::lease::NewSession;
+use everhook_store::sql::param::StoreClock;
 use everhook_store::sql::rows::{json, names};
+use everhook_store::sql::shared::{OpenSession, PutWorker};
 use everhook_store::statement;
 use everhook_store::worker::{Takes, WorkerRecord};
 
 use crate::error::Fault;
-use crate::session::OpenSession;
 use crate::store::PostgresStore;
 
 statement! {
-    PutWorker = "put_worker" {
-        environment: EnvironmentId, session: SessionId, queues: String, kinds: Option<String>,
-    };
     FindWorker = "find_worker" { environment: EnvironmentId, session: SessionId } -> Option<WorkerRecord>;
-    ListWorker = "list_worker" { environment: EnvironmentId, limit: usize } -> Vec<WorkerRecord>;
 }
 
 impl PostgresStore {
     pub(crate) async fn open_worker_once(&self, session: &NewSession, takes: &Takes) -> Result<(), Fault> {
         let tx = self.database.tx().await?;
         tx.begin(()).await?;
-        tx.finish((OpenSession::new(session), put_worker(session.id, takes))).await.map(drop)
+        tx.finish((OpenSession::new(session, StoreClock::Database), put_worker(session.id, takes))).await.map(drop)
     }
 
     pub(crate) async fn replace_takes_once(&self, session: SessionId, takes: &Takes) -> Result<(), Fault> {
@@ -36,10 +32,6 @@ impl PostgresStore {
         id: SessionId,
     ) -> Result<Option<WorkerRecord>, Fault> {
         self.database.read(FindWorker { environment, session: id }).await
-    }
-
-    pub(crate) async fn list_workers_once(&self, environment: EnvironmentId) -> Result<Vec<WorkerRecord>, Fault> {
-        self.database.read(ListWorker { environment, limit: SESSIONS_LISTED_MAX }).await
     }
 }
 

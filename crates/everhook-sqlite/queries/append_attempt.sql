@@ -4,5 +4,8 @@ insert into attempt (
     kind, environment, subject, task, epoch, id, session, endpoint, class, end_state, "trigger", url, status, reply, started_at,
     duration_us, exchange
 )
-values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)
+values (
+    :kind, :environment, :subject, :task, :epoch, :id, :session, :endpoint, :class, :end_state, :trigger, :url, :status, :reply,
+    :started_at, :duration_us, :exchange
+)
 on conflict (environment, subject, task, epoch) do nothing;

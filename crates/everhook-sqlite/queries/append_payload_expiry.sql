@@ -1,4 +1,4 @@
 -- Store the time at which a payload is to be erased.
 -- Differs: one row at a time.
 insert into payload_expiry (due_at, environment, application, message)
-values (?1, ?2, ?3, ?4);
+values (:due_at, :environment, :application, :message);

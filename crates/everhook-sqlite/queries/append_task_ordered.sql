@@ -6,6 +6,7 @@ insert into task (
     order_position, order_blocks
 )
 values (
-    ?1, ?2, ?3, ?4, ?5, ?6, ?7, case when ?9 is null then ?8 else 9223372036854775807 end, 0, 0, 0, null, 0, 0, ?9,
-    case when ?9 is not null then ?8 end, ?10
+    :environment, :subject, :id, :lane, :kind, :trigger, :priority,
+    case when :order_key is null then :position else 9223372036854775807 end, 0, 0, 0, null, 0, 0, :order_key,
+    case when :order_key is not null then :position end, :blocks
 );

@@ -1,5 +1,5 @@
 -- Delete the history of a schedule. Index: the primary key.
 -- No twin: PostgreSQL deletes it with its schedule.
 delete from schedule_run
-where environment = ?1
-    and schedule = ?2;
+where environment = :environment
+    and schedule = :schedule;

@@ -2,15 +2,15 @@
 select exists (
     select 1
     from task as dead
-    where dead.environment = ?1
-        and dead.lane = ?2
+    where dead.environment = :environment
+        and dead.lane = :lane
         and dead.state = 2
         and (dead.due_at, dead.id) < (
             select due_at, id
             from task
-            where environment = ?1
-                and lane = ?2
-                and priority = ?3
+            where environment = :environment
+                and lane = :lane
+                and priority = :priority
                 and state = 0
             order by due_at, id
             limit 1

@@ -4,6 +4,6 @@
 update lane
 set hold_until = 0,
     hold_kind = 0
-where environment = ?1
-    and id = ?2
-    and hold_kind between ?3 and ?4;
+where environment = :environment
+    and id = :lane
+    and hold_kind between :first_kind and :last_kind;

@@ -2,12 +2,12 @@
 -- Differs: one row at a time, without locks, because there is one writer.
 update task
 set state = 1,
-    owner = ?4,
+    owner = :owner,
     epoch = epoch + 1,
-    limit_group = ?5,
-    deadline = ?6,
-    leased_at = ?7
-where environment = ?1
-    and subject = ?2
-    and id = ?3
+    limit_group = :limit_group,
+    deadline = :deadline,
+    leased_at = :now
+where environment = :environment
+    and subject = :subject
+    and id = :id
     and state = 0;

@@ -3,8 +3,8 @@
 -- Differs: no lock, because there is one writer, so no lease can find the lane empty in between. No floor, because a
 -- leased task leaves the index at once.
 update lane
-set next_due = min(next_due, ?3),
-    waiting = max(waiting, ?4)
-where environment = ?1
-    and id = ?2
-    and (next_due > ?3 or waiting < ?4);
+set next_due = min(next_due, :due_at),
+    waiting = max(waiting, :waits)
+where environment = :environment
+    and id = :lane
+    and (next_due > :due_at or waiting < :waits);

@@ -2,15 +2,15 @@
 -- blocks. Indexes: task_order, the primary key.
 -- Differs: one key at a time, without locks, because there is one writer. The caller lowers the due time of the lane.
 update task
-set due_at = ?4
+set due_at = :now
 where (environment, subject, id) = (
         select waiting.environment, waiting.subject, waiting.id
         from (
             select environment, subject, id, order_position
             from task
-            where environment = ?1
-                and lane = ?2
-                and order_key = ?3
+            where environment = :environment
+                and lane = :lane
+                and order_key = :key
                 and state = 0
                 and due_at = 9223372036854775807
             order by order_position
@@ -19,9 +19,9 @@ where (environment, subject, id) = (
         where not exists (
                 select 1
                 from task as ahead
-                where ahead.environment = ?1
-                    and ahead.lane = ?2
-                    and ahead.order_key = ?3
+                where ahead.environment = :environment
+                    and ahead.lane = :lane
+                    and ahead.order_key = :key
                     and ahead.due_at < 9223372036854775807
                     and (ahead.state <> 2 or (ahead.order_blocks and ahead.order_position < waiting.order_position))
             )

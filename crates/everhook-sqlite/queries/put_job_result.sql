@@ -1,6 +1,6 @@
 -- Store the result of a job. Index: the primary key.
 insert into job_output (environment, job, result, result_bytes, updated_at)
-values (?1, ?2, ?3, ?4, ?5)
+values (:environment, :job, :result, :result_bytes, :now)
 on conflict (environment, job) do update
 set result = excluded.result,
     result_bytes = excluded.result_bytes,

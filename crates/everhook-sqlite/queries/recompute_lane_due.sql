@@ -8,16 +8,16 @@ set waiting = 0,
             select min((
                 select case lane.state when 2 then 0 else task.due_at end
                 from task
-                where task.environment = ?1
-                    and task.lane = ?2
+                where task.environment = :environment
+                    and task.lane = :lane
                     and task.priority = level.value
                     and task.state = 0
                 order by task.due_at
                 limit 1
             ))
-            from json_each(?3) as level
+            from json_each(:priorities) as level
         ),
         9223372036854775807
     )
-where environment = ?1
-    and id = ?2;
+where environment = :environment
+    and id = :lane;

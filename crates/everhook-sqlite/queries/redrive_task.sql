@@ -5,7 +5,11 @@
 -- Differs: two ways to select, because SQLite plans a statement before it knows whether a message is given.
 update task
 set state = 0,
-    due_at = case when order_key is not null then 9223372036854775807 when limit_group is null then ?7 else due_at end,
+    due_at = case
+        when order_key is not null then 9223372036854775807
+        when limit_group is null then :now
+        else due_at
+    end,
     tries = 0,
     crashes = 0,
     cancel = 0
@@ -14,22 +18,22 @@ where (environment, subject, id) in (
     from (
         select environment, subject, id
         from task
-        where ?5 is null
-            and environment = ?1
-            and lane = ?2
-            and +subject >= ?3
-            and +subject < ?4
+        where :message is null
+            and environment = :environment
+            and lane = :lane
+            and +subject >= :since
+            and +subject < :until
             and state = 2
         union all
         select environment, subject, id
         from task
-        where environment = ?1
-            and subject = ?5
-            and +lane = ?2
-            and +subject >= ?3
-            and +subject < ?4
+        where environment = :environment
+            and subject = :message
+            and +lane = :lane
+            and +subject >= :since
+            and +subject < :until
             and state = 2
     )
-    limit ?6
+    limit :limit
 )
 returning order_key;

@@ -2,9 +2,9 @@
 -- holder that lost its task matches no row.
 -- Differs: one row at a time; a separate statement logs the attempt.
 delete from task
-where environment = ?1
-    and subject = ?2
-    and id = ?3
+where environment = :environment
+    and subject = :subject
+    and id = :id
     and state = 1
-    and +owner = ?4
-    and epoch = ?5;
+    and +owner = :owner
+    and epoch = :epoch;

@@ -3,17 +3,17 @@
 -- A counted task may keep its place in the lane: then its due time and its limit group stay.
 -- Differs: one row at a time; a separate statement logs the attempt.
 update task
-set state = ?6,
+set state = :state,
     owner = null,
     deadline = null,
-    limit_group = case when ?10 then limit_group end,
-    due_at = case when ?10 and limit_group is not null then due_at else coalesce(?7, due_at) end,
-    tries = ?8,
-    crashes = ?9
-where environment = ?1
-    and subject = ?2
-    and id = ?3
+    limit_group = case when :is_in_place then limit_group end,
+    due_at = case when :is_in_place and limit_group is not null then due_at else coalesce(:due_at, due_at) end,
+    tries = :tries,
+    crashes = :crashes
+where environment = :environment
+    and subject = :subject
+    and id = :id
     and state = 1
-    and +owner = ?4
-    and epoch = ?5
+    and +owner = :owner
+    and epoch = :epoch
 returning due_at;

@@ -3,8 +3,8 @@
 -- Other deliveries, such as those of a replay, take a position only where the lane is ahead of the clock.
 -- Differs: one position at a time, without locks, because there is one writer.
 update lane
-set last_position = max(last_position + 1, ?3)
-where environment = ?1
-    and id = ?2
-    and (?4 or last_position >= ?3)
+set last_position = max(last_position + 1, :now)
+where environment = :environment
+    and id = :lane
+    and (:is_always or last_position >= :now)
 returning last_position;

@@ -8,47 +8,48 @@ use std::sync::Arc;
 
 use everhook_core::endpoint::Endpoint;
 use everhook_core::fair::{GroupId, GroupedLane};
-use everhook_core::fanout;
-use everhook_core::id::{ApplicationId, EnvironmentId, Id, LaneId};
-use everhook_core::lane::HoldKind;
+use everhook_core::id::{ApplicationId, EnvironmentId, LaneId, MessageId, SessionId};
+use everhook_core::lane::{HoldKind, LaneState};
 use everhook_core::message::Message;
 use everhook_core::name::Name;
 use everhook_core::policy::limit::Hold;
-use everhook_core::resource::environment_policy_id;
-use everhook_core::scope::AppScope;
-use everhook_core::task::{Task, TaskState};
+use everhook_core::task::{Task, TaskKey, TaskKind, TaskState, Trigger};
 use everhook_core::time::Timestamp;
 use everhook_store::append::{PlannedTask, TakesPosition, accepted, judge, kept_by_suppressed, plan, plan_polled};
 use everhook_store::cache::EndpointSet;
 use everhook_store::capacity::Slot;
 use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
 use everhook_store::once::{Suppression, Suppressions};
-use everhook_store::resource::encoding;
+use everhook_store::sql::rows::names;
 use everhook_store::statement;
-use rusqlite::{CachedStatement, params};
 
-use crate::connection::Connection;
 use crate::dedup::{self, Claims};
+use crate::endpoints::Applications;
 use crate::error::Fault;
 use crate::lease::book_lane;
 use crate::once;
 use crate::order;
 use crate::poll::AppendPolled;
-use crate::rows::{self, Reader};
-use crate::sql::run;
+use crate::sql::{Prepared, prepare, run};
 use crate::writer::Tx;
-
-const APPEND_MESSAGE: &str = include_str!("../queries/append_message.sql");
-const APPEND_PAYLOAD_EXPIRY: &str = include_str!("../queries/append_payload_expiry.sql");
-const APPEND_TASK: &str = include_str!("../queries/append_task.sql");
-const LOWER_LANE_DUE: &str = include_str!("../queries/lower_lane_due.sql");
-const FIND_LANE: &str = include_str!("../queries/find_lane.sql");
 
 statement! {
     pub(crate) FindGroupVersion = "find_group_version" { environment: EnvironmentId, id: ApplicationId } -> Option<i64>;
-    ListEndpointApplication = "list_endpoint_application" {
-        environment: EnvironmentId, application: ApplicationId, policy: Id,
-    } -> Vec<(Endpoint, Option<String>, Option<String>)>;
+    AppendMessage<'a> = "append_message" {
+        environment: EnvironmentId, application: ApplicationId, id: MessageId, event_type: &'a Name,
+        event_id: Option<&'a Name>, channels: Option<String>, tags: Option<String>, payload: Option<&'a [u8]>,
+        created_at: Timestamp, rest: Option<String>,
+    };
+    AppendPayloadExpiry = "append_payload_expiry" {
+        due_at: Timestamp, environment: EnvironmentId, application: ApplicationId, message: MessageId,
+    };
+    AppendTask = "append_task" {
+        key: TaskKey, lane: LaneId, kind: TaskKind, trigger: Trigger, priority: i16, due_at: Timestamp, epoch: u32,
+        owner: Option<SessionId>, state: TaskState,
+    };
+    LowerLaneDue = "lower_lane_due" { environment: EnvironmentId, lane: LaneId, due_at: Timestamp, waits: bool };
+    // Returns the state, whether new deliveries wait, and the end of the hold.
+    FindLane = "find_lane" { environment: EnvironmentId, id: LaneId } -> Option<(LaneState, bool, Timestamp)>;
 }
 
 /// Appends messages; one answer for each.
@@ -57,8 +58,8 @@ pub(crate) fn append(tx: &Tx<'_>, append: Append) -> Result<Vec<Appended>, Fault
         tx,
         fast: append.fast,
         claims: Claims::new(tx)?,
-        append_message: tx.conn.prepare_cached(APPEND_MESSAGE)?,
-        append_task: tx.conn.prepare_cached(APPEND_TASK)?,
+        append_message: prepare::<AppendMessage<'_>>(tx.conn)?,
+        append_task: prepare::<AppendTask>(tx.conn)?,
         applications: Applications::default(),
         lanes: BTreeMap::new(),
         booked: BTreeMap::new(),
@@ -74,63 +75,48 @@ pub(crate) fn append(tx: &Tx<'_>, append: Append) -> Result<Vec<Appended>, Fault
 
 /// Writes a message, and when to erase its payload.
 pub(crate) fn write_message(tx: &Tx<'_>, environment: EnvironmentId, message: &Message) -> Result<(), Fault> {
-    write_message_with(&mut tx.conn.prepare_cached(APPEND_MESSAGE)?, tx, environment, message)
+    write_message_with(&mut prepare::<AppendMessage<'_>>(tx.conn)?, tx, environment, message)
 }
 
 fn write_message_with(
-    append_message: &mut CachedStatement<'_>,
+    append_message: &mut Prepared<'_>,
     tx: &Tx<'_>,
     environment: EnvironmentId,
     message: &Message,
 ) -> Result<(), Fault> {
-    append_message.execute(params![
-        environment.0,
-        message.application.as_bytes(),
-        message.id.as_bytes(),
-        message.event_type.as_str(),
-        message.event_id.as_ref().map(|id| id.as_str()),
-        rows::names_to_json(&message.channels)?,
-        rows::names_to_json(&message.tags)?,
-        message.payload.as_deref(),
-        message.created_at.as_micros(),
-        message.rest.to_json(),
-    ])?;
+    let (application, id) = (message.application, message.id);
+    append_message.run(AppendMessage {
+        environment,
+        application,
+        id,
+        event_type: &message.event_type,
+        event_id: message.event_id.as_ref(),
+        channels: names(&message.channels),
+        tags: names(&message.tags),
+        payload: message.payload.as_deref(),
+        created_at: message.created_at,
+        rest: message.rest.to_json(),
+    })?;
     if let Some(due_at) = message.rest.payload_until {
-        let (application, id) = (message.application.as_bytes(), message.id.as_bytes());
-        let params = params![due_at.as_micros(), environment.0, application, id];
-        tx.conn.prepare_cached(APPEND_PAYLOAD_EXPIRY)?.execute(params)?;
+        run(tx.conn, AppendPayloadExpiry { due_at, environment, application, message: id })?;
     }
     Ok(())
 }
 
-/// Writes a new task, leased to `owner` or pending.
-pub(crate) fn write_task(
-    append_task: &mut CachedStatement<'_>,
-    task: &Task,
-    owner: Option<&FastPath>,
-) -> Result<(), Fault> {
-    let state = if owner.is_some() { TaskState::Leased } else { TaskState::Pending };
-    append_task.execute(params![
-        task.key.environment.0,
-        task.key.subject.as_bytes(),
-        task.key.id.as_bytes(),
-        task.lane.as_bytes(),
-        task.kind.to_db(),
-        task.trigger.to_db(),
-        task.priority,
-        task.due_at.as_micros(),
-        task.epoch,
-        owner.map(|fast| fast.session.as_bytes()),
-        state.to_db(),
-    ])?;
-    Ok(())
+impl AppendTask {
+    /// A new task, leased to `owner` or pending.
+    fn new(task: &Task, owner: Option<SessionId>) -> AppendTask {
+        let Task { key, lane, kind, trigger, priority, due_at, epoch, .. } = *task;
+        let state = if owner.is_some() { TaskState::Leased } else { TaskState::Pending };
+        AppendTask { key, lane, kind, trigger, priority, due_at, epoch, owner, state }
+    }
 }
 
 /// Adds a pending task, and lowers the due time of its lane.
 pub(crate) fn add_pending(tx: &Tx<'_>, task: &Task) -> Result<(), Fault> {
     let placed = order::placed(tx, task, TakesPosition::Behind)?;
-    write_task(&mut tx.conn.prepare_cached(APPEND_TASK)?, &placed, None)?;
-    lower_lane_due(tx, task.key.environment, task.lane, task.due_at.as_micros(), Waits::No)
+    run(tx.conn, AppendTask::new(&placed, None))?;
+    lower_lane_due(tx, task.key.environment, task.lane, task.due_at, Waits::No)
 }
 
 /// Whether later deliveries must wait behind a pending task.
@@ -142,17 +128,15 @@ pub(crate) enum Waits {
     No,
 }
 
-/// Lowers the due time of a lane to `due`.
+/// Lowers the due time of a lane to `due_at`.
 pub(crate) fn lower_lane_due(
     tx: &Tx<'_>,
     environment: EnvironmentId,
     lane: LaneId,
-    due: i64,
+    due_at: Timestamp,
     waits: Waits,
 ) -> Result<(), Fault> {
-    let params = params![environment.0, lane.as_bytes(), due, waits == Waits::Yes];
-    tx.conn.prepare_cached(LOWER_LANE_DUE)?.execute(params)?;
-    Ok(())
+    run(tx.conn, LowerLaneDue { environment, lane, due_at, waits: waits == Waits::Yes }).map(drop)
 }
 
 /// The state of a lane for the rest of a batch.
@@ -170,8 +154,8 @@ struct AppendBatch<'t> {
     tx: &'t Tx<'t>,
     fast: Option<FastPath>,
     claims: Claims<'t>,
-    append_message: CachedStatement<'t>,
-    append_task: CachedStatement<'t>,
+    append_message: Prepared<'t>,
+    append_task: Prepared<'t>,
     applications: Applications,
     lanes: BTreeMap<(EnvironmentId, LaneId), BatchLane>,
     /// Lanes whose permits were taken, with their holds.
@@ -239,16 +223,16 @@ impl AppendBatch<'_> {
         }
         for planned in &planned {
             let PlannedTask { task, slot, .. } = planned;
-            let owner = if slot.is_some() { self.fast.as_ref() } else { None };
+            let owner = self.fast.as_ref().filter(|_| slot.is_some()).map(|fast| fast.session);
             if planned.takes_position(tx.now) {
                 order::append(tx, task, planned.place)?;
             } else {
-                write_task(&mut self.append_task, task, owner)?;
+                self.append_task.run(AppendTask::new(task, owner))?;
             }
             if slot.is_none() && self.must_touch(task) {
                 // A task that is due later does not make due tasks wait.
                 let waits = if task.due_at > tx.now { Waits::No } else { Waits::Yes };
-                lower_lane_due(tx, environment, task.lane, task.due_at.as_micros(), waits)?;
+                lower_lane_due(tx, environment, task.lane, task.due_at, waits)?;
             }
         }
         for (endpoint, due_at) in plan_polled(&message, endpoints, tx.now, addressing) {
@@ -290,67 +274,8 @@ impl AppendBatch<'_> {
 }
 
 fn find_lane(tx: &Tx<'_>, environment: EnvironmentId, lane: LaneId) -> Result<BatchLane, Fault> {
-    let mut find = tx.conn.prepare_cached(FIND_LANE)?;
-    let mut rows = find.query(params![environment.0, lane.as_bytes()])?;
-    let row = rows.next()?.ok_or(Fault::Corrupt { table: "lane", column: "id" })?;
-    let record = Reader::new(row, "lane");
-    let (state, waiting, hold_until): (i16, bool, _) =
-        (record.get(0, "state")?, record.get(1, "waiting")?, record.time(2, "hold_until")?);
-    let free = state == 0 && !waiting && hold_until <= tx.now;
+    let found = run(tx.conn, FindLane { environment, id: lane })?;
+    let (state, waiting, hold_until) = found.ok_or(Fault::Corrupt { table: "lane", column: "id" })?;
+    let free = state == LaneState::Open && !waiting && hold_until <= tx.now;
     Ok(if free { BatchLane::Free { hold_until } } else { BatchLane::Busy })
-}
-
-/// The endpoints of applications as of this transaction. Each application is read once.
-#[derive(Default)]
-pub(crate) struct Applications(BTreeMap<(EnvironmentId, ApplicationId), Option<Arc<EndpointSet>>>);
-
-impl Applications {
-    /// Returns the endpoints of an application; none if it does not exist.
-    pub(crate) fn endpoints(
-        &mut self,
-        tx: &Tx<'_>,
-        environment: EnvironmentId,
-        application: ApplicationId,
-    ) -> Result<Option<Arc<EndpointSet>>, Fault> {
-        if let Some(known) = self.0.get(&(environment, application)) {
-            return Ok(known.clone());
-        }
-        let endpoints = read_endpoints(tx, environment, application)?;
-        self.0.insert((environment, application), endpoints.clone());
-        Ok(endpoints)
-    }
-}
-
-/// Returns whether an endpoint of the application wants such a message.
-pub(crate) fn has_subscriber(
-    conn: &Connection,
-    scope: AppScope,
-    event_type: &Name,
-    channels: &[Name],
-) -> Result<bool, Fault> {
-    let AppScope { environment, application } = scope;
-    let policy = environment_policy_id();
-    let endpoints = run(conn, ListEndpointApplication { environment, application, policy })?;
-    Ok(endpoints.iter().any(|(endpoint, ..)| fanout::wants(endpoint, event_type, channels)))
-}
-
-/// Returns the endpoints of an application, from the cache if its version is current; none if it does not exist.
-pub(crate) fn read_endpoints(
-    tx: &Tx<'_>,
-    environment: EnvironmentId,
-    application: ApplicationId,
-) -> Result<Option<Arc<EndpointSet>>, Fault> {
-    let version = run(tx.conn, FindGroupVersion { environment, id: application })?;
-    let Some(version) = version else { return Ok(None) };
-    if let Some(known) = tx.cache.get(environment, application, version) {
-        return Ok(Some(known));
-    }
-    let policy = environment_policy_id();
-    let endpoints = run(tx.conn, ListEndpointApplication { environment, application, policy })?;
-    let specs = endpoints.first();
-    let inherited = specs.and_then(|(_, spec, outer)| encoding::inherited(spec.as_deref(), outer.as_deref()));
-    let endpoints = endpoints.into_iter().map(|(endpoint, ..)| endpoint).collect();
-    let endpoints = Arc::new(EndpointSet::new(version, inherited, endpoints));
-    tx.cache.put(environment, application, Arc::clone(&endpoints));
-    Ok(Some(endpoints))
 }

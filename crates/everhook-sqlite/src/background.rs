@@ -4,7 +4,7 @@ use everhook_core::background::replay::Replay;
 use everhook_core::background::selection::BulkSelection;
 use everhook_core::background::{Effect, Purge};
 use everhook_core::delivery::{DeliveryAction, DeliveryCommand};
-use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, JobId, MessageId, SERVER_ENVIRONMENT, TaskId};
+use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, JobId, MessageId, SERVER_ENVIRONMENT, TaskId};
 use everhook_core::job::LeaseLost;
 use everhook_core::job::report::KeptResult;
 use everhook_core::limits::{ID_SKEW_MAX, RESULT_BYTES_MAX};
@@ -19,15 +19,15 @@ use everhook_store::background::{
 };
 use everhook_store::catalog::Order;
 use everhook_store::job::{JobRecord, job_bytes};
-use everhook_store::piece::{IdRange, Piece};
+use everhook_store::piece::{IdRange, Piece, skipped};
 use everhook_store::sql::rows::CandidateRow;
+use everhook_store::sql::shared::{ListMessageId, ListTaskDead, ScanBackground};
 use everhook_store::statement;
 
 use crate::append::add_pending;
 use crate::connection::Connection;
 use crate::deliveries;
 use crate::error::Fault;
-use crate::history::skipped;
 use crate::job::query::find_bare;
 use crate::job::steer::put_progress;
 use crate::order;
@@ -38,14 +38,6 @@ use crate::writer::Tx;
 statement! {
     ListBackground<'a> = "list_background" { owner: &'a str, above: &'a [u8], below: &'a [u8], order: Order }
         -> Vec<JobId>;
-    ScanBackground<'a> = "scan_background" {
-        owner: &'a str, above: &'a [u8], below: &'a [u8], skipped: usize, order: Order,
-    } -> Option<Id>;
-    ListMessageId<'a> = "list_message_id" {
-        environment: EnvironmentId, application: ApplicationId, above: &'a [u8], below: &'a [u8], limit: usize,
-    } -> Vec<MessageId>;
-    ListTaskDead = "list_task_dead" { environment: EnvironmentId, lane: EndpointId, after: Id, limit: usize }
-        -> Vec<(MessageId, TaskId)>;
     FindCandidate = "find_candidate" {
         environment: EnvironmentId, application: ApplicationId, id: MessageId, endpoint: EndpointId,
         payload_bytes: usize,

@@ -155,7 +155,7 @@ fn copy_to(source: &Connection, unfinished: &Path, progress: &mut dyn FnMut(Copi
 /// Adds the pause to a new copy, and reads all of it.
 fn check_copy(unfinished: &Path, name: &Path) -> Result<(), BackupError> {
     let conn = connect(unfinished).map_err(|error| copy_failed(name, error))?;
-    // The store of an older binary has no place for the pause. `restore` adds it after it has migrated the copy.
+    // A file without a schema has no place for the pause. `restore` adds it after it has created the schema.
     if has_table(&conn, "egress_pause").map_err(|error| copy_failed(name, error))? {
         pause(&conn, name)?;
     }

@@ -12,12 +12,13 @@ use everhook_core::limits::BATCH_FAILED_LISTED_MAX;
 use everhook_core::name::Name;
 use everhook_core::time::Timestamp;
 use everhook_store::batch::{BatchRecord, Resolved, announcement, failed_job};
-use everhook_store::catalog::{Created, Order, Slice};
+use everhook_store::catalog::{Created, Slice};
 use everhook_store::dedup::DedupKey;
 use everhook_store::lease::Append;
 use everhook_store::made::{Made, WithMade};
 use everhook_store::piece::IdRange;
 use everhook_store::sql::rows::json;
+use everhook_store::sql::shared::ListBatch;
 use everhook_store::statement;
 
 use crate::append;
@@ -35,9 +36,6 @@ statement! {
         metadata: String, now: Timestamp, intake: Intake, phase: u32,
     };
     FindBatch = "find_batch" { environment: EnvironmentId, id: BatchId } -> Option<BatchRecord>;
-    ListBatch<'a> = "list_batch" {
-        environment: EnvironmentId, above: &'a [u8], below: &'a [u8], limit: usize, order: Order,
-    } -> Vec<BatchRecord>;
     ReplaceBatch = "replace_batch" {
         environment: EnvironmentId, id: BatchId, intake: Intake, phase: u32, announced: Option<Announcement>,
         pending: u32, succeeded: u32, dead: u32, cancelled: u32, skipped: u32,

@@ -1,18 +1,17 @@
 //! Deliveries as users see them, found through messages or open tasks.
 
 use everhook_core::delivery::DeliveryKey;
-use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, MessageId};
+use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, MessageId};
 use everhook_core::limits::STATS_ROWS_MAX;
 use everhook_core::message::Message;
 use everhook_core::outcome::Class;
-use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Locator, Order};
 use everhook_store::delivery::{
-    BreakerRecord, DeliveryFilter, DeliveryRecord, EndpointCounts, Listing, PageBytes, Period, Visit, Visited,
-    VisitedTask,
+    DeliveryFilter, DeliveryRecord, EndpointCounts, Listing, PageBytes, Period, Visit, Visited, VisitedTask,
 };
 use everhook_store::piece::{IdRange, Piece};
-use everhook_store::{fields, statement};
+use everhook_store::sql::shared::{CountEndpoint, ListDeliveryMessage, MessageStep};
+use everhook_store::statement;
 
 use crate::clock;
 use crate::connection::Connection;
@@ -20,29 +19,17 @@ use crate::error::Fault;
 use crate::history;
 use crate::sql::run;
 
+pub(crate) mod redrive;
 pub(crate) mod steer;
-
-fields! {
-    /// The messages of one step of a list.
-    MessageStep<'a> { above: &'a [u8], below: &'a [u8], limit: usize, order: Order }
-}
 
 statement! {
     ListDelivery = "list_delivery" {
         environment: EnvironmentId, application: Option<ApplicationId>, message: MessageId,
         endpoint: Option<EndpointId>,
     } -> Vec<DeliveryRecord>;
-    ListDeliveryMessage<'a> = "list_delivery_message" {
-        environment: EnvironmentId, application: ApplicationId, step: MessageStep<'a>,
-    } -> Vec<Id>;
     ListDeliveryTask<'a> = "list_delivery_task" {
         environment: EnvironmentId, class: Option<Class>, step: MessageStep<'a>,
     } -> Vec<VisitedTask>;
-    FindBreaker = "find_breaker" { environment: EnvironmentId, endpoint: EndpointId } -> Option<BreakerRecord>;
-    CountEndpoint<'a> = "count_endpoint" {
-        environment: EnvironmentId, endpoint: EndpointId, since: Timestamp, until: Timestamp, above: &'a [u8],
-        below: &'a [u8], rows_max: usize,
-    } -> Option<EndpointCounts>;
 }
 
 pub(crate) fn list(
@@ -64,14 +51,6 @@ pub(crate) fn list(
     }
     let payloads = read_payloads(conn, environment, &listing.messages())?;
     Ok(listing.finish(payloads))
-}
-
-pub(crate) fn find_breaker(
-    conn: &Connection,
-    environment: EnvironmentId,
-    endpoint: EndpointId,
-) -> Result<Option<BreakerRecord>, Fault> {
-    run(conn, FindBreaker { environment, endpoint })
 }
 
 pub(crate) fn count(

@@ -2,18 +2,13 @@
 
 use everhook_core::egress::EgressPause;
 use everhook_core::time::Timestamp;
-use everhook_store::statement;
+use everhook_store::sql::param::StoreClock;
+use everhook_store::sql::shared::{EndEgressPause, FindEgressPause, StartEgressPause};
 use rusqlite::Connection;
 
 use crate::error::Fault;
 use crate::sql::run_plain;
 use crate::writer::Tx;
-
-statement! {
-    FindEgressPause = "find_egress_pause" {} -> Option<EgressPause>;
-    StartEgressPause<'a> = "start_egress_pause" { reason: &'a str, now: Timestamp };
-    EndEgressPause = "end_egress_pause" {};
-}
 
 pub(crate) fn find(conn: &Connection) -> Result<Option<EgressPause>, Fault> {
     run_plain(conn, FindEgressPause {})
@@ -28,5 +23,5 @@ pub(crate) fn set(tx: &Tx<'_>, reason: Option<&str>) -> Result<(), Fault> {
 }
 
 pub(crate) fn start(conn: &Connection, reason: &str, now: Timestamp) -> Result<(), Fault> {
-    run_plain(conn, StartEgressPause { reason, now }).map(drop)
+    run_plain(conn, StartEgressPause { reason, now: StoreClock::At(now) }).map(drop)
 }

@@ -4,6 +4,8 @@ use everhook_core::failure_group::{GroupKey, GroupState};
 use everhook_core::id::{EndpointId, EnvironmentId};
 use everhook_core::time::Timestamp;
 use everhook_store::failure::{DeadCount, FailureGroups, MarkRow};
+use everhook_store::sql::param::StoreClock;
+use everhook_store::sql::shared::PutFailureMark;
 use everhook_store::statement;
 
 use crate::connection::Connection;
@@ -15,10 +17,6 @@ statement! {
     ListDeadLane<'a> = "list_dead_lane" { environment: EnvironmentId, after: &'a [u8], limit: usize } -> Vec<EndpointId>;
     CountDead = "count_dead" { environment: EnvironmentId, lane: EndpointId, counted_max: usize } -> Vec<DeadCount>;
     ListFailureMark = "list_failure_mark" { environment: EnvironmentId, endpoint: EndpointId } -> Vec<MarkRow>;
-    PutFailureMark<'a> = "put_failure_mark" {
-        environment: EnvironmentId, endpoint: EndpointId, class: &'a str, state: GroupState, note: &'a str,
-        now: Timestamp,
-    } -> Option<Timestamp>;
 }
 
 /// Lists the groups of the next lanes with dead tasks.
@@ -67,6 +65,6 @@ pub(crate) fn mark(
     state: GroupState,
     note: &str,
 ) -> Result<Timestamp, Fault> {
-    let put = PutFailureMark { environment, endpoint, class: class.as_str(), state, note, now: tx.now };
+    let put = PutFailureMark { environment, endpoint, class: class.as_str(), state, note, now: StoreClock::At(tx.now) };
     run(tx.conn, put)?.ok_or(Fault::Corrupt { table: "failure_mark", column: "marked_at" })
 }

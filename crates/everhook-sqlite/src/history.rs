@@ -1,14 +1,15 @@
-//! Messages as users see them. Attempts and deliveries have files of their own.
+//! Messages and their destinations. Attempts have a file of their own.
 
-use everhook_core::id::{ApplicationId, EnvironmentId, Id, MessageId};
+use everhook_core::id::{ApplicationId, EnvironmentId, MessageId};
 use everhook_core::message::Message;
 use everhook_core::name::Name;
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Locator, Order};
 use everhook_store::dedup::DedupKey;
 use everhook_store::history::{MessageFilter, message_bytes};
-use everhook_store::piece::Piece;
+use everhook_store::piece::{Piece, after, before, skipped};
 use everhook_store::sql::rows::names;
+use everhook_store::sql::shared::{ExpungeMessage, ScanMessage};
 use everhook_store::statement;
 
 use crate::connection::Connection;
@@ -18,7 +19,6 @@ use crate::sql::{run, stream};
 use crate::writer::Tx;
 
 pub(crate) mod attempt;
-pub(crate) mod delivery;
 
 statement! {
     FindMessage = "find_message" { environment: EnvironmentId, application: ApplicationId, id: MessageId }
@@ -28,12 +28,6 @@ statement! {
         after: Timestamp, channel: Option<&'a Name>, tag: Option<&'a Name>, event_types: Option<String>,
         text: Option<&'a [u8]>, limit: usize, order: Order,
     } -> Vec<Message>;
-    // A search reads a bounded number of rows: this finds the last one.
-    ScanMessage<'a> = "scan_message" {
-        environment: EnvironmentId, application: ApplicationId, above: &'a [u8], below: &'a [u8], skipped: usize,
-        order: Order,
-    } -> Option<Id>;
-    ExpungeMessage = "expunge_message" { environment: EnvironmentId, application: ApplicationId, id: MessageId };
 }
 
 pub(crate) fn find(
@@ -92,19 +86,4 @@ pub(crate) fn expunge(
     id: MessageId,
 ) -> Result<bool, Fault> {
     Ok(run(tx.conn, ExpungeMessage { environment, application, id })? == 1)
-}
-
-/// Returns the number of rows before the last one that a search reads.
-pub(crate) fn skipped(scan: usize) -> usize {
-    scan.saturating_sub(1)
-}
-
-/// Returns the end of a period; none includes everything.
-pub(crate) fn before(before: Option<Timestamp>) -> Timestamp {
-    before.unwrap_or(Timestamp::from_micros(i64::MAX))
-}
-
-/// Returns the start of a period; none includes everything.
-pub(crate) fn after(after: Option<Timestamp>) -> Timestamp {
-    after.unwrap_or(Timestamp::from_micros(i64::MIN))
 }

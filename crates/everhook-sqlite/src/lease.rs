@@ -9,36 +9,62 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use everhook_core::fair::{GroupId, GroupedLane};
-use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, LaneId, MessageId};
+use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, LaneId, MessageId, SessionId};
 use everhook_core::job::{Job, kind_hash};
-use everhook_core::lane::{Given, LanePosition, LaneState, Turn, turn};
+use everhook_core::lane::{Given, HoldKind, LanePosition, LaneState, Turn, turn};
 use everhook_core::limits::{APPEND_BATCH_BYTES_MAX, KIND_SCAN_MAX, LEASE_LANES_MAX, LEASE_SCAN_MAX};
 use everhook_core::message::Message;
 use everhook_core::policy::breaker::Breaker;
 use everhook_core::policy::limit::{Hold, LaneLimits, LockedLane};
-use everhook_core::task::{PRIORITY_DEFAULT, Task, TaskKind};
+use everhook_core::task::{PRIORITY_DEFAULT, Task, TaskKey, TaskKind};
 use everhook_core::time::Timestamp;
 use everhook_store::capacity::PlannedSlots;
 use everhook_store::catalog::Locator;
 use everhook_store::lease::{LeaseAsk, LeaseGrant, Leased, Work};
-use rusqlite::{CachedStatement, Row, params};
+use everhook_store::sql::rows::json;
+use everhook_store::{row, statement};
 
-use crate::append::Applications;
+use crate::endpoints::Applications;
 use crate::error::Fault;
 use crate::feed::{OpenFeed, count};
 use crate::history;
 use crate::job::query::find_record;
-use crate::rows::{self, Reader, TASK_COLUMNS};
-use crate::sql::limit;
+use crate::sql::{Prepared, prepare, run, stream};
 use crate::writer::Tx;
 
-const NEXT_LANE: &str = include_str!("../queries/next_lane.sql");
-const NEXT_TASK: &str = include_str!("../queries/next_task.sql");
-const LEASE_TASK: &str = include_str!("../queries/lease_task.sql");
-const RECOMPUTE_LANE_DUE: &str = include_str!("../queries/recompute_lane_due.sql");
-const MARK_LANE_EMPTY: &str = include_str!("../queries/mark_lane_empty.sql");
-const FIND_LANE_BLOCKED: &str = include_str!("../queries/find_lane_blocked.sql");
-const BOOK_LANE: &str = include_str!("../queries/book_lane.sql");
+row! {
+    struct LaneRow in "lane" {
+        environment: EnvironmentId,
+        id: LaneId,
+        application: Option<ApplicationId>,
+        state: LaneState,
+        ready_at: Timestamp,
+        hold_until: Timestamp,
+        last_position: Timestamp,
+        breaker: Breaker,
+    }
+}
+
+statement! {
+    NextLane<'a> = "next_lane" { feed: &'a [u8], ready_at: Timestamp, environment: EnvironmentId, lane: &'a [u8] }
+        -> Vec<LaneRow>;
+    NextTask = "next_task" {
+        environment: EnvironmentId, lane: LaneId, priority: i16, due_until: Timestamp, limit: usize,
+    } -> Vec<Candidate>;
+    LeaseTask = "lease_task" {
+        key: TaskKey, owner: SessionId, limit_group: Option<Id>, deadline: Option<Timestamp>, now: Timestamp,
+    };
+    RecomputeLaneDue = "recompute_lane_due" { environment: EnvironmentId, lane: LaneId, priorities: String };
+    MarkLaneEmpty = "mark_lane_empty" { environment: EnvironmentId, lane: LaneId, now: Timestamp };
+    FindLaneBlocked = "find_lane_blocked" { environment: EnvironmentId, lane: LaneId, priority: i16 } -> Option<bool>;
+    BookLane = "book_lane" { environment: EnvironmentId, lane: LaneId, until: Timestamp, kind: HoldKind };
+}
+
+/// A pending task, its time limit in microseconds, and the hash of its kind.
+type Candidate = (Task, Option<i64>, Option<i32>);
+
+/// Before the first lane of a feed.
+const BEFORE_LANES: (Timestamp, EnvironmentId) = (Timestamp::from_micros(-1), EnvironmentId(-1));
 
 /// The payload bytes of one lease; the last task may exceed them.
 const LEASE_BYTES_MAX: usize = APPEND_BATCH_BYTES_MAX;
@@ -69,56 +95,27 @@ pub(crate) fn lease(tx: &Tx<'_>, ask: &LeaseAsk) -> Result<LeaseGrant, Fault> {
 
 /// Holds a lane until its limits allow more deliveries.
 pub(crate) fn book_lane(tx: &Tx<'_>, (environment, lane): (EnvironmentId, LaneId), hold: Hold) -> Result<(), Fault> {
-    let params = params![environment.0, lane.as_bytes(), hold.until.as_micros(), hold.kind.to_db()];
-    tx.conn.prepare_cached(BOOK_LANE)?.execute(params)?;
-    Ok(())
+    let Hold { until, kind } = hold;
+    run(tx.conn, BookLane { environment, lane, until, kind }).map(drop)
 }
 
 /// A lane that is ready now or later.
 struct ReadyLane {
     /// The index of its open feed.
     feed: usize,
-    environment: EnvironmentId,
-    id: LaneId,
-    /// The application of an endpoint; none for a queue.
-    application: Option<ApplicationId>,
-    state: LaneState,
-    ready_at: Timestamp,
-    hold_until: Timestamp,
-    last_position: Timestamp,
-    breaker: Breaker,
+    row: LaneRow,
 }
 
 impl ReadyLane {
     /// A lane of an endpoint always has an application.
     fn grouped(&self) -> GroupedLane {
-        let id = self.application.map_or(self.id.0, |application| application.0);
-        GroupedLane { group: GroupId { environment: self.environment, id }, lane: self.id }
+        let id = self.row.application.map_or(self.row.id.0, |application| application.0);
+        GroupedLane { group: GroupId { environment: self.row.environment, id }, lane: self.row.id }
     }
 
     fn position(&self) -> LanePosition {
-        LanePosition { ready_at: self.ready_at, environment: self.environment, lane: self.id }
+        LanePosition { ready_at: self.row.ready_at, environment: self.row.environment, lane: self.row.id }
     }
-}
-
-fn read_lane(row: &Row<'_>, feed: usize) -> Result<ReadyLane, Fault> {
-    let record = Reader::new(row, "lane");
-    Ok(ReadyLane {
-        feed,
-        environment: record.environment(0)?,
-        id: LaneId(record.id(1, "id")?),
-        application: record.optional_id(2, "application")?.map(ApplicationId),
-        state: record.variant(3, "state", LaneState::from_db)?,
-        ready_at: record.time(4, "ready_at")?,
-        hold_until: record.time(5, "hold_until")?,
-        last_position: record.time(6, "last_position")?,
-        breaker: Breaker::from_db(record.get(7, "breaker")?).ok_or_else(|| record.corrupt("breaker"))?,
-    })
-}
-
-struct Candidate {
-    task: Task,
-    timeout_us: Option<i64>,
 }
 
 /// The result of scanning a lane.
@@ -152,8 +149,8 @@ struct Taking<'t> {
     planned: Option<PlannedSlots>,
     /// A lane that had its turn may have more due tasks.
     has_more: bool,
-    next_task: CachedStatement<'t>,
-    lease_task: CachedStatement<'t>,
+    next_task: Prepared<'t>,
+    lease_task: Prepared<'t>,
 }
 
 impl<'t> Taking<'t> {
@@ -180,8 +177,8 @@ impl<'t> Taking<'t> {
             full_groups: ask.full_groups.iter().copied().collect(),
             planned: None,
             has_more: false,
-            next_task: tx.conn.prepare_cached(NEXT_TASK)?,
-            lease_task: tx.conn.prepare_cached(LEASE_TASK)?,
+            next_task: prepare::<NextTask>(tx.conn)?,
+            lease_task: prepare::<LeaseTask>(tx.conn)?,
         })
     }
 
@@ -206,7 +203,7 @@ impl<'t> Taking<'t> {
         for (index, open) in self.feeds.iter().enumerate().filter(|(_, open)| open.allowance.left() > 0) {
             let (before, mut scanned, mut last) = (ready.len(), 0, None);
             self.walk(index, self.ask.after, |lane| {
-                if lane.ready_at > self.tx.now {
+                if lane.row.ready_at > self.tx.now {
                     return Ok(false);
                 }
                 if ready.len() - before == LEASE_LANES_MAX || scanned == scan_max {
@@ -215,14 +212,14 @@ impl<'t> Taking<'t> {
                 }
                 (last, scanned) = (Some(lane.position()), scanned + 1);
                 let is_passed =
-                    self.ask.paused.contains(&lane.environment) || self.full_groups.contains(&lane.grouped().group);
-                if !is_passed && self.lane_room(open, lane.id)? > 0 {
+                    self.ask.paused.contains(&lane.row.environment) || self.full_groups.contains(&lane.grouped().group);
+                if !is_passed && self.lane_room(open, lane.row.id)? > 0 {
                     ready.push(lane);
                 }
                 Ok(true)
             })?;
         }
-        ready.sort_by_key(|lane| (lane.ready_at, lane.id));
+        ready.sort_by_key(|lane| (lane.row.ready_at, lane.row.id));
         ready.truncate(LEASE_LANES_MAX);
         Ok((ready, resume))
     }
@@ -235,48 +232,48 @@ impl<'t> Taking<'t> {
         after: Option<LanePosition>,
         mut visit: impl FnMut(ReadyLane) -> Result<bool, Fault>,
     ) -> Result<(), Fault> {
-        let mut next = self.tx.conn.prepare_cached(NEXT_LANE)?;
-        let (ready_at, environment) = after.map_or((-1, -1), |at| (at.ready_at.as_micros(), at.environment.0));
+        let (ready_at, environment) = after.map_or(BEFORE_LANES, |at| (at.ready_at, at.environment));
         let lane = after.map(|at| at.lane);
         let lane: &[u8] = lane.as_ref().map_or(&[], |lane| lane.as_bytes());
-        let mut rows = next.query(params![self.feeds[feed].key.as_bytes(), ready_at, environment, lane])?;
-        while let Some(row) = rows.next()? {
-            if !visit(read_lane(row, feed)?)? {
-                break;
+        let next = NextLane { feed: self.feeds[feed].key.as_bytes(), ready_at, environment, lane };
+        stream(self.tx.conn, next, |rows| {
+            for row in rows {
+                if !visit(ReadyLane { feed, row: row? })? {
+                    break;
+                }
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// Leases due tasks of a lane, up to its capacity, and sets the time of its next turn.
     fn take_from(&mut self, lane: &ReadyLane) -> Result<(), Fault> {
         let open = &self.feeds[lane.feed];
-        let planned = self.planned.as_ref().map_or(usize::MAX, |planned| planned.room(lane.id));
-        let room = self.lane_room(open, lane.id)?.min(open.allowance.room()).min(self.limit).min(planned);
+        let planned = self.planned.as_ref().map_or(usize::MAX, |planned| planned.room(lane.row.id));
+        let room = self.lane_room(open, lane.row.id)?.min(open.allowance.room()).min(self.limit).min(planned);
         let left = open.allowance.left().min(self.limit - self.tasks.len());
         if room.min(left) == 0 || self.is_full() {
             return Ok(());
         }
         let limits = self.limits(lane)?;
         // The lane of a limited endpoint counts its own deliveries.
-        let (own, environment) = (limits.group(lane.id), lane.environment);
-        let counted = |group| count(self.tx, (environment, group), Some(lane.id), limits.at_once());
+        let (own, environment) = (limits.group(lane.row.id), lane.row.environment);
+        let counted = |group| count(self.tx, (environment, group), Some(lane.row.id), limits.at_once());
         let leased = own.map_or(Ok(0), counted)?;
         let limit_group = own.or(self.feeds[lane.feed].limit_group);
         let is_behind_dead = limits.is_blocked_by_dead() && self.is_behind_dead(lane)?;
-        let locked = LockedLane { hold_until: lane.hold_until, leased, is_behind_dead, now: self.tx.now };
+        let locked = LockedLane { hold_until: lane.row.hold_until, leased, is_behind_dead, now: self.tx.now };
         let room = room.min(limits.room(locked));
         let asked = room.min(left);
-        let is_closing = lane.state == LaneState::Closing;
+        let is_closing = lane.row.state == LaneState::Closing;
         let now = self.tx.now;
-        let due_until = if is_closing { Timestamp::NEVER } else { limits.due_until(lane.last_position, now) };
+        let due_until = if is_closing { Timestamp::NEVER } else { limits.due_until(lane.row.last_position, now) };
         let Scan { gave, is_foreign, is_cut_off } = self.scan(lane, asked, limit_group, due_until)?;
         let asked = if is_cut_off { gave } else { asked };
-        let (environment, id, now) = (lane.environment.0, lane.id.as_bytes(), self.tx.now.as_micros());
-        let to_back = || self.tx.conn.prepare_cached(MARK_LANE_EMPTY)?.execute(params![environment, id, now]);
+        let to_back = || run(self.tx.conn, MarkLaneEmpty { environment, lane: lane.row.id, now });
         let hold = limits.hold(locked, gave);
         if let Some(hold) = hold {
-            book_lane(self.tx, (lane.environment, lane.id), hold)?;
+            book_lane(self.tx, (lane.row.environment, lane.row.id), hold)?;
         }
         match turn(Given { room, asked, gave, is_foreign }) {
             Turn::Keep | Turn::Stay { .. } => {}
@@ -286,11 +283,11 @@ impl<'t> Taking<'t> {
             }
             Turn::Delay => {
                 to_back()?;
-                self.foreign.insert((lane.environment, lane.id));
+                self.foreign.insert((lane.row.environment, lane.row.id));
             }
             Turn::Empty => {
-                let priorities = rows::to_json(self.feeds[lane.feed].feed.priorities())?;
-                self.tx.conn.prepare_cached(RECOMPUTE_LANE_DUE)?.execute(params![environment, id, priorities])?;
+                let priorities = json(&self.feeds[lane.feed].feed.priorities());
+                run(self.tx.conn, RecomputeLaneDue { environment, lane: lane.row.id, priorities })?;
             }
         }
         Ok(())
@@ -298,17 +295,18 @@ impl<'t> Taking<'t> {
 
     /// Returns the limits of the lane's endpoint.
     fn limits(&mut self, lane: &ReadyLane) -> Result<LaneLimits, Fault> {
-        let application = lane.application.filter(|_| lane.state != LaneState::Closing);
+        let application = lane.row.application.filter(|_| lane.row.state != LaneState::Closing);
         let Some(application) = application else { return Ok(LaneLimits::default()) };
-        let set = self.applications.endpoints(self.tx, lane.environment, application)?;
-        let endpoint = set.as_ref().and_then(|set| set.find(EndpointId(lane.id.0)));
-        Ok(endpoint.map(|endpoint| endpoint.limits().under(lane.breaker)).unwrap_or_default())
+        let set = self.applications.endpoints(self.tx, lane.row.environment, application)?;
+        let endpoint = set.as_ref().and_then(|set| set.find(EndpointId(lane.row.id.0)));
+        Ok(endpoint.map(|endpoint| endpoint.limits().under(lane.row.breaker)).unwrap_or_default())
     }
 
     /// Whether a dead delivery comes before the first pending one of a lane.
     fn is_behind_dead(&self, lane: &ReadyLane) -> Result<bool, Fault> {
-        let params = params![lane.environment.0, lane.id.as_bytes(), PRIORITY_DEFAULT];
-        Ok(self.tx.conn.prepare_cached(FIND_LANE_BLOCKED)?.query_row(params, |row| row.get(0))?)
+        let LaneRow { environment, id: lane, .. } = lane.row;
+        let blocked = run(self.tx.conn, FindLaneBlocked { environment, lane, priority: PRIORITY_DEFAULT })?;
+        Ok(blocked.unwrap_or_default())
     }
 
     fn scan(
@@ -350,26 +348,28 @@ impl<'t> Taking<'t> {
         scanned: usize,
     ) -> Result<(Vec<Candidate>, usize), Fault> {
         let most = if self.kind_hashes.is_empty() { wanted } else { KIND_SCAN_MAX.saturating_sub(scanned) };
-        let (environment, id, due_until) = (lane.environment.0, lane.id.as_bytes(), due_until.as_micros());
-        let mut rows = self.next_task.query(params![environment, id, priority, due_until, limit(most)])?;
-        let (mut candidates, mut seen) = (Vec::new(), 0);
-        while candidates.len() < wanted
-            && let Some(row) = rows.next()?
-        {
-            seen += 1;
-            let record = Reader::new(row, "task");
-            let kind_hash: Option<i32> = record.get(TASK_COLUMNS + 1, "kind_hash")?;
-            if self.kind_hashes.is_empty() || kind_hash.is_some_and(|kind_hash| self.kind_hashes.contains(&kind_hash)) {
-                let timeout_us = record.get(TASK_COLUMNS, "timeout_us")?;
-                candidates.push(Candidate { task: rows::task(row, 0)?, timeout_us });
+        let LaneRow { environment, id: lane, .. } = lane.row;
+        let next = NextTask { environment, lane, priority, due_until, limit: most };
+        let kind_hashes = &self.kind_hashes;
+        let is_wanted = |(_, _, kind_hash): &Candidate| {
+            kind_hashes.is_empty() || kind_hash.is_some_and(|kind_hash| kind_hashes.contains(&kind_hash))
+        };
+        self.next_task.stream(next, |rows| {
+            let (mut candidates, mut seen) = (Vec::new(), 0);
+            while candidates.len() < wanted
+                && let Some(candidate) = rows.next()
+            {
+                seen += 1;
+                candidates.extend(Some(candidate?).filter(is_wanted));
             }
-        }
-        Ok((candidates, seen))
+            Ok((candidates, seen))
+        })
     }
 
     /// Leases a task, unless its kind was not asked for.
     fn lease(&mut self, lane: &ReadyLane, candidate: &Candidate, limit_group: Option<Id>) -> Result<bool, Fault> {
-        let task = Task { epoch: candidate.task.epoch + 1, ..candidate.task };
+        let (task, timeout_us, _) = *candidate;
+        let task = Task { epoch: task.epoch + 1, ..task };
         let work = self.work(lane, &task)?;
         // Two kinds may have the same hash.
         let is_asked = |job: &Job| self.ask.kinds.is_empty() || self.ask.kinds.contains(&job.kind);
@@ -379,21 +379,15 @@ impl<'t> Taking<'t> {
             return Ok(false);
         }
         let open = &mut self.feeds[lane.feed];
-        let deadline = candidate.timeout_us.filter(|_| self.ask.watched);
-        self.lease_task.execute(params![
-            task.key.environment.0,
-            task.key.subject.as_bytes(),
-            task.key.id.as_bytes(),
-            self.ask.session.as_bytes(),
-            limit_group.as_ref().map(Id::as_bytes),
-            deadline.map(|timeout_us| self.tx.now.as_micros().saturating_add(timeout_us)),
-            self.tx.now.as_micros(),
-        ])?;
+        let (owner, now) = (self.ask.session, self.tx.now);
+        let until = |timeout_us| Timestamp::from_micros(now.as_micros().saturating_add(timeout_us));
+        let deadline = timeout_us.filter(|_| self.ask.watched).map(until);
+        self.lease_task.run(LeaseTask { key: task.key, owner, limit_group, deadline, now })?;
         open.allowance.take(1);
         if let Work::Job { job: Some(job), .. } = &work {
             self.payload_bytes += job.payload.as_ref().map_or(0, |payload| payload.len());
         }
-        self.tasks.push(Leased { task, work, breaker: lane.breaker });
+        self.tasks.push(Leased { task, work, breaker: lane.row.breaker });
         Ok(true)
     }
 
@@ -403,10 +397,12 @@ impl<'t> Taking<'t> {
             let job = find_record(self.tx.conn, &task.key)?.map(Arc::new);
             return Ok(Work::Job { job, target: self.feeds[lane.feed].target.clone() });
         }
-        let Some(application) = lane.application else { return Ok(Work::Delivery { message: None, endpoint: None }) };
-        let message = self.message(lane.environment, application, task.key.subject)?;
-        let endpoints = self.applications.endpoints(self.tx, lane.environment, application)?;
-        let endpoint = endpoints.and_then(|set| set.find(EndpointId(lane.id.0)).cloned());
+        let Some(application) = lane.row.application else {
+            return Ok(Work::Delivery { message: None, endpoint: None });
+        };
+        let message = self.message(lane.row.environment, application, task.key.subject)?;
+        let endpoints = self.applications.endpoints(self.tx, lane.row.environment, application)?;
+        let endpoint = endpoints.and_then(|set| set.find(EndpointId(lane.row.id.0)).cloned());
         Ok(Work::Delivery { message, endpoint })
     }
 
@@ -438,10 +434,12 @@ impl<'t> Taking<'t> {
             let now =
                 LanePosition { ready_at: self.tx.now, environment: EnvironmentId(i32::MAX), lane: LaneId(Id::MAX) };
             self.walk(index, self.planned.as_ref().map(|_| now), |lane| {
-                if self.foreign.contains(&(lane.environment, lane.id)) || self.lane_room(open, lane.id)? == 0 {
+                if self.foreign.contains(&(lane.row.environment, lane.row.id))
+                    || self.lane_room(open, lane.row.id)? == 0
+                {
                     return Ok(true);
                 }
-                let at = lane.ready_at.max(free_at);
+                let at = lane.row.ready_at.max(free_at);
                 next = Some(next.map_or(at, |next: Timestamp| next.min(at)));
                 Ok(false)
             })?;

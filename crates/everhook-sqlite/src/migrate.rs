@@ -34,23 +34,6 @@ const MIGRATIONS: &[Migration] = migrations! {
     1 "0001_catalog" compatible from 1;
     2 "0002_history" compatible from 2;
     3 "0003_work" compatible from 3;
-    6 "0006_tokens" compatible from 3;
-    7 "0007_background" compatible from 3;
-    8 "0008_answers" compatible from 3;
-    9 "0009_egress" compatible from 3;
-    10 "0010_traffic" compatible from 3;
-    11 "0011_failure_marks" compatible from 3;
-    13 "0013_hold_kind" compatible from 3;
-    14 "0014_paused_groups" compatible from 3;
-    15 "0015_key_scopes" compatible from 3;
-    16 "0016_audit" compatible from 3;
-    // A server seals secrets at its start, and an older binary cannot read them.
-    17 "0017_seal_keys" compatible from 17;
-    18 "0018_exchange" compatible from 17;
-    19 "0019_lane_position" compatible from 17;
-    20 "0020_quotas" compatible from 17;
-    21 "0021_breaker" compatible from 17;
-    22 "0022_order_key" compatible from 17;
 };
 
 const CREATE_SCHEMA_VERSION: &str = "create table if not exists schema_version (

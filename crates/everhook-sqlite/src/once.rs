@@ -30,7 +30,6 @@ statement! {
     AppendOnceSuppression<'a> = "append_once_suppression" {
         at: SlotKey<'a>, winner: MessageId, calls: i64, now: Timestamp,
     };
-    FindOnce<'a> = "find_once" { at: SlotKey<'a> } -> Option<OnceRecord>;
     ListOnce<'a> = "list_once" {
         environment: EnvironmentId, application: ApplicationId, above: &'a str, below: &'a str, limit: usize,
         order: Order,
@@ -70,15 +69,6 @@ pub(crate) fn log(tx: &Tx<'_>, suppressed: &Suppressions) -> Result<(), Fault> {
         run(tx.conn, AppendOnceSuppression { at, winner: *winner, calls, now: tx.now })?;
     }
     Ok(())
-}
-
-pub(crate) fn find(
-    conn: &Connection,
-    environment: EnvironmentId,
-    application: ApplicationId,
-    key: &Name,
-) -> Result<Option<OnceRecord>, Fault> {
-    run(conn, FindOnce { at: SlotKey { environment, application, key } })
 }
 
 pub(crate) fn list(

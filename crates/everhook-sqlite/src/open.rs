@@ -26,8 +26,8 @@ pub(crate) const LOCK_FILE: &str = "everhook.lock";
 const SQLITE_VERSION_MIN: i32 = 3_051_003;
 /// The most time to wait for a command that writes beside the server.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
-/// Prepared statements per connection: enough for all of them.
-const STATEMENTS_CACHED: usize = 128;
+/// Prepared statements per connection: enough for all of them, lists in both orders.
+const STATEMENTS_CACHED: usize = 512;
 /// The size to which the log is cut when it starts again: 64 MiB.
 const LOG_BYTES_KEPT: i64 = 64 * 1024 * 1024;
 /// The page cache of a connection, in KiB. A larger one costs more than it saves: after most commits SQLite scans all
@@ -334,6 +334,9 @@ pub(crate) fn keep_log(conn: &Connection) -> Result<(), rusqlite::Error> {
 fn configure(conn: &Connection, role: ConnectionRole) -> Result<(), rusqlite::Error> {
     conn.busy_timeout(BUSY_TIMEOUT)?;
     conn.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
+    // Otherwise the values of parameters may change a plan, and SQLite compiles such a statement again for every run: each
+    // one with a limit, and each one that compares another column with the id of the first environment.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     if role == ConnectionRole::Write {
         // Takes effect only on an empty file; retention returns pages later, a few at a time.
         conn.pragma_update(None, "auto_vacuum", "incremental")?;
@@ -352,4 +355,23 @@ fn configure(conn: &Connection, role: ConnectionRole) -> Result<(), rusqlite::Er
     conn.pragma_update(None, "cache_size", -cache_kib)?;
     conn.pragma_update(None, "query_only", role == ConnectionRole::Read)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::{StatementStatus, params};
+
+    use super::*;
+
+    #[test]
+    fn other_values_do_not_compile_a_statement_again() {
+        let conn = connect_in_memory().unwrap();
+        conn.execute_batch("create table t (a integer, b integer)").unwrap();
+        let mut statement = conn.prepare("select a from t where a = ?1 and b = ?2 limit ?3").unwrap();
+        for limit in 0..3 {
+            let rows = statement.query_map(params![1, limit, limit], |row| row.get::<_, i64>(0)).unwrap();
+            assert_eq!(rows.count(), 0);
+        }
+        assert_eq!(statement.get_status(StatementStatus::RePrepare), 0);
+    }
 }

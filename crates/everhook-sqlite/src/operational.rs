@@ -5,34 +5,24 @@
 
 use everhook_core::application::Application;
 use everhook_core::endpoint::Endpoint;
-use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, LaneId, MessageId, TaskId};
+use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, LaneId, MessageId};
 use everhook_core::name::Name;
 use everhook_core::operational::{AttemptNews, EndpointNews, News, OPERATIONAL_APPLICATION, OperationalEvent};
+use everhook_core::task::TaskKind;
 use everhook_store::catalog::Locator;
 use everhook_store::lease::{Append, NewMessage};
 use everhook_store::made::Made;
 use everhook_store::operational::{AttemptEvent, OnlyIf, is_wanted, message};
 use everhook_store::resource::ResourcePlace;
-use everhook_store::statement;
+use everhook_store::sql::shared::{DeadAttempt, LaneApplication};
 
 use crate::append;
+use crate::endpoints;
 use crate::error::Fault;
 use crate::history;
 use crate::resource;
 use crate::sql::run;
 use crate::writer::Tx;
-
-statement! {
-    LaneApplication = (
-        "lane_application",
-        "select application from lane where environment = :environment and id = :id"
-    ) { environment: EnvironmentId, id: LaneId } -> Option<ApplicationId>;
-    DeadAttempt = (
-        "dead_attempt",
-        "select epoch from attempt where environment = :environment and subject = :subject and task = :task \
-        and end_state = 2 limit 1"
-    ) { environment: EnvironmentId, subject: MessageId, task: TaskId } -> Option<u32>;
-}
 
 /// Reports events of an endpoint. Returns the number of messages.
 pub(crate) fn tell_endpoint(
@@ -74,7 +64,8 @@ pub(crate) fn tell_attempt(tx: &Tx<'_>, told: &AttemptEvent) -> Result<Made, Fau
     if wanted(tx, environment, application, &[event])?.is_empty() {
         return Ok(Made::default());
     }
-    if only_if == OnlyIf::WasDead && run(tx.conn, DeadAttempt { environment, subject: message, task })?.is_none() {
+    let dead = DeadAttempt { kind: TaskKind::Delivery, environment, subject: message, task };
+    if only_if == OnlyIf::WasDead && run(tx.conn, dead)?.is_none() {
         return Ok(Made::default());
     }
     let found = history::find(tx.conn, environment, application, &Locator::Id(message))?;
@@ -108,7 +99,7 @@ fn wanted(
     if application == OPERATIONAL_APPLICATION || events.is_empty() {
         return Ok(Vec::new());
     }
-    let Some(endpoints) = append::read_endpoints(tx, environment, OPERATIONAL_APPLICATION)? else {
+    let Some(endpoints) = endpoints::read(tx, environment, OPERATIONAL_APPLICATION)? else {
         return Ok(Vec::new());
     };
     Ok(events.iter().copied().filter(|event| is_wanted(&endpoints, *event)).collect())

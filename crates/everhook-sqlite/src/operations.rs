@@ -41,15 +41,15 @@ use everhook_store::store::{Op, Store};
 use everhook_store::worker::Takes;
 
 use crate::SqliteStore;
+use crate::deliveries::redrive;
 use crate::error::Fault;
-use crate::history::{self, attempt, delivery};
+use crate::history::{self, attempt};
 use crate::job::{self, steer};
-use crate::queue::stats;
 use crate::schedule::fire;
 use crate::writer::{Tx, WriteAsk, WriteClass};
 use crate::{
-    append, audit, background, batch, deliveries, egress, environment, failure, lease, once, poll, reads, request,
-    resource, session, settle, token, traffic, worker,
+    append, audit, background, batch, deliveries, egress, environment, failure, lease, once, poll, queue, reads,
+    request, resource, session, settle, token, traffic, worker,
 };
 
 #[async_trait]
@@ -121,7 +121,7 @@ impl Store for SqliteStore {
     }
 
     async fn resend(&self, scope: Scope, resend: Resend) -> Result<Resent, StoreError> {
-        self.change(Op::Resend, move |tx| delivery::resend(tx, scope.environment, &resend)).await
+        self.change(Op::Resend, move |tx| redrive::resend(tx, scope.environment, &resend)).await
     }
 
     async fn steer(&self, scope: Scope, steer: Steer) -> Result<WithMade<Steered>, StoreError> {
@@ -132,7 +132,7 @@ impl Store for SqliteStore {
         };
         let steer = move |tx: &Tx<'_>| match steer {
             Steer::Redrive(redrive) => {
-                let redriven = delivery::redrive(tx, scope.environment, &redrive)?;
+                let redriven = redrive::redrive(tx, scope.environment, &redrive)?;
                 Ok(Made::default().with(Steered { redriven, ..Steered::default() }))
             }
             Steer::Deliveries { message, endpoint, command } => {
@@ -295,7 +295,7 @@ impl Store for SqliteStore {
     }
 
     async fn add_counts(&self, counts: Vec<QueueCount>) -> Result<(), StoreError> {
-        self.change(Op::AddCounts, move |tx| stats::count_ended(tx, &counts)).await
+        self.change(Op::AddCounts, move |tx| queue::count_ended(tx, &counts)).await
     }
 
     async fn put_traffic(&self, rows: Vec<TrafficRow>) -> Result<(), StoreError> {

@@ -3,34 +3,31 @@
 
 use everhook_core::id::{EnvironmentId, LaneId};
 use everhook_core::policy::order::{KeyPlace, OrderKey};
-use everhook_core::task::Task;
+use everhook_core::task::{Task, TaskKey, TaskKind, Trigger};
 use everhook_core::time::Timestamp;
 use everhook_store::append::TakesPosition;
-use rusqlite::{OptionalExtension, params};
+use everhook_store::statement;
 
 use crate::append::{Waits, lower_lane_due};
 use crate::error::Fault;
+use crate::sql::run;
 use crate::writer::Tx;
 
-const TAKE_POSITION: &str = include_str!("../queries/take_position.sql");
-const APPEND_TASK_ORDERED: &str = include_str!("../queries/append_task_ordered.sql");
-const PROMOTE_TASK: &str = include_str!("../queries/promote_task.sql");
+statement! {
+    TakePosition = "take_position" { environment: EnvironmentId, lane: LaneId, now: Timestamp, is_always: bool }
+        -> Option<Timestamp>;
+    AppendTaskOrdered = "append_task_ordered" {
+        key: TaskKey, lane: LaneId, kind: TaskKind, trigger: Trigger, priority: i16, position: Timestamp,
+        order_key: Option<OrderKey>, blocks: Option<bool>,
+    };
+    PromoteTask = "promote_task" { environment: EnvironmentId, lane: LaneId, key: OrderKey, now: Timestamp };
+}
 
 /// Writes a new delivery at the end of its ordered lane. The caller lowers the due time of the lane.
 pub(crate) fn append(tx: &Tx<'_>, task: &Task, place: Option<KeyPlace>) -> Result<(), Fault> {
-    let placed = placed(tx, task, TakesPosition::Always)?;
-    tx.conn.prepare_cached(APPEND_TASK_ORDERED)?.execute(params![
-        task.key.environment.0,
-        task.key.subject.as_bytes(),
-        task.key.id.as_bytes(),
-        task.lane.as_bytes(),
-        task.kind.to_db(),
-        task.trigger.to_db(),
-        task.priority,
-        placed.due_at.as_micros(),
-        place.map(|place| place.key.0),
-        place.map(|place| place.blocks),
-    ])?;
+    let Task { key, lane, kind, trigger, priority, due_at: position, .. } = placed(tx, task, TakesPosition::Always)?;
+    let (order_key, blocks) = (place.map(|place| place.key), place.map(|place| place.blocks));
+    run(tx.conn, AppendTaskOrdered { key, lane, kind, trigger, priority, position, order_key, blocks })?;
     promote(tx, task)
 }
 
@@ -41,18 +38,15 @@ pub(crate) fn promote(tx: &Tx<'_>, task: &Task) -> Result<(), Fault> {
 
 /// Makes the next delivery with a key due.
 pub(crate) fn promote_key(tx: &Tx<'_>, environment: EnvironmentId, lane: LaneId, key: OrderKey) -> Result<(), Fault> {
-    let params = params![environment.0, lane.as_bytes(), key.0, tx.now.as_micros()];
-    if tx.conn.prepare_cached(PROMOTE_TASK)?.execute(params)? > 0 {
-        lower_lane_due(tx, environment, lane, tx.now.as_micros(), Waits::No)?;
+    if run(tx.conn, PromoteTask { environment, lane, key, now: tx.now })? > 0 {
+        lower_lane_due(tx, environment, lane, tx.now, Waits::No)?;
     }
     Ok(())
 }
 
 /// Returns a new delivery at the end of its lane.
 pub(crate) fn placed(tx: &Tx<'_>, task: &Task, takes: TakesPosition) -> Result<Task, Fault> {
-    let params =
-        params![task.key.environment.0, task.lane.as_bytes(), tx.now.as_micros(), takes == TakesPosition::Always];
-    let mut take = tx.conn.prepare_cached(TAKE_POSITION)?;
-    let position: Option<i64> = take.query_row(params, |row| row.get(0)).optional()?;
-    Ok(Task { due_at: position.map_or(task.due_at, Timestamp::from_micros), ..*task })
+    let (environment, is_always) = (task.key.environment, takes == TakesPosition::Always);
+    let position = run(tx.conn, TakePosition { environment, lane: task.lane, now: tx.now, is_always })?;
+    Ok(Task { due_at: position.unwrap_or(task.due_at), ..*task })
 }

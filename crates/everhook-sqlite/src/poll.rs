@@ -12,6 +12,11 @@ use everhook_store::piece::Piece;
 use everhook_store::poll::{
     ORDERED_MAX, PollAsk, PollPage, PollRange, PollReader, Polled, SEEK_NEIGHBOURS, SeekAsk, since,
 };
+use everhook_store::sql::param::StoreClock;
+use everhook_store::sql::shared::{
+    CountPollConsumer, FindPollConsumer, FindPolledBounds, FindPolledSince, FindPolledWaiting, LockPoller,
+    PutPollConsumer, PutPoller,
+};
 use everhook_store::statement;
 
 use crate::error::Fault;
@@ -22,30 +27,13 @@ statement! {
     pub(crate) AppendPolled = "append_polled" {
         environment: EnvironmentId, endpoint: EndpointId, message: MessageId, due_at: Timestamp,
     };
-    FindPolledWaiting = "find_polled_waiting" { environment: EnvironmentId, endpoint: EndpointId }
-        -> Option<Timestamp>;
-    LockPoller = "lock_poller" { environment: EnvironmentId, endpoint: EndpointId } -> Option<i64>;
     OrderPolled = "order_polled" {
         environment: EnvironmentId, endpoint: EndpointId, now: Timestamp, base: i64, limit: usize,
     };
-    PutPoller = "put_poller" { environment: EnvironmentId, endpoint: EndpointId, position: i64 };
-    FindPolledBounds = "find_polled_bounds" { environment: EnvironmentId, endpoint: EndpointId }
-        -> Option<(Option<i64>, i64)>;
-    FindPolledSince = "find_polled_since" {
-        environment: EnvironmentId, endpoint: EndpointId, floor: Id, limit: usize,
-    } -> Option<Option<i64>>;
     ListPolled<'a> = "list_polled" {
         environment: EnvironmentId, application: ApplicationId, endpoint: EndpointId, after: i64, until: i64,
         channel: Option<&'a str>, event_type: Option<&'a str>, limit: usize,
     } -> Vec<(i64, Message)>;
-    FindPollConsumer<'a> = "find_poll_consumer" { environment: EnvironmentId, endpoint: EndpointId, name: &'a Name }
-        -> Option<(i64, i64)>;
-    CountPollConsumer = "count_poll_consumer" { environment: EnvironmentId, endpoint: EndpointId, limit: usize }
-        -> Option<usize>;
-    PutPollConsumer<'a> = "put_poll_consumer" {
-        environment: EnvironmentId, endpoint: EndpointId, name: &'a Name, position: i64, generation: i64,
-        now: Timestamp,
-    };
 }
 
 pub(crate) fn poll(tx: &Tx<'_>, scope: AppScope, ask: &PollAsk) -> Result<Polled, Fault> {
@@ -109,8 +97,8 @@ impl Poller<'_> {
     /// Gives positions to due messages. Returns whether all of them have positions now.
     fn order(&self) -> Result<bool, Fault> {
         let Poller { tx, environment, endpoint } = *self;
-        let waiting = run(tx.conn, FindPolledWaiting { environment, endpoint })?;
-        if waiting.is_none_or(|due_at| due_at > tx.now) {
+        let waiting = run(tx.conn, FindPolledWaiting { environment, endpoint, now: StoreClock::At(tx.now) })?;
+        if waiting.is_none_or(|(due_at, now)| due_at > now) {
             return Ok(true);
         }
         let base = run(tx.conn, LockPoller { environment, endpoint })?;
@@ -146,7 +134,7 @@ impl Poller<'_> {
 
     fn put_consumer(&self, name: &Name, PollMark { position, generation }: PollMark) -> Result<(), Fault> {
         let Poller { tx, environment, endpoint } = *self;
-        let put = PutPollConsumer { environment, endpoint, name, position, generation, now: tx.now };
+        let put = PutPollConsumer { environment, endpoint, name, position, generation, now: StoreClock::At(tx.now) };
         run(tx.conn, put).map(drop)
     }
 }

@@ -1,29 +1,17 @@
 //! Quotas, and counts of the objects that they bound.
 
-use everhook_core::id::{ApplicationId, EnvironmentId, Id, MessageId};
+use everhook_core::id::{ApplicationId, EnvironmentId};
 use everhook_core::limits::QUOTAS_READ_MAX;
 use everhook_core::operational::OPERATIONAL_APPLICATION;
 use everhook_core::quota::Quota;
 use everhook_core::time::Timestamp;
 use everhook_store::quota::{MessageCount, MessagePlace, MessageRange, application_range};
-use everhook_store::sql::rows::ResourceRow;
-use everhook_store::statement;
+use everhook_store::sql::shared::{CountEndpointOpen, CountMessage, ListQuota};
 
 use crate::connection::Connection;
 use crate::error::Fault;
 use crate::resource::readable;
 use crate::sql::run;
-
-statement! {
-    ListQuota = "list_quota" { since: Timestamp, limit: usize } -> Vec<ResourceRow>;
-    CountEndpointOpen = "count_endpoint_open" {
-        environment: EnvironmentId, low: Id, high: Id, hidden: ApplicationId, limit: usize,
-    } -> Option<usize>;
-    CountMessage = "count_message" {
-        environment: EnvironmentId, above_application: ApplicationId, above: MessageId, below: ApplicationId,
-        limit: usize,
-    } -> Option<(i64, Option<ApplicationId>, Option<MessageId>)>;
-}
 
 pub(crate) fn list(conn: &Connection, since: Timestamp) -> Result<Vec<(EnvironmentId, Quota)>, Fault> {
     let found = run(conn, ListQuota { since, limit: QUOTAS_READ_MAX })?;

@@ -1,32 +1,39 @@
 //! The reads of the seam. Each calls one function on a read-only connection.
 
-use everhook_core::limits::{FAILURE_ENDPOINTS_MAX, FAILURES_COUNTED_MAX, FAILURES_LISTED_MAX};
-use everhook_core::resource::ResourceKind;
+use everhook_core::limits::{FAILURE_ENDPOINTS_MAX, FAILURES_COUNTED_MAX, FAILURES_LISTED_MAX, SESSIONS_LISTED_MAX};
+use everhook_core::resource::{ResourceKind, environment_policy_id};
+use everhook_core::scope::AppScope;
 use everhook_core::time::Timestamp;
 use everhook_store::answers;
+use everhook_store::history::destinations;
 use everhook_store::query::{Answer, Query};
 use everhook_store::resource::ResourcePlace;
+use everhook_store::sql::param::StoreClock;
+use everhook_store::sql::shared::{
+    FindAttempt, FindBreaker, FindKey, FindOnce, ListDestination, ListEnvironment, ListEnvironmentPolicy,
+    ListJobAttempt, ListKey, ListPausedGroup, ListScheduleRun, ListSession, ListTokenKey, ListWorker,
+};
 
 use crate::connection::Connection;
 use crate::error::Fault;
-use crate::history::{self, attempt, delivery};
+use crate::history::{self, attempt};
 use crate::job::query as job;
-use crate::queue::{self, stats};
+use crate::sql::run;
 use crate::{
-    append, audit, background, backlog, batch, deliveries, directory, egress, environment, failure, once, quota,
-    resource, retention, schedule, session, token, traffic, worker,
+    audit, background, backlog, batch, deliveries, directory, egress, endpoints, failure, once, queue, quota, resource,
+    retention, token, traffic, worker,
 };
 
 /// Answers a query. The caller applies the deadline and the share.
 #[expect(clippy::too_many_lines, reason = "one line for each query")]
 pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<Answer, Fault> {
     Ok(answers!(query;
-        Environments(_) => environment::list(conn)?,
+        Environments(_) => run(conn, ListEnvironment {})?,
         FindEnvironmentPolicy(q) => resource::find(conn, q.scope.environment, &ResourcePlace::environment_policy())?,
         FindChatApps(q) => resource::find(conn, q.scope.environment, &ResourcePlace::chat_apps())?,
         FindPortalSettings(q) => resource::find(conn, q.scope.environment, &ResourcePlace::portal_settings())?,
-        EnvironmentPolicies(_) => environment::list_policies(conn)?,
-        PausedGroups(_) => environment::list_paused_groups(conn)?,
+        EnvironmentPolicies(_) => run(conn, ListEnvironmentPolicy { id: environment_policy_id() })?,
+        PausedGroups(_) => run(conn, ListPausedGroup {})?,
         FindQuota(q) => resource::find(conn, q.scope.environment, &ResourcePlace::quota(q.application))?,
         Quotas(q) => quota::list(conn, q.since)?,
         CountEndpoints(q) => quota::count_endpoints(conn, q.scope.environment, q.application, q.limit)?,
@@ -36,12 +43,12 @@ pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<
         },
         Alerts(q) => resource::list_named(conn, q.scope.environment, &q.slice)?,
         AllAlerts(_) => resource::list_alerts(conn)?,
-        Keys(_) => environment::list_keys(conn)?,
-        FindKey(q) => environment::find_key(conn, &q.hash)?,
-        FindBreaker(q) => deliveries::find_breaker(conn, q.scope.environment, q.endpoint)?,
+        Keys(_) => run(conn, ListKey {})?,
+        FindKey(q) => run(conn, FindKey { hash: &q.hash })?,
+        FindBreaker(q) => run(conn, FindBreaker { environment: q.scope.environment, endpoint: q.endpoint })?,
         FindEgressPause(_) => egress::find(conn)?,
         Audit(q) => audit::list(conn, q.scope, &q.filter, &q.slice)?,
-        TokenKeys(_) => token::list_keys(conn)?,
+        TokenKeys(_) => run(conn, ListTokenKey {})?,
         FindTokenEnd(q) => token::find_end(conn, q.scope, &q.mark)?,
         FindApplication(q) => resource::find(conn, q.scope.environment, &ResourcePlace::application(&q.locator))?,
         ResolveApplication(q) => resource::resolve_application(conn, q.scope.environment, &q.uid)?,
@@ -56,7 +63,7 @@ pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<
             resource::find(conn, q.scope.environment, &ResourcePlace::integration(q.scope.application, q.id))?
         },
         Integrations(q) => resource::list_children(conn, q.scope, &q.slice.ids())?,
-        HasSubscriber(q) => append::has_subscriber(conn, q.scope, &q.event_type, &q.channels)?,
+        HasSubscriber(q) => endpoints::has_subscriber(conn, q.scope, &q.event_type, &q.channels)?,
         FindEventType(q) => {
             resource::find(conn, q.scope.environment, &ResourcePlace::named(ResourceKind::EventType, &q.name))?
         },
@@ -66,9 +73,12 @@ pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<
         FindMessageApplication(q) => directory::find_message(conn, q.scope.environment, q.message)?,
         AllMessages(q) => directory::list_messages(conn, q.scope.environment, &q.filter)?,
         Messages(q) => history::list(conn, q.scope.environment, q.scope.application, &q.filter)?,
-        FindAttempt(q) => attempt::find(conn, q.scope.environment, q.message, q.id)?,
+        FindAttempt(q) => run(conn, FindAttempt { environment: q.scope.environment, message: q.message, id: q.id })?,
         Attempts(q) => attempt::list(conn, q.scope.environment, q.scope.application, &q.filter)?,
-        Destinations(q) => delivery::list(conn, q.scope.environment, q.scope.application, q.message)?,
+        Destinations(q) => {
+            let AppScope { environment, application } = q.scope;
+            destinations(run(conn, ListDestination { environment, application, message: q.message })?)
+        },
         Deliveries(q) => deliveries::list(conn, q.scope.environment, &q.filter)?,
         ListFailures(q) => {
             let bounds = (FAILURE_ENDPOINTS_MAX, FAILURES_LISTED_MAX);
@@ -76,26 +86,32 @@ pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<
         },
         FindFailures(q) => failure::find(conn, q.scope.environment, q.endpoint, FAILURES_COUNTED_MAX)?,
         CountEndpoint(q) => deliveries::count(conn, q.scope.environment, q.endpoint, q.period)?,
-        FindOnce(q) => once::find(conn, q.scope.environment, q.scope.application, &q.key)?,
+        FindOnce(q) => {
+            let AppScope { environment, application } = q.scope;
+            run(conn, FindOnce { environment, application, key: &q.key })?
+        },
         OnceSlots(q) => once::list(conn, q.scope.environment, q.scope.application, &q.slice)?,
         FindJob(q) => job::find(conn, q.scope.environment, q.id)?,
         Jobs(q) => job::list(conn, q.scope.environment, &q.filter)?,
         BackgroundTasks(q) => background::list(conn, q.scope.environment, &q.filter)?,
         CountAttempts(q) => background::count_attempts(conn, q.scope, q.after, (q.since, q.until), q.limit)?,
-        JobAttempts(q) => job::list_attempts(conn, q.scope.environment, q.id, q.limit)?,
+        JobAttempts(q) => run(conn, ListJobAttempt { environment: q.scope.environment, job: q.id, limit: q.limit })?,
         HeldJobs(q) => job::list_held(conn, q.session)?,
         FindQueue(q) => queue::find(conn, q.scope.environment, &q.name)?,
         Queues(q) => queue::list(conn, q.scope.environment, &q.slice)?,
         PushQueues(_) => queue::list_targets(conn)?,
-        CountQueue(q) => stats::read(conn, q.scope.environment, &q.name, now)?,
+        CountQueue(q) => queue::read_stats(conn, q.scope.environment, &q.name, now)?,
         FindBatch(q) => batch::find(conn, q.scope.environment, q.id)?,
         Batches(q) => batch::list(conn, q.scope.environment, &q.slice)?,
         FindSchedule(q) => resource::find_schedule(conn, q.scope.environment, &q.name)?,
         Schedules(q) => resource::list_named(conn, q.scope.environment, &q.slice)?,
-        Runs(q) => schedule::list_runs(conn, q.scope.environment, q.id, q.limit)?,
-        Sessions(q) => session::list(conn, now.minus(q.closed_within))?,
+        Runs(q) => run(conn, ListScheduleRun { environment: q.scope.environment, schedule: q.id, limit: q.limit })?,
+        Sessions(q) => {
+            let (closed_within, limit, now) = (q.closed_within, SESSIONS_LISTED_MAX, StoreClock::At(now));
+            run(conn, ListSession { closed_within, limit, now })?
+        },
         FindWorker(q) => worker::find(conn, q.scope.environment, q.id)?,
-        Workers(q) => worker::list(conn, q.scope.environment)?,
+        Workers(q) => run(conn, ListWorker { environment: q.scope.environment, limit: SESSIONS_LISTED_MAX })?,
         CountBacklog(_) => backlog::count(conn, now)?,
         FindSizeCut(q) => retention::find_size_cut(conn, q.bytes_max)?,
         CountOpen(q) => backlog::count_open(conn, q.scope.environment, now)?,

@@ -1,34 +1,17 @@
 //! Answers of requests with an idempotency key.
 
-use std::time::Duration;
-
-use bytes::Bytes;
 use everhook_core::id::{EnvironmentId, Id};
 use everhook_core::limits::REQUEST_CLAIM;
-use everhook_core::time::Timestamp;
-use everhook_store::dedup::{DedupKey, HASH_BYTES};
+use everhook_store::dedup::DedupKey;
 use everhook_store::request::{RequestAnswer, RequestClaim};
 use everhook_store::seal::{answer_place, open_answer};
-use everhook_store::statement;
+use everhook_store::sql::param::StoreClock;
+use everhook_store::sql::shared::{ClaimRequest, FindRequest, FinishRequest, ReleaseRequest};
 
 use crate::error::Fault;
 use crate::seal;
 use crate::sql::run;
 use crate::writer::Tx;
-
-statement! {
-    ClaimRequest<'a> = "claim_request" {
-        environment: EnvironmentId, hash: &'a [u8; HASH_BYTES], holder: Id, body: &'a [u8; HASH_BYTES],
-        claim_us: Duration, now: Timestamp,
-    } -> Option<Id>;
-    FindRequest<'a> = "find_request" { environment: EnvironmentId, hash: &'a [u8; HASH_BYTES] }
-        -> Option<([u8; HASH_BYTES], Option<u16>, Option<Bytes>)>;
-    FinishRequest<'a> = "finish_request" {
-        environment: EnvironmentId, hash: &'a [u8; HASH_BYTES], holder: Id, status: u16, answer: Option<&'a [u8]>,
-        kept_us: Duration, now: Timestamp,
-    };
-    ReleaseRequest<'a> = "release_request" { environment: EnvironmentId, hash: &'a [u8; HASH_BYTES], holder: Id };
-}
 
 pub(crate) fn claim(
     tx: &Tx<'_>,
@@ -37,7 +20,7 @@ pub(crate) fn claim(
     holder: Id,
 ) -> Result<RequestClaim, Fault> {
     let (hash, body) = (&key.hash, &key.body);
-    let claim = ClaimRequest { environment, hash, holder, body, claim_us: REQUEST_CLAIM, now: tx.now };
+    let claim = ClaimRequest { environment, hash, holder, body, claim_us: REQUEST_CLAIM, now: StoreClock::At(tx.now) };
     if run(tx.conn, claim)?.is_some() {
         return Ok(RequestClaim::Won);
     }
@@ -62,7 +45,15 @@ pub(crate) fn finish(
             let seal_body = |body| tx.conn.seal().seal(current, answer_place(environment, hash), body);
             let sealed = body.as_deref().map(seal_body).transpose().map_err(seal::corrupt("request"))?;
             let (status, answer) = (*status, sealed.as_deref());
-            let finish = FinishRequest { environment, hash, holder, status, answer, kept_us: key.kept, now: tx.now };
+            let finish = FinishRequest {
+                environment,
+                hash,
+                holder,
+                status,
+                answer,
+                kept_us: key.kept,
+                now: StoreClock::At(tx.now),
+            };
             run(tx.conn, finish).map(drop)
         }
         None => run(tx.conn, ReleaseRequest { environment, hash, holder }).map(drop),

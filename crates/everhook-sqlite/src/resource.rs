@@ -17,7 +17,6 @@ use everhook_core::operational::{self as events, OPERATIONAL_APPLICATION, Operat
 use everhook_core::queue::{Queue, Target};
 use everhook_core::resource::{OnDelete, ResourceKind};
 use everhook_core::scope::AppScope;
-use everhook_core::time::Timestamp;
 use everhook_store::catalog::{ArchivedTypes, Created, Having, Locator, Order, Replaced, Slice};
 use everhook_store::dedup::DedupKey;
 use everhook_store::made::{Made, WithMade};
@@ -25,12 +24,17 @@ use everhook_store::piece::{IdRange, Piece, names_beyond};
 use everhook_store::resource::encoding::{ARCHIVED, Columns, LimitHolds, keep_unknown};
 use everhook_store::resource::{ChangedResource, NewResource, Parent, Record, Resource, ResourceKey, ResourcePlace};
 use everhook_store::schedule::ScheduleRecord;
+use everhook_store::sql::param::StoreClock;
 use everhook_store::sql::rows::{FiringRow, ResourceRow};
+use everhook_store::sql::shared::{
+    CreateResource, DeleteResource, FindResource, FindResourceName, ListResource, MarkResourceDeleted, ReplaceResource,
+    ResolveApplication, ResourceFields, StoredResource,
+};
+use everhook_store::statement;
 use everhook_store::uids::Found;
-use everhook_store::{fields, statement};
 use tracing::warn;
 
-pub(crate) use self::projection::{STATEMENTS as PROJECTION_STATEMENTS, touch_group};
+pub(crate) use self::projection::{STATEMENTS as PROJECTION_STATEMENTS, SetLaneState, touch_group};
 use crate::append::FindGroupVersion;
 use crate::connection::Connection;
 use crate::dedup::{Claim, claim, unclaim};
@@ -40,46 +44,11 @@ use crate::seal;
 use crate::sql::run;
 use crate::writer::Tx;
 
-fields! {
-    ResourceFields<'a> {
-        environment: EnvironmentId,
-        kind: ResourceKind,
-        parent: Parent,
-        id: Id,
-        name: Option<&'a Name>,
-        state: i16,
-        spec: &'a str,
-        info: &'a str,
-        now: Timestamp,
-    }
-}
-
-/// A row, with the state of a schedule.
-type Stored = (ResourceRow, Option<FiringRow>);
-
 statement! {
-    CreateResource<'a> = "create_resource" { fields: ResourceFields<'a> } -> Option<ResourceRow>;
-    FindResource = "find_resource" { environment: EnvironmentId, kind: ResourceKind, parent: Parent, id: Id }
-        -> Option<Stored>;
-    FindResourceName<'a> = "find_resource_name" {
-        environment: EnvironmentId, kind: ResourceKind, parent: Parent, name: &'a Name,
-    } -> Option<Stored>;
-    ListResource<'a> = "list_resource" {
-        environment: EnvironmentId, kind: ResourceKind, parent: Parent, above: &'a [u8], below: &'a [u8], limit: usize,
-        having: Having, order: Order,
-    } -> Vec<ResourceRow>;
     ListResourceName<'a> = "list_resource_name" {
         environment: EnvironmentId, kind: ResourceKind, above: &'a str, below: &'a str, state_max: i16, limit: usize,
         order: Order,
-    } -> Vec<Stored>;
-    ReplaceResource<'a> = "replace_resource" { fields: ResourceFields<'a>, revision: i64 } -> Option<ResourceRow>;
-    MarkResourceDeleted = "mark_resource_deleted" {
-        environment: EnvironmentId, kind: ResourceKind, parent: Parent, id: Option<Id>, now: Timestamp,
-    } -> Vec<Id>;
-    DeleteResource<'a> = "delete_resource" { environment: EnvironmentId, kind: ResourceKind, name: &'a Name }
-        -> Option<Id>;
-    ResolveApplication<'a> = "resolve_application" { environment: EnvironmentId, uid: &'a Name }
-        -> Option<(ApplicationId, i64)>;
+    } -> Vec<StoredResource>;
     ListAlert = "list_alert" { limit: usize } -> Vec<ResourceRow>;
     KnownEventType<'a> = (
         "known_event_type",
@@ -135,7 +104,10 @@ fn create_unreported(
         return Ok(refused);
     }
     let spec = sealed_spec(tx, environment, columns)?;
-    let created = run(tx.conn, CreateResource { fields: fields_of(tx, environment, columns, &spec) })?;
+    let created = run(
+        tx.conn,
+        CreateResource { fields: ResourceFields::new(environment, columns, &spec, StoreClock::At(tx.now)) },
+    )?;
     let row = created.ok_or(Fault::Corrupt { table: "resource", column: "id" })?;
     let firing = projection::write(tx, environment, &new.resource)?;
     Ok(Created::New(read(&row, firing.as_ref())?))
@@ -231,14 +203,22 @@ fn write(tx: &Tx<'_>, environment: EnvironmentId, mut columns: Columns) -> Resul
             columns.spec = keep_unknown(columns.spec, &old.spec);
             columns.info = keep_unknown(columns.info, &old.info);
             let spec = sealed_spec(tx, environment, &columns)?;
-            let fields = fields_of(tx, environment, &columns, &spec);
+            let fields = ResourceFields::new(environment, &columns, &spec, StoreClock::At(tx.now));
             let written = run(tx.conn, ReplaceResource { fields, revision })?;
             (written, Some(old.spec))
         }
         // Some kinds can be replaced without a row: they exist without configuration.
         None if kind.exists_by_default() && revision == 0 => {
             let spec = sealed_spec(tx, environment, &columns)?;
-            (run(tx.conn, CreateResource { fields: fields_of(tx, environment, &columns, &spec) })?, None)
+            (
+                run(
+                    tx.conn,
+                    CreateResource {
+                        fields: ResourceFields::new(environment, &columns, &spec, StoreClock::At(tx.now)),
+                    },
+                )?,
+                None,
+            )
         }
         _ => (None, None),
     };
@@ -265,7 +245,8 @@ fn delete_unreported(tx: &Tx<'_>, environment: EnvironmentId, key: &ResourceKey)
     let ResourcePlace { kind, parent, locator } = key.place();
     let deleted = match &locator {
         Locator::Id(id) => {
-            run(tx.conn, MarkResourceDeleted { environment, kind, parent, id: Some(*id), now: tx.now })?.pop()
+            run(tx.conn, MarkResourceDeleted { environment, kind, parent, id: Some(*id), now: StoreClock::At(tx.now) })?
+                .pop()
         }
         Locator::Uid(name) => run(tx.conn, DeleteResource { environment, kind, name })?,
     };
@@ -275,10 +256,11 @@ fn delete_unreported(tx: &Tx<'_>, environment: EnvironmentId, key: &ResourceKey)
         OnDelete::EndApplication => {
             projection::delete_group(tx, environment, id)?;
             let (kind, parent) = (ResourceKind::Endpoint, Parent(Some(id)));
-            let endpoints = run(tx.conn, MarkResourceDeleted { environment, kind, parent, id: None, now: tx.now })?;
+            let endpoints =
+                run(tx.conn, MarkResourceDeleted { environment, kind, parent, id: None, now: StoreClock::At(tx.now) })?;
             projection::close_lanes(tx, environment, &endpoints)?;
             let kind = ResourceKind::Integration;
-            run(tx.conn, MarkResourceDeleted { environment, kind, parent, id: None, now: tx.now })?;
+            run(tx.conn, MarkResourceDeleted { environment, kind, parent, id: None, now: StoreClock::At(tx.now) })?;
         }
         OnDelete::CloseLane => {
             projection::touch_parent(tx, environment, parent)?;
@@ -417,7 +399,7 @@ fn list_by_name<R: Record>(
     let (above, below) = names_beyond(slice);
     let (kind, limit, order) = (R::KIND, slice.limit, slice.order);
     let found = run(conn, ListResourceName { environment, kind, above, below, state_max, limit, order })?;
-    let bytes = |(row, _): &Stored| row.spec.len() + row.info.len();
+    let bytes = |(row, _): &StoredResource| row.spec.len() + row.info.len();
     let found = Piece::gather(found.into_iter().map(Ok::<_, Fault>), limit, bytes, |(row, _)| row.name.clone(), None)?;
     let readable = found.rows.iter().filter_map(|(row, firing)| readable(row, firing.as_ref()));
     Ok(Piece { rows: readable.collect(), next: found.next.flatten() })
@@ -459,19 +441,4 @@ fn read(row: &ResourceRow, firing: Option<&FiringRow>) -> Result<Resource, Fault
 fn sealed_spec<'c>(tx: &Tx<'_>, environment: EnvironmentId, columns: &'c Columns) -> Result<Cow<'c, str>, Fault> {
     let spec = columns.sealed_spec(environment, tx.conn.seal(), seal::current(tx.conn)?);
     spec.map_err(seal::corrupt("resource"))
-}
-
-fn fields_of<'a>(tx: &Tx<'_>, environment: EnvironmentId, columns: &'a Columns, spec: &'a str) -> ResourceFields<'a> {
-    let Columns { kind, parent, id, name, state, info, .. } = columns;
-    ResourceFields {
-        environment,
-        kind: *kind,
-        parent: *parent,
-        id: *id,
-        name: name.as_ref(),
-        state: *state,
-        spec,
-        info,
-        now: tx.now,
-    }
 }

@@ -21,13 +21,13 @@ use everhook_store::store::Op;
 use rusqlite::params_from_iter;
 use rusqlite::types::Value;
 
+use crate::DIALECT;
 use crate::SqliteStore;
 use crate::connection::Connection;
 use crate::error::Fault;
 use crate::job::enqueue::CreateLaneQueue;
 use crate::job::steer::{DeleteJobAttempt, DeleteJobOutput};
-use crate::rows::Reader;
-use crate::sql::{limit, run, stream};
+use crate::sql::{run, stream};
 use crate::token;
 use crate::writer::{Tx, WriteAsk, WriteClass};
 
@@ -61,6 +61,8 @@ enum Verdict {
     Young,
 }
 
+const UNKNOWN_VERDICT: Fault = Fault::Corrupt { table: "retention", column: "verdict" };
+
 macro_rules! query {
     ($name:literal) => {
         include_str!(concat!("../queries/", $name, ".sql"))
@@ -69,7 +71,7 @@ macro_rules! query {
 
 /// The text of a declared statement, whose parameters are the columns of the key.
 fn text<S: Statement>() -> &'static str {
-    S::text().sql(Order::Ascending)
+    S::text(DIALECT).sql(Order::Ascending)
 }
 
 impl Rule {
@@ -122,7 +124,7 @@ impl Rule {
             },
             Prunable::Batches => plain(query!("list_expired_batch"), query!("prune_batch")),
             Prunable::Runs => Rule {
-                ages: vec![Value::Integer(before.as_micros()), Value::Integer(limit(RUNS_KEPT))],
+                ages: vec![Value::Integer(before.as_micros()), Value::Integer(RUNS_KEPT as i64)],
                 ..plain(query!("list_expired_schedule_run"), query!("prune_schedule_run"))
             },
             Prunable::Tokens => Rule {
@@ -145,7 +147,7 @@ impl Rule {
             && young < YOUNG_MAX
             && let Some(row) = rows.next()?
         {
-            match Reader::new(row, "retention").variant(verdict_at, "verdict", Verdict::from_db)? {
+            match Verdict::from_db(row.get(verdict_at)?).ok_or(UNKNOWN_VERDICT)? {
                 Verdict::Forget => chosen.push((0..verdict_at).map(|index| row.get(index)).collect::<Result<_, _>>()?),
                 Verdict::Keep => young = 0,
                 Verdict::Young => young += 1,

@@ -5,16 +5,17 @@
 
 use std::path::{Path, PathBuf};
 
-use bytes::Bytes;
-use everhook_core::id::{EnvironmentId, Id, TokenKeyId};
-use everhook_core::resource::ResourceKind;
+use everhook_core::id::EnvironmentId;
 use everhook_core::seal::{NeededKey, OpenError, SealKeyId, SealRefusal, SealRing, current as current_of};
-use everhook_core::time::Timestamp;
 use everhook_store::dedup::HASH_BYTES;
 use everhook_store::error::StoreError;
-use everhook_store::resource::Parent;
 use everhook_store::seal::{
     KeyFileError, RESEAL_PAGE, ResourceAt, Rotated, Seal, add_key, answer_place, generate_key, token_place,
+};
+use everhook_store::sql::param::StoreClock;
+use everhook_store::sql::shared::{
+    DeleteSealKey, ListSealKey, ListSealedRequest, ListSealedResource, ListSealedToken, PutSealKey, ResealRequest,
+    ResealResource, ResealToken, RetireSealKey,
 };
 use everhook_store::statement;
 use everhook_store::store::Op;
@@ -43,27 +44,6 @@ pub enum SealSource {
 
 statement! {
     FindSealKey = ("find_seal_key", "select id from seal_key where state = 0") {} -> Option<SealKeyId>;
-    ListSealKey = ("list_seal_key", "select {NeededKey} from seal_key order by state, id") {} -> Vec<NeededKey>;
-    PutSealKey<'a> = "put_seal_key" { id: &'a SealKeyId, now: Timestamp };
-    RetireSealKey<'a> = ("retire_seal_key", "update seal_key set state = 1 where id <> :id") { id: &'a SealKeyId };
-    DeleteSealKey<'a> = ("delete_seal_key", "delete from seal_key where id = :id and state = 1") { id: &'a SealKeyId };
-    ListSealedResource = "list_sealed_resource" {
-        environment: EnvironmentId, kind: ResourceKind, parent: Parent, id: Id, limit: usize,
-    } -> Vec<(EnvironmentId, ResourceKind, Parent, Id, String)>;
-    ResealResource<'a> = "reseal_resource" {
-        environment: EnvironmentId, kind: ResourceKind, parent: Parent, id: Id, old: &'a str, sealed: &'a str,
-    };
-    ListSealedRequest<'a> = "list_sealed_request" {
-        environment: EnvironmentId, hash: &'a [u8; HASH_BYTES], limit: usize,
-    } -> Vec<(EnvironmentId, [u8; HASH_BYTES], Bytes)>;
-    ResealRequest<'a> = "reseal_request" {
-        environment: EnvironmentId, hash: &'a [u8; HASH_BYTES], old: &'a [u8], sealed: &'a [u8],
-    };
-    ListSealedToken = ("list_sealed_token", "select id, secret from token_key") {} -> Vec<(TokenKeyId, Bytes)>;
-    ResealToken<'a> = (
-        "reseal_token",
-        "update token_key set secret = :sealed where id = :id and secret = :old"
-    ) { id: TokenKeyId, old: &'a [u8], sealed: &'a [u8] };
 }
 
 /// The path of the key file in a data folder.
@@ -173,7 +153,7 @@ fn in_transaction<T>(conn: &Connection, work: impl FnOnce(&Connection) -> Result
 fn begin(conn: &Connection) -> Result<(SealKeyId, Vec<NeededKey>), Fault> {
     let ring = conn.seal().ring().ok_or(Fault::Corrupt { table: "seal_key", column: "key (none is configured)" })?;
     let (id, needed) = (ring.first(), run(conn, ListSealKey {})?);
-    run(conn, PutSealKey { id: &id, now: clock::wall() })?;
+    run(conn, PutSealKey { id: &id, now: StoreClock::At(clock::wall()) })?;
     run(conn, RetireSealKey { id: &id })?;
     Ok((id, needed))
 }

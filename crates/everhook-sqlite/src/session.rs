@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use everhook_core::id::SessionId;
-use everhook_core::limits::SESSIONS_LISTED_MAX;
-use everhook_core::role::Role;
 use everhook_core::task::{Task, TaskKey};
 use everhook_core::time::{Timestamp, micros};
-use everhook_store::lease::{Holding, NewSession, Reclaim, ReclaimAsk, Reclaimed, Renewed, SessionRecord};
+use everhook_store::lease::{Holding, NewSession, Reclaim, ReclaimAsk, Reclaimed, Renewed};
+use everhook_store::sql::param::StoreClock;
+use everhook_store::sql::shared::{CloseSession, OpenSession};
 use everhook_store::statement;
 
 use crate::connection::Connection;
@@ -18,13 +18,7 @@ use crate::sql::run;
 use crate::writer::Tx;
 
 statement! {
-    OpenSession<'a> = "open_session" {
-        id: SessionId, node: &'a str, role: Role, version: &'a str, lease_us: Duration, now: Timestamp,
-        lease_until: Timestamp,
-    };
-    ListSession = "list_session" { closed_after: Timestamp, limit: usize } -> Vec<SessionRecord>;
     RenewSession = "renew_session" { id: SessionId, now: Timestamp };
-    CloseSession = "close_session" { id: SessionId, now: Timestamp };
     NextExpiredSession = "next_expired_session" { now: Timestamp, steady: Duration } -> Vec<SessionId>;
     // Returns whether the session was closed.
     CloseExpiredSession = "close_expired_session" { id: SessionId, now: Timestamp } -> Option<bool>;
@@ -37,10 +31,8 @@ statement! {
 type Held = (TaskKey, Holding);
 
 pub(crate) fn open(tx: &Tx<'_>, session: &NewSession) -> Result<Timestamp, Fault> {
-    let NewSession { id, node, role, version, lease, takes: _ } = session;
-    let (now, lease_until) = (tx.now, tx.now.plus(*lease));
-    run(tx.conn, OpenSession { id: *id, node, role: *role, version, lease_us: *lease, now, lease_until })?;
-    Ok(now)
+    run(tx.conn, OpenSession::new(session, StoreClock::At(tx.now)))?;
+    Ok(tx.now)
 }
 
 pub(crate) fn renew(tx: &Tx<'_>, session: SessionId) -> Result<Renewed, Fault> {
@@ -49,7 +41,7 @@ pub(crate) fn renew(tx: &Tx<'_>, session: SessionId) -> Result<Renewed, Fault> {
 }
 
 pub(crate) fn close(tx: &Tx<'_>, session: SessionId) -> Result<(), Fault> {
-    run(tx.conn, CloseSession { id: session, now: tx.now }).map(drop)
+    run(tx.conn, CloseSession { id: session, now: StoreClock::At(tx.now) }).map(drop)
 }
 
 pub(crate) fn close_expired(tx: &Tx<'_>, steady: Duration) -> Result<Vec<SessionId>, Fault> {
@@ -70,10 +62,6 @@ pub(crate) fn move_leases(conn: &Connection, step: Duration) -> Result<(), rusql
     conn.execute("update session set lease_until = lease_until + ?1 where closed_at is null", [step])?;
     let deadlines = "update task set deadline = deadline + ?1 where state = 1 and deadline is not null";
     conn.execute(deadlines, [step]).map(drop)
-}
-
-pub(crate) fn list(conn: &Connection, closed_after: Timestamp) -> Result<Vec<SessionRecord>, Fault> {
-    run(conn, ListSession { closed_after, limit: SESSIONS_LISTED_MAX })
 }
 
 /// Gives tasks of lost holders to the asking session. The old holder may still be mid-request; the new epoch turns its

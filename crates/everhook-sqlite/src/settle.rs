@@ -5,42 +5,33 @@
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use everhook_core::batch::{BatchChange, EndedJobs};
-use everhook_core::id::{BatchId, EndpointId, EnvironmentId, Id, LaneId, SessionId};
+use everhook_core::id::{ApplicationId, AttemptId, BatchId, EndpointId, EnvironmentId, Id, LaneId, SessionId, TaskId};
 use everhook_core::job::report::KeptResult;
-use everhook_core::lane::HoldKind;
-use everhook_core::lifecycle::NextRow;
+use everhook_core::lane::{HoldKind, LaneState};
+use everhook_core::lifecycle::{EndState, NextRow};
 use everhook_core::operational::OperationalEvent;
+use everhook_core::outcome::Class;
 use everhook_core::policy::breaker::{Breaker, BreakerChange};
 use everhook_core::policy::limit::RetryPlace;
-use everhook_core::task::{TaskKind, TaskState};
-use everhook_core::time::{Timestamp, micros};
+use everhook_core::task::{TaskKey, TaskKind, TaskState, Trigger};
+use everhook_core::time::Timestamp;
 use everhook_store::batch::ended;
 use everhook_store::lease::{NewAttempt, Settled, Settlement};
 use everhook_store::made::{Made, WithMade};
 use everhook_store::operational::AttemptEvent;
 use everhook_store::statement;
-use rusqlite::{CachedStatement, OptionalExtension, params};
 
 use crate::append::{Waits, lower_lane_due};
 use crate::batch;
 use crate::error::Fault;
 use crate::operational;
 use crate::order;
-use crate::resource;
-use crate::sql::run;
+use crate::resource::{self, SetLaneState};
+use crate::sql::{Prepared, prepare, run};
 use crate::writer::Tx;
-
-const SETTLE_GONE: &str = include_str!("../queries/settle_gone.sql");
-const SETTLE_KEPT: &str = include_str!("../queries/settle_kept.sql");
-const FIND_SETTLED: &str = include_str!("../queries/find_settled.sql");
-const APPEND_ATTEMPT: &str = include_str!("../queries/append_attempt.sql");
-const FREE_LANE: &str = include_str!("../queries/free_lane.sql");
-const HOLD_LANE: &str = include_str!("../queries/hold_lane.sql");
-const DISABLE_ENDPOINT: &str = include_str!("../queries/disable_endpoint.sql");
-const SET_LANE_STATE: &str = include_str!("../queries/set_lane_state.sql");
-const PUT_JOB_RESULT: &str = include_str!("../queries/put_job_result.sql");
 
 statement! {
     // Returns the id of a queue that was open.
@@ -49,20 +40,43 @@ statement! {
         environment: EnvironmentId, lane: LaneId, seen: Breaker, next: Breaker, open_until: Timestamp,
     };
     StopGroup = "stop_group" { environment: EnvironmentId, id: Id };
+    SettleGone = "settle_gone" { key: TaskKey, owner: SessionId, epoch: u32 };
+    // Returns the due time.
+    SettleKept = "settle_kept" {
+        key: TaskKey, owner: SessionId, epoch: u32, state: TaskState, due_at: Option<Timestamp>, tries: u32,
+        crashes: u32, is_in_place: bool,
+    } -> Option<Timestamp>;
+    FindSettled = "find_settled" {
+        environment: EnvironmentId, subject: Id, task: TaskId, epoch: u32, attempt: AttemptId,
+    } -> Option<i64>;
+    pub(crate) AppendAttempt<'a> = "append_attempt" {
+        kind: TaskKind, environment: EnvironmentId, subject: Id, task: TaskId, epoch: u32, id: AttemptId,
+        session: Option<SessionId>, endpoint: Option<LaneId>, class: Class, end_state: EndState, trigger: Trigger,
+        url: &'a str, status: u16, reply: &'a [u8], started_at: Timestamp, duration_us: Duration,
+        exchange: Option<String>,
+    };
+    FreeLane = "free_lane" { environment: EnvironmentId, lane: LaneId, first_kind: HoldKind, last_kind: HoldKind };
+    HoldLane = "hold_lane" { environment: EnvironmentId, lane: LaneId, until: Timestamp, kind: HoldKind };
+    DisableEndpoint = "disable_endpoint" {
+        environment: EnvironmentId, application: ApplicationId, id: LaneId, now: Timestamp,
+    };
+    PutJobResult<'a> = "put_job_result" {
+        environment: EnvironmentId, job: Id, result: Option<&'a [u8]>, result_bytes: Option<usize>, now: Timestamp,
+    };
 }
 
 /// Ends attempts; one answer for each.
 pub(crate) fn settle(tx: &Tx<'_>, settlements: &[Settlement]) -> Result<WithMade<Vec<Settled>>, Fault> {
     // Nearly all attempts have succeeded, so the statements for them are prepared once.
-    let mut gone = tx.conn.prepare_cached(SETTLE_GONE)?;
-    let mut log = tx.conn.prepare_cached(APPEND_ATTEMPT)?;
+    let mut gone = prepare::<SettleGone>(tx.conn)?;
+    let mut log = prepare::<AppendAttempt<'_>>(tx.conn)?;
     let mut batches: BTreeMap<(EnvironmentId, BatchId), EndedJobs> = BTreeMap::new();
     let mut settled = Vec::with_capacity(settlements.len());
     let mut made = Made::default();
     for settlement in settlements {
         let matched = match settlement.row {
             NextRow::Gone => settle_gone(&mut gone, settlement)?,
-            NextRow::Pending { due_in } => settle_kept(tx, settlement, Some(tx.now.plus(due_in).as_micros()))?,
+            NextRow::Pending { due_in } => settle_kept(tx, settlement, Some(tx.now.plus(due_in)))?,
             NextRow::Dead => settle_kept(tx, settlement, None)?,
         };
         if !matched {
@@ -96,37 +110,20 @@ pub(crate) fn settle(tx: &Tx<'_>, settlements: &[Settlement]) -> Result<WithMade
     Ok(made.with(settled))
 }
 
-fn settle_gone(gone: &mut CachedStatement<'_>, settlement: &Settlement) -> Result<bool, Fault> {
-    let key = &settlement.key;
-    let changed = gone.execute(params![
-        key.environment.0,
-        key.subject.as_bytes(),
-        key.id.as_bytes(),
-        settlement.session.as_bytes(),
-        settlement.epoch,
-    ])?;
-    Ok(changed == 1)
+fn settle_gone(gone: &mut Prepared<'_>, settlement: &Settlement) -> Result<bool, Fault> {
+    let Settlement { key, session, epoch, .. } = *settlement;
+    Ok(gone.run(SettleGone { key, owner: session, epoch })? == 1)
 }
 
-/// Ends an attempt whose task becomes pending at `due`, or dead without it.
-fn settle_kept(tx: &Tx<'_>, settlement: &Settlement, due: Option<i64>) -> Result<bool, Fault> {
-    let key = &settlement.key;
-    let state = if due.is_some() { TaskState::Pending } else { TaskState::Dead };
-    let params = params![
-        key.environment.0,
-        key.subject.as_bytes(),
-        key.id.as_bytes(),
-        settlement.session.as_bytes(),
-        settlement.epoch,
-        state.to_db(),
-        due,
-        settlement.tries,
-        settlement.crashes,
-        settlement.limits.place != RetryPlace::Moves,
-    ];
-    let kept: Option<i64> = tx.conn.prepare_cached(SETTLE_KEPT)?.query_row(params, |row| row.get(0)).optional()?;
-    if let (Some(due_at), Some(_)) = (kept, due) {
-        lower_lane_due(tx, key.environment, settlement.lane, due_at, Waits::No)?;
+/// Ends an attempt whose task becomes pending at `due_at`, or dead without it.
+fn settle_kept(tx: &Tx<'_>, settlement: &Settlement, due_at: Option<Timestamp>) -> Result<bool, Fault> {
+    let Settlement { key, session, epoch, tries, crashes, .. } = *settlement;
+    let state = if due_at.is_some() { TaskState::Pending } else { TaskState::Dead };
+    let is_in_place = settlement.limits.place != RetryPlace::Moves;
+    let kept = SettleKept { key, owner: session, epoch, state, due_at, tries, crashes, is_in_place };
+    let kept = run(tx.conn, kept)?;
+    if let (Some(kept_at), Some(_)) = (kept, due_at) {
+        lower_lane_due(tx, key.environment, settlement.lane, kept_at, Waits::No)?;
     }
     Ok(kept.is_some())
 }
@@ -145,8 +142,7 @@ fn change_holds(tx: &Tx<'_>, settlement: &Settlement) -> Result<(), Fault> {
     let retry = Some(settlement.retry_hold()).filter(|hold| !hold.is_zero());
     for (hold, kind) in [(settlement.hold_lane, HoldKind::BackOff), (retry, HoldKind::Retry)] {
         let Some(hold) = hold else { continue };
-        let (until, mut statement) = (tx.now.plus(hold).as_micros(), tx.conn.prepare_cached(HOLD_LANE)?);
-        statement.execute(params![environment.0, lane.as_bytes(), until, kind.to_db()])?;
+        run(tx.conn, HoldLane { environment, lane, until: tx.now.plus(hold), kind })?;
     }
     Ok(())
 }
@@ -158,44 +154,41 @@ pub(crate) fn free_lane(
     lane: LaneId,
     kinds: RangeInclusive<HoldKind>,
 ) -> Result<(), Fault> {
-    let (first, last) = (kinds.start().to_db(), kinds.end().to_db());
-    tx.conn.prepare_cached(FREE_LANE)?.execute(params![environment.0, lane.as_bytes(), first, last])?;
-    Ok(())
+    let (first_kind, last_kind) = kinds.into_inner();
+    run(tx.conn, FreeLane { environment, lane, first_kind, last_kind }).map(drop)
 }
 
-fn append_attempt(log: &mut CachedStatement<'_>, settlement: &Settlement, attempt: &NewAttempt) -> Result<(), Fault> {
-    let key = &settlement.key;
-    log.execute(params![
-        settlement.kind.to_db(),
-        key.environment.0,
-        key.subject.as_bytes(),
-        key.id.as_bytes(),
-        settlement.epoch,
-        attempt.id.as_bytes(),
-        settlement.logged_session().as_ref().map(SessionId::as_bytes),
-        settlement.logged_endpoint().as_ref().map(LaneId::as_bytes),
-        attempt.class.to_db(),
-        attempt.end.to_db(),
-        attempt.trigger.to_db(),
-        attempt.url,
-        attempt.status,
-        &attempt.reply[..],
-        attempt.started_at.as_micros(),
-        micros(attempt.duration),
-        attempt.exchange_text(),
-    ])?;
-    Ok(())
+fn append_attempt(log: &mut Prepared<'_>, settlement: &Settlement, attempt: &NewAttempt) -> Result<(), Fault> {
+    let TaskKey { environment, subject, id: task } = settlement.key;
+    let append = AppendAttempt {
+        kind: settlement.kind,
+        environment,
+        subject,
+        task,
+        epoch: settlement.epoch,
+        id: attempt.id,
+        session: settlement.logged_session(),
+        endpoint: settlement.logged_endpoint(),
+        class: attempt.class,
+        end_state: attempt.end,
+        trigger: attempt.trigger,
+        url: &attempt.url,
+        status: attempt.status,
+        reply: &attempt.reply,
+        started_at: attempt.started_at,
+        duration_us: attempt.duration,
+        exchange: attempt.exchange_text(),
+    };
+    log.run(append).map(drop)
 }
 
 fn keep_result(tx: &Tx<'_>, settlement: &Settlement, result: &KeptResult) -> Result<(), Fault> {
-    let (whole, bytes) = match result {
+    let (result, result_bytes) = match result {
         KeptResult::Whole(whole) => (Some(&whole[..]), None),
-        KeptResult::TooLarge { bytes } => (None, Some(i64::try_from(*bytes).unwrap_or(i64::MAX))),
+        KeptResult::TooLarge { bytes } => (None, Some(*bytes)),
     };
-    let (environment, job) = (settlement.key.environment, settlement.key.subject);
-    let params = params![environment.0, job.as_bytes(), whole, bytes, tx.now.as_micros()];
-    tx.conn.prepare_cached(PUT_JOB_RESULT)?.execute(params)?;
-    Ok(())
+    let TaskKey { environment, subject: job, .. } = settlement.key;
+    run(tx.conn, PutJobResult { environment, job, result, result_bytes, now: tx.now }).map(drop)
 }
 
 /// Stops the settlement's lane. Returns the messages that report it.
@@ -214,28 +207,19 @@ fn stop_lane(tx: &Tx<'_>, settlement: &Settlement) -> Result<Made, Fault> {
 /// Whether this settlement was written before.
 fn was_settled(tx: &Tx<'_>, settlement: &Settlement) -> Result<bool, Fault> {
     let Some(attempt) = &settlement.attempt else { return Ok(false) };
-    let key = &settlement.key;
-    let mut find = tx.conn.prepare_cached(FIND_SETTLED)?;
-    Ok(find.exists(params![
-        key.environment.0,
-        key.subject.as_bytes(),
-        key.id.as_bytes(),
-        settlement.epoch,
-        attempt.id.as_bytes(),
-    ])?)
+    let TaskKey { environment, subject, id: task } = settlement.key;
+    let find = FindSettled { environment, subject, task, epoch: settlement.epoch, attempt: attempt.id };
+    Ok(run(tx.conn, find)?.is_some())
 }
 
 /// Disables the endpoint of the settlement's lane, unless it is disabled or deleted already.
 fn disable_endpoint(tx: &Tx<'_>, settlement: &Settlement) -> Result<Made, Fault> {
     let (environment, lane) = (settlement.key.environment, settlement.lane);
     let Some(application) = operational::application_of(tx, environment, lane)? else { return Ok(Made::default()) };
-    let mut disable = tx.conn.prepare_cached(DISABLE_ENDPOINT)?;
-    let disabled =
-        disable.execute(params![environment.0, application.as_bytes(), lane.as_bytes(), tx.now.as_micros()])?;
-    if disabled == 0 {
+    if run(tx.conn, DisableEndpoint { environment, application, id: lane, now: tx.now })? == 0 {
         return Ok(Made::default());
     }
-    tx.conn.prepare_cached(SET_LANE_STATE)?.execute(params![environment.0, lane.as_bytes(), 1])?;
+    run(tx.conn, SetLaneState { environment, id: lane, state: LaneState::Held })?;
     resource::touch_group(tx, environment, application)?;
     let (id, event) = (EndpointId(lane.0), OperationalEvent::EndpointDisabled);
     operational::tell_lost_endpoint(tx, environment, application, id, event)

@@ -1,20 +1,23 @@
 //! Runs statements: prepared once per connection, with rows decoded as they come.
 
+use everhook_core::id::ID_BYTES;
 use everhook_store::catalog::Order;
 use everhook_store::seal::Seal;
 use everhook_store::sql::answer::FromRows;
 use everhook_store::sql::cell::{Cells, FromCells};
 use everhook_store::sql::param::{Scalar, Sink, Value};
-use everhook_store::sql::statement::{Statement, Text};
+use everhook_store::sql::shared::SHARED;
+use everhook_store::sql::statement::{Statement, Text, TextOf};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, Row, ToSql};
 
+use crate::DIALECT;
 use crate::connection::Connection;
 use crate::error::Fault;
 use crate::{
-    append, audit, background, backlog, batch, dedup, deliveries, directory, egress, environment, failure, feed,
-    history, job, once, operational, poll, queue, quota, request, resource, retention, schedule, seal, session, settle,
-    token, traffic, worker,
+    append, background, backlog, batch, dedup, deliveries, directory, endpoints, environment, failure, feed, history,
+    job, lease, once, order, poll, queue, resource, retention, schedule, seal, session, settle, steer, token, traffic,
+    worker,
 };
 
 pub(crate) fn run<S: Statement>(conn: &Connection, statement: S) -> Result<S::Answer, Fault> {
@@ -27,12 +30,12 @@ pub(crate) fn run_plain<S: Statement>(conn: &rusqlite::Connection, statement: S)
 }
 
 fn run_with<S: Statement>(conn: &rusqlite::Connection, seal: &Seal, statement: S) -> Result<S::Answer, Fault> {
-    Prepared::new(conn, seal, S::text(), statement.order())?.run(statement)
+    Prepared::new(conn, seal, S::text(DIALECT), statement.order())?.run(statement)
 }
 
 /// Prepares a statement that runs many times.
 pub(crate) fn prepare<S: Statement>(conn: &Connection) -> Result<Prepared<'_>, Fault> {
-    Prepared::new(conn, conn.seal(), S::text(), Order::Ascending)
+    Prepared::new(conn, conn.seal(), S::text(DIALECT), Order::Ascending)
 }
 
 /// A statement that is looked up once and run many times, each time with values of another lifetime.
@@ -65,28 +68,36 @@ impl<'c> Prepared<'c> {
         Ok(answer)
     }
 
+    /// Runs a list, and gives its rows to `take` one by one. Rows that `take` does not ask for are not read.
+    pub(crate) fn stream<T: FromCells, S: Statement<Answer = Vec<T>>, R>(
+        &mut self,
+        statement: S,
+        take: impl FnOnce(&mut dyn Iterator<Item = Result<T, Fault>>) -> Result<R, Fault>,
+    ) -> Result<R, Fault> {
+        self.bind(statement)?;
+        let (table, seal) = (self.text.name(), self.seal);
+        let mut rows = self.inner.raw_query();
+        take(&mut std::iter::from_fn(|| match rows.next() {
+            Ok(row) => row.map(|row| T::read(&mut Cursor { row, table, at: 0, seal }, "1st")),
+            Err(error) => Some(Err(error.into())),
+        }))
+    }
+
     fn bind<S: Statement>(&mut self, statement: S) -> Result<(), Fault> {
-        assert!(std::ptr::eq(S::text(), self.text), "{} is not {}", S::text().name(), self.text.name());
+        assert!(std::ptr::eq(S::text(DIALECT), self.text), "{} is not {}", S::text(DIALECT).name(), self.text.name());
         let mut binder = Binder { statement: &mut self.inner, bound: 0, refused: Ok(()) };
         statement.bind(&mut binder);
         binder.refused.map_err(Fault::Sql)
     }
 }
 
-/// Runs a list, and gives its rows to `take` one by one. Rows that `take` does not ask for are not read.
+/// As [`Prepared::stream`], for a statement that runs once.
 pub(crate) fn stream<T: FromCells, S: Statement<Answer = Vec<T>>, R>(
     conn: &Connection,
     statement: S,
     take: impl FnOnce(&mut dyn Iterator<Item = Result<T, Fault>>) -> Result<R, Fault>,
 ) -> Result<R, Fault> {
-    let (table, seal) = (S::text().name(), conn.seal());
-    let mut prepared = Prepared::new(conn, seal, S::text(), statement.order())?;
-    prepared.bind(statement)?;
-    let mut rows = prepared.inner.raw_query();
-    take(&mut std::iter::from_fn(|| match rows.next() {
-        Ok(row) => row.map(|row| T::read(&mut Cursor { row, table, at: 0, seal }, "1st")),
-        Err(error) => Some(Err(error.into())),
-    }))
+    Prepared::new(conn, conn.seal(), S::text(DIALECT), statement.order())?.stream(statement, take)
 }
 
 /// Binds the values of a statement without collecting them. SQLite copies texts and bytes.
@@ -103,11 +114,6 @@ impl<'v> Sink<'v> for Binder<'_, '_> {
             self.refused = self.statement.raw_bind_parameter(self.bound, Bound(&value));
         }
     }
-}
-
-/// Decodes a value without secrets that starts at a column of a row.
-pub(crate) fn read_at<T: FromCells>(row: &Row<'_>, at: usize) -> Result<T, Fault> {
-    T::read(&mut Cursor { row, table: "row", at, seal: Seal::NONE }, "1st")
 }
 
 struct Bound<'c>(&'c Value<'c>);
@@ -189,47 +195,45 @@ impl Cells for Cursor<'_> {
     }
 }
 
-/// Converts a number of rows to SQLite's integer.
-pub(crate) fn limit(rows: usize) -> i64 {
-    i64::try_from(rows).unwrap_or(i64::MAX)
-}
+/// Sorts before every id.
+pub(crate) const BELOW_IDS: &[u8] = &[];
+/// Sorts after every id.
+pub(crate) const ABOVE_IDS: &[u8] = &[0xff; ID_BYTES + 1];
 
 /// The statements of every module.
-const ALL: &[&[fn() -> &'static Text]] = &[
+const ALL: &[&[TextOf]] = &[
+    SHARED,
     append::STATEMENTS,
-    audit::STATEMENTS,
     background::STATEMENTS,
     backlog::STATEMENTS,
     batch::STATEMENTS,
     dedup::STATEMENTS,
     deliveries::STATEMENTS,
+    deliveries::redrive::STATEMENTS,
     deliveries::steer::STATEMENTS,
     directory::STATEMENTS,
-    egress::STATEMENTS,
+    endpoints::STATEMENTS,
     environment::STATEMENTS,
     failure::STATEMENTS,
     feed::STATEMENTS,
     history::STATEMENTS,
     history::attempt::STATEMENTS,
-    history::delivery::STATEMENTS,
     job::enqueue::STATEMENTS,
     job::query::STATEMENTS,
     job::steer::STATEMENTS,
+    lease::STATEMENTS,
     once::STATEMENTS,
-    operational::STATEMENTS,
+    order::STATEMENTS,
     poll::STATEMENTS,
     queue::STATEMENTS,
-    queue::stats::STATEMENTS,
-    quota::STATEMENTS,
-    request::STATEMENTS,
     resource::STATEMENTS,
     resource::PROJECTION_STATEMENTS,
     retention::STATEMENTS,
-    schedule::STATEMENTS,
     schedule::fire::STATEMENTS,
     seal::STATEMENTS,
     session::STATEMENTS,
     settle::STATEMENTS,
+    steer::STATEMENTS,
     token::STATEMENTS,
     traffic::STATEMENTS,
     worker::STATEMENTS,
@@ -237,7 +241,7 @@ const ALL: &[&[fn() -> &'static Text]] = &[
 
 /// Returns the text of a declared statement, for tests; lists in ascending order.
 pub fn statement_text(name: &str) -> Option<&'static str> {
-    let mut texts = ALL.iter().flat_map(|texts| texts.iter()).map(|text| text());
+    let mut texts = ALL.iter().flat_map(|texts| texts.iter()).map(|text| text(DIALECT));
     texts.find(|text| text.name() == name).map(|text| text.sql(Order::Ascending))
 }
 
@@ -247,6 +251,6 @@ mod tests {
 
     #[test]
     fn every_declared_query_can_be_expanded() {
-        assert!(ALL.concat().iter().all(|text| !text().name().is_empty()));
+        assert!(ALL.concat().iter().all(|text| !text(DIALECT).name().is_empty()));
     }
 }

@@ -1,11 +1,13 @@
 //! Application tokens: the keys that sign them, and the records that end them.
 
-use everhook_core::id::{ApplicationId, EnvironmentId, TokenKeyId};
+use everhook_core::id::{ApplicationId, EnvironmentId};
 use everhook_core::scope::AppScope;
 use everhook_core::time::Timestamp;
-use everhook_core::token::{TokenEnd, TokenKey, TokenKeyChange, TokenMark};
+use everhook_core::token::{TokenEnd, TokenKeyChange, TokenMark};
 use everhook_store::catalog::NewTokenKey;
 use everhook_store::seal::token_place;
+use everhook_store::sql::param::StoreClock;
+use everhook_store::sql::shared::{CreateTokenKey, DeleteTokenKey, FindTokenEnd, PruneTokenKey, SupersedeTokenKey};
 use everhook_store::statement;
 
 use crate::connection::Connection;
@@ -15,13 +17,6 @@ use crate::sql::run;
 use crate::writer::Tx;
 
 statement! {
-    CreateTokenKey<'a> = "create_token_key" {
-        id: TokenKeyId, secret: &'a [u8], is_first: bool, now: Timestamp,
-    };
-    SupersedeTokenKey = "supersede_token_key" { id: TokenKeyId, now: Timestamp };
-    DeleteTokenKey = "delete_token_key" { id: TokenKeyId };
-    ListTokenKey = "list_token_key" {} -> Vec<TokenKey>;
-    PruneTokenKey = "prune_token_key" { before: Timestamp };
     CreateTokenEnd<'a> = "create_token_end" {
         environment: EnvironmentId, application: ApplicationId, subject: &'a [u8], issued_until: Timestamp,
         ends_at: Timestamp, forget_at: Timestamp,
@@ -29,10 +24,6 @@ statement! {
     DeleteTokenEnd<'a> = "delete_token_end" {
         environment: EnvironmentId, application: ApplicationId, subject: &'a [u8], now: Timestamp,
     };
-    FindTokenEnd<'a> = "find_token_end" {
-        environment: EnvironmentId, application: ApplicationId, all: &'a [u8], session: &'a [u8], token: &'a [u8],
-        issued_at: Timestamp,
-    } -> Option<Timestamp>;
 }
 
 pub(crate) fn put_key(tx: &Tx<'_>, key: &NewTokenKey, change: TokenKeyChange) -> Result<(), Fault> {
@@ -40,17 +31,13 @@ pub(crate) fn put_key(tx: &Tx<'_>, key: &NewTokenKey, change: TokenKeyChange) ->
     let is_first = change == TokenKeyChange::First;
     let sealed = tx.conn.seal().seal(seal::current(tx.conn)?, token_place(id), &secret.0);
     let secret = &sealed.map_err(seal::corrupt("token_key"))?;
-    run(tx.conn, CreateTokenKey { id: *id, secret, is_first, now: tx.now })?;
+    run(tx.conn, CreateTokenKey { id: *id, secret, is_first, now: StoreClock::At(tx.now) })?;
     match change {
         TokenKeyChange::First => {}
-        TokenKeyChange::Rotate => drop(run(tx.conn, SupersedeTokenKey { id: *id, now: tx.now })?),
+        TokenKeyChange::Rotate => drop(run(tx.conn, SupersedeTokenKey { id: *id, now: StoreClock::At(tx.now) })?),
         TokenKeyChange::Revoke => drop(run(tx.conn, DeleteTokenKey { id: *id })?),
     }
     Ok(())
-}
-
-pub(crate) fn list_keys(conn: &Connection) -> Result<Vec<TokenKey>, Fault> {
-    run(conn, ListTokenKey {})
 }
 
 pub(crate) fn prune_keys(tx: &Tx<'_>, before: Timestamp) -> Result<(), Fault> {

@@ -1,8 +1,8 @@
 //! Workers: sessions with the queues and kinds that they take jobs from.
 
 use everhook_core::id::{EnvironmentId, SessionId};
-use everhook_core::limits::SESSIONS_LISTED_MAX;
 use everhook_store::sql::rows::{json, names};
+use everhook_store::sql::shared::PutWorker;
 use everhook_store::statement;
 use everhook_store::worker::{Takes, WorkerRecord};
 
@@ -12,11 +12,7 @@ use crate::sql::run;
 use crate::writer::Tx;
 
 statement! {
-    PutWorker = "put_worker" {
-        environment: EnvironmentId, session: SessionId, queues: String, kinds: Option<String>,
-    };
     FindWorker = "find_worker" { environment: EnvironmentId, session: SessionId } -> Option<WorkerRecord>;
-    ListWorker = "list_worker" { environment: EnvironmentId, limit: usize } -> Vec<WorkerRecord>;
 }
 
 /// Writes the queues and kinds of a session; no kinds means all.
@@ -32,8 +28,4 @@ pub(crate) fn find(
     id: SessionId,
 ) -> Result<Option<WorkerRecord>, Fault> {
     run(conn, FindWorker { environment, session: id })
-}
-
-pub(crate) fn list(conn: &Connection, environment: EnvironmentId) -> Result<Vec<WorkerRecord>, Fault> {
-    run(conn, ListWorker { environment, limit: SESSIONS_LISTED_MAX })
 }

@@ -1,7 +1,7 @@
 //! Background tasks: slices of bulk work, and the list of background tasks.
 //!
-//! A background task is a job in the server's own environment (`core::background`). Each slice of a replay or purge and
-//! its position are one transaction, which the lease of the job fences. A crash therefore repeats no slice.
+//! A background task is a job in the server's own environment (`core::background`). Each slice of bulk work and its
+//! position are one transaction, which the lease of the job fences. A crash therefore repeats no slice.
 
 use std::collections::BTreeSet;
 

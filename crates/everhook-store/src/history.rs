@@ -1,18 +1,19 @@
 //! Messages, attempts and delivery states as users see them, and requests to resend, redrive or expunge.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
-use everhook_core::delivery::{DeliveryState, EndpointPresence, OuterPauses};
+use everhook_core::delivery::{self, DeliveryState, DeliveryTrace, EndpointPresence, OuterPauses};
 use everhook_core::endpoint::Endpoint;
 use everhook_core::exchange::Exchange;
-use everhook_core::id::{ApplicationId, AttemptId, EndpointId, MessageId};
+use everhook_core::id::{ApplicationId, AttemptId, EndpointId, Id, MessageId, TaskId};
 use everhook_core::lifecycle::EndState;
 use everhook_core::limits::{ATTEMPT_SKEW_MAX, ID_SKEW_MAX};
 use everhook_core::message::Message;
 use everhook_core::name::Name;
 use everhook_core::outcome::Class;
-use everhook_core::task::Trigger;
+use everhook_core::task::{TaskState, Trigger};
 use everhook_core::time::Timestamp;
 
 use crate::catalog::Slice;
@@ -144,6 +145,25 @@ impl AttemptFilter {
         let beyond = IdRange::beyond(self.slice.after.map(|id| id.0), self.slice.order);
         beyond.between(self.after, self.before, (ID_SKEW_MAX, ATTEMPT_SKEW_MAX))
     }
+
+    /// Returns the first status of the range, and the first one above it. Class 0 is only the status 0.
+    pub fn statuses(&self) -> (i32, i32) {
+        match self.status_class {
+            None => (i32::MIN, i32::MAX),
+            Some(0) => (0, 1),
+            Some(class) => (i32::from(class), i32::from(class) + 100),
+        }
+    }
+}
+
+impl AttemptsOf {
+    /// Returns the id of the message or endpoint.
+    pub fn id(&self) -> Id {
+        match self {
+            AttemptsOf::Message(message, _) => message.0,
+            AttemptsOf::Endpoint(endpoint) => endpoint.0,
+        }
+    }
 }
 
 /// Returns the bytes of a message that count towards the size of a page.
@@ -176,6 +196,44 @@ impl Destination {
         }
         Destination { state: DeliveryState::Held, next_attempt: None, ..self }
     }
+}
+
+/// One life of a delivery: an open task, or an attempt that ended one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeliveryLife {
+    pub task: TaskId,
+    pub epoch: u32,
+    pub trace: DeliveryTrace,
+    pub due_at: Option<Timestamp>,
+}
+
+impl DeliveryLife {
+    /// The newest life counts; within it an open task before attempts, and a later attempt before earlier ones.
+    fn rank(&self) -> (TaskId, bool, u32) {
+        (self.task, matches!(self.trace, DeliveryTrace::Open(_)), self.epoch)
+    }
+
+    fn destination(self, endpoint: Endpoint, is_deleted: bool) -> Destination {
+        let presence = EndpointPresence::of(&endpoint, is_deleted);
+        let waits = self.trace == DeliveryTrace::Open(TaskState::Pending) && presence == EndpointPresence::Enabled;
+        Destination {
+            state: delivery::state(self.trace, presence),
+            next_attempt: self.due_at.filter(|at| waits && *at < Timestamp::NEVER),
+            endpoint,
+        }
+    }
+}
+
+/// Returns the destinations of a message from all lives of its deliveries, each with its endpoint and the time at which
+/// that was deleted.
+pub fn destinations(lives: Vec<(Endpoint, Option<Timestamp>, DeliveryLife)>) -> Vec<Destination> {
+    let mut newest: BTreeMap<EndpointId, (Endpoint, bool, DeliveryLife)> = BTreeMap::new();
+    for (endpoint, deleted_at, life) in lives {
+        if newest.get(&endpoint.id).is_none_or(|(_, _, known)| known.rank() < life.rank()) {
+            newest.insert(endpoint.id, (endpoint, deleted_at.is_some(), life));
+        }
+    }
+    newest.into_values().map(|(endpoint, is_deleted, life)| life.destination(endpoint, is_deleted)).collect()
 }
 
 /// A request for one more attempt.

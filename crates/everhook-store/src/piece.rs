@@ -59,6 +59,21 @@ pub fn names_beyond(slice: &Slice<Name>) -> (&str, &str) {
     }
 }
 
+/// Returns the number of rows before the last one that a search reads.
+pub fn skipped(scan: usize) -> usize {
+    scan.saturating_sub(1)
+}
+
+/// Returns the end of a period; none includes everything.
+pub fn before(before: Option<Timestamp>) -> Timestamp {
+    before.unwrap_or(Timestamp::from_micros(i64::MAX))
+}
+
+/// Returns the start of a period; none includes everything.
+pub fn after(after: Option<Timestamp>) -> Timestamp {
+    after.unwrap_or(Timestamp::from_micros(i64::MIN))
+}
+
 /// The exclusive bounds of the ids of a piece, as bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdRange {

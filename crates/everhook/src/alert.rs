@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::confirm::Consent;
 use crate::exit::usage;
+use crate::operational::ENDPOINTS;
 use crate::output::{Answer, Part, Table};
 use crate::remote::{Remote, named};
 use crate::table::{cell, cells, time};
@@ -139,21 +140,31 @@ pub(crate) struct Rule {
     disable: bool,
 }
 
+const NOBODY: &str = "no operational endpoint gets the pages: `everhook operational create` creates one";
+
 impl AlertCommand {
     pub(crate) async fn ask(self, remote: &Remote) -> anyhow::Result<Answer> {
         match self {
             AlertCommand::List => {
                 let alerts = remote.get_all("/alert", PAGE_MAX).await?;
-                Ok(Answer::list(alerts, ["NAME", "STATE", "WHEN", "SINCE", "LAST PAGE"], |alert| {
+                let list = Answer::list(alerts, ["NAME", "STATE", "WHEN", "SINCE", "LAST PAGE"], |alert| {
                     let [name, state] = cells(alert, ["name", "state"]);
                     [name, state, condition(alert), time(alert, "since"), time(&alert["lastPage"], "at")]
-                }))
+                });
+                Ok(list.if_empty("no alerts: `everhook alert create` creates one"))
             }
             AlertCommand::Create { name, signal, rule } => {
                 let mut body = rule.body()?;
+                if !body.contains_key("condition") {
+                    return Err(usage("--above, --below or --change is required"));
+                }
                 body.insert("name".to_owned(), json!(name));
                 body.insert("signal".to_owned(), json!(signal));
-                Ok(shown(remote.post_body("/alert", &Value::Object(body)).await?))
+                let created = remote.post_body("/alert", &Value::Object(body)).await?;
+                // An alert without destinations pages every operational endpoint, and there may be none.
+                let is_unheard =
+                    created["destinations"].is_null() && remote.get_all(ENDPOINTS, PAGE_MAX).await?.is_empty();
+                Ok(shown(created).note_if(is_unheard, NOBODY))
             }
             AlertCommand::Show { name } => Ok(shown(remote.get(&path(&name)?).await?)),
             AlertCommand::Edit { name, signal, rule, no_escalation, enable } => {
@@ -181,10 +192,11 @@ impl AlertCommand {
             AlertCommand::History { name } => {
                 let pages = remote.get(&format!("{}/page", path(&name)?)).await?;
                 let pages = pages["data"].as_array().cloned().unwrap_or_default();
-                Ok(Answer::list(pages, ["TIME", "PAGE", "VALUE", "ESCALATED", "MESSAGES"], |page| {
+                let list = Answer::list(pages, ["TIME", "PAGE", "VALUE", "ESCALATED", "MESSAGES"], |page| {
                     let [kind, value] = cells(page, ["kind", "value"]);
                     [time(page, "at"), kind, value, yes(page, "escalated"), messages(page)]
-                }))
+                });
+                Ok(list.if_empty("no pages yet"))
             }
         }
     }

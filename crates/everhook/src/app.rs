@@ -88,7 +88,7 @@ impl AppCommand {
                     [id, uid, name, rate, time(app, "createdAt")]
                 };
                 let list = Answer::list(found.items, ["ID", "UID", "NAME", "THROTTLE RATE", "CREATED"], row);
-                Ok(list.note_if(found.more, MORE))
+                Ok(list.note_if(found.more, MORE).if_empty("no applications: `everhook app create` creates one"))
             }
             AppCommand::Create { name, fields } => {
                 let mut body = Map::new();

@@ -87,7 +87,8 @@ impl AttemptCommand {
                 parameters.push(("status_code_class", status_class.map(|class| class.to_string())));
                 let path = of.path(&application, parameters)?;
                 let found = remote.get_some(&path, PAGE_MAX, limit.max(1)).await?;
-                Ok(Answer::list(found.items, HEADS, row).note_if(found.more, MORE))
+                let list = Answer::list(found.items, HEADS, row).note_if(found.more, MORE);
+                Ok(list.if_empty("no attempts"))
             }
             AttemptCommand::Show { application, message, attempt } => {
                 Ok(shown(remote.get(&path(&application, &message, &attempt)?).await?))

@@ -10,7 +10,7 @@ use crate::cli::print;
 use crate::config::{Config, StoreConfig};
 use crate::confirm::Consent;
 use crate::exit::usage;
-use crate::operator::{LoggedChange, Operator};
+use crate::operator::{LoggedChange, Operator, not_in_log};
 use crate::progress::{Progress, bytes};
 use crate::store;
 
@@ -42,11 +42,6 @@ pub(crate) async fn back_up(config: &Config, file: &Path, operator: Operator) ->
         text += &not_in_log(&error);
     }
     print(&text)
-}
-
-/// Tells the operator about a store that could not be opened to log a command.
-fn not_in_log(error: &anyhow::Error) -> String {
-    format!("the audit log has no entry of this command: {error:#}\n")
 }
 
 /// The key file in the data folder, unless the keys are elsewhere.
@@ -126,9 +121,7 @@ pub(crate) async fn restore(
 async fn log_restore(config: &Config, operator: Operator) -> anyhow::Result<()> {
     let opened = store::open_beside(config).await?;
     let change = LoggedChange { action: "restore", object: "/store".to_owned(), ..LoggedChange::default() };
-    let logged = operator.logged(&*opened.store, &opened.ids, change, async { Ok(()) }).await;
-    opened.close().await;
-    logged
+    operator.log_done(&opened, change).await
 }
 
 fn folder(config: &Config) -> anyhow::Result<&PathBuf> {

@@ -35,7 +35,7 @@ When all jobs have ended well, it gets import.completed.")]
         /// Display name of the batch, such as 'import of 4 May'.
         name: String,
         /// Id or uid of the application that gets the announcements.
-        #[arg(long, value_name = "ID or UID")]
+        #[arg(long, alias = "app", value_name = "ID or UID")]
         application: String,
         /// Start of the announcements' event types: <prefix>.failed and <prefix>.completed.
         #[arg(long)]
@@ -119,7 +119,8 @@ async fn list(remote: &Remote, limit: usize) -> anyhow::Result<Answer> {
         let [id, name, state, phase, announced] = cells(batch, ["id", "name", "state", "phase", "announced"]);
         [id, name, state, phase, announced, counts(batch), time(batch, "createdAt")]
     };
-    Ok(Answer::list(found.items, heads, row).note_if(found.more, MORE))
+    let list = Answer::list(found.items, heads, row).note_if(found.more, MORE);
+    Ok(list.if_empty("no batches: `everhook batch create` creates one"))
 }
 
 async fn show(remote: &Remote, id: &str) -> anyhow::Result<Answer> {

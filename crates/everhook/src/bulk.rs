@@ -145,7 +145,7 @@ async fn follow(remote: &Remote, started: &Value) -> anyhow::Result<Answer> {
 }
 
 /// Waits until a background task has finished.
-async fn ended(remote: &Remote, started: &Value) -> anyhow::Result<Value> {
+pub(crate) async fn ended(remote: &Remote, started: &Value) -> anyhow::Result<Value> {
     let id = cell(started, "id");
     let mut progress = Progress::new("done:");
     loop {

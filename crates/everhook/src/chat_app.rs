@@ -65,7 +65,10 @@ const HEADS: [&str; 5] = ["KIND", "CLIENT ID", "TENANT ID", "AGENT ID", "API URL
 impl ChatAppCommand {
     pub(crate) async fn ask(self, remote: &Remote) -> anyhow::Result<Answer> {
         match self {
-            ChatAppCommand::List => Ok(Answer::list(remote.get_data("/chat-app").await?, HEADS, row)),
+            ChatAppCommand::List => {
+                let list = Answer::list(remote.get_data("/chat-app").await?, HEADS, row);
+                Ok(list.if_empty("no chat apps: `everhook chat-app set` sets one"))
+            }
             ChatAppCommand::Set(set) => {
                 let path = path(&set.kind)?;
                 let stored = remote.put(&path, &set.body()?).await?;

@@ -82,6 +82,8 @@ enum Command {
     Migrate {
         #[command(flatten)]
         settings: SettingsArgs,
+        #[command(flatten)]
+        operator: OperatorArgs,
     },
     /// Check the configuration and the machine, and say what to do about each problem.
     ///
@@ -241,9 +243,9 @@ impl Cli {
                 let (config, logs) = settings.start(flags)?;
                 runtime()?.block_on(serve::serve(config, &logs, Announce::Print))
             }
-            Command::Migrate { settings } => {
+            Command::Migrate { settings, operator } => {
                 let (config, _logs) = settings.start(Flags::default())?;
-                runtime()?.block_on(store::migrate(&config))
+                runtime()?.block_on(store::migrate(&config, operator.operator()?))
             }
             Command::Doctor(doctor) => runtime()?.block_on(doctor.run()),
             Command::Backup { settings, file, operator } => {

@@ -13,8 +13,10 @@ use tokio::task::JoinSet;
 
 use crate::config::{check_url, redact_url};
 use crate::exit::usage;
+use crate::operator::{LoggedChange, Operator, OperatorArgs, not_in_log};
 use crate::output::{Answer, FormatArgs, Part, Table};
 use crate::progress::Progress;
+use crate::store;
 
 /// Batches that are read ahead of the writer.
 const BATCHES_AHEAD: usize = 4;
@@ -29,12 +31,14 @@ pub(crate) struct CopyArgs {
     to: String,
     #[command(flatten)]
     pub(crate) format: FormatArgs,
+    #[command(flatten)]
+    operator: OperatorArgs,
 }
 
 impl CopyArgs {
-    /// Copies all rows in one transaction, and pauses the egress of the source.
+    /// Copies all rows in one transaction, pauses the egress of the source, and logs the copy in the target.
     pub(crate) async fn run(&self) -> anyhow::Result<Answer> {
-        let folder = folder(&self.from)?;
+        let (folder, operator) = (folder(&self.from)?, self.operator.clone().operator()?);
         if !self.to.starts_with("postgres") {
             return Err(usage(
                 "--to must be a URL that starts with postgres://: a store can be copied to PostgreSQL only",
@@ -62,11 +66,22 @@ impl CopyArgs {
                 key_file(&folder).display()
             );
         }
+        if let Err(error) = log(&self.to, &folder, &operator).await {
+            told += &format!("\n{}", not_in_log(&error).trim_end());
+        }
         let table = Table::new(["TABLE", "ROWS"], tables.iter().filter(|table| table.rows > 0), |table| {
             [table.name.clone(), table.rows.to_string()]
         });
         Ok(Answer::object(data, vec![Part::Table(table), Part::Line(told)]))
     }
+}
+
+/// Logs the command in the copy, which was empty before.
+async fn log(target: &str, source: &Path, operator: &Operator) -> anyhow::Result<()> {
+    let opened = store::open_postgres_to_log(target).await?;
+    let reason = Some(format!("copied from {}", source.display()));
+    let change = LoggedChange { action: "copy", object: "/store".to_owned(), reason, ..LoggedChange::default() };
+    operator.log_done(&opened, change).await
 }
 
 /// Copies every table. Returns the source, which no server could use meanwhile.

@@ -194,7 +194,8 @@ async fn list(remote: &Remote, path: &str, limit: usize) -> anyhow::Result<Answe
         [message, event_type, time(last, "timestamp"), cell(last, "class"), status, application, endpoint]
     };
     let heads = ["MESSAGE", "EVENT TYPE", "LAST ATTEMPT", "ENDED AS", "STATUS", "APPLICATION", "ENDPOINT"];
-    Ok(Answer::list(found.items, heads, row).note_if(found.more, MORE))
+    let list = Answer::list(found.items, heads, row).note_if(found.more, MORE);
+    Ok(list.if_empty("no dead deliveries"))
 }
 
 async fn show(remote: &Remote, at: &At, message: &str) -> anyhow::Result<Answer> {

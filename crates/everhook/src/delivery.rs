@@ -94,7 +94,8 @@ impl DeliveryCommand {
                     let reason = cell(&delivery["reason"], "kind");
                     [message, event_type, state, reason, time(delivery, "nextAttempt"), application, endpoint]
                 };
-                Ok(Answer::list(found.items, heads, row).note_if(found.more, MORE))
+                let list = Answer::list(found.items, heads, row).note_if(found.more, MORE);
+                Ok(list.if_empty("no deliveries"))
             }
             DeliveryCommand::Show { at, message } => Ok(shown(remote.get(&path(&at, &message)?).await?)),
             DeliveryCommand::RetryNow { at, message } => {

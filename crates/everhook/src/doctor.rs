@@ -11,8 +11,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use clap::Args;
 use everhook_api::ServerTls;
+use everhook_core::api_key::ApiKey;
 use everhook_core::time::Timestamp;
+use everhook_postgres::PostgresOpenError;
+use everhook_sqlite::SqliteOpenError;
 use everhook_store::query;
+use everhook_store::seal::KeyFileError;
 use everhook_store::store::Reads;
 use http::{Request, Uri};
 use http_body_util::Full;
@@ -23,7 +27,7 @@ use crate::config::{Config, Flags, StoreConfig};
 use crate::doctor::rules::{Check, Disk, Keys, Port, PortUse};
 use crate::exit::{Exit, Failure};
 use crate::output::{Answer, FormatArgs, Part};
-use crate::{files, http_client, store};
+use crate::{environment, files, http_client, store};
 
 /// How long a server on the configured port may take to answer.
 const PORT_DEADLINE: Duration = Duration::from_secs(2);
@@ -50,6 +54,11 @@ impl DoctorArgs {
             failed => Err(Failure::error(Exit::Failed, format!("{failed} checks failed"))),
         }
     }
+}
+
+/// Returns the problem and its remedy if the clock of this machine differs from that of the store.
+pub(crate) fn clock_problem(store_now: Timestamp) -> Option<String> {
+    rules::skew(store_now, wall_clock()).problem()
 }
 
 async fn check_all(settings: SettingsArgs) -> Vec<Check> {
@@ -102,7 +111,12 @@ async fn check_store(config: &Config, checks: &mut Vec<Check>) -> bool {
                     (facts.refused.is_none() && facts.schema.0 == facts.schema.1, false)
                 }
                 Err(error) => {
-                    checks.push(rules::store_failed(&format!("{:#}", anyhow::Error::new(error))));
+                    let is_unreachable = matches!(error, PostgresOpenError::Connect { .. });
+                    let (may_pass, error) = (error.may_pass(), format!("{:#}", anyhow::Error::new(error)));
+                    checks.push(match is_unreachable {
+                        true => rules::unreachable(&error, may_pass),
+                        false => rules::store_failed(&error),
+                    });
                     (false, false)
                 }
             }
@@ -111,10 +125,21 @@ async fn check_store(config: &Config, checks: &mut Vec<Check>) -> bool {
     if usable {
         match content(config).await {
             Ok(found) => checks.extend(found),
+            Err(error) if is_about_keys(&error) => checks.push(rules::secrets_failed(&error.to_string())),
             Err(error) => checks.push(rules::store_failed(&format!("{error:#}"))),
         }
     }
     is_served
+}
+
+/// Whether a store did not open because of the keys that seal its secrets.
+fn is_about_keys(error: &anyhow::Error) -> bool {
+    let of_sqlite = matches!(
+        error.downcast_ref(),
+        Some(SqliteOpenError::KeyFileLost { .. } | SqliteOpenError::KeyFile(_) | SqliteOpenError::Keys { .. })
+    );
+    let of_postgres = matches!(error.downcast_ref(), Some(PostgresOpenError::Keys { .. }));
+    of_sqlite || of_postgres || error.is::<KeyFileError>()
 }
 
 /// Checks the keys and the pause of egress, which are in the store.
@@ -127,10 +152,22 @@ async fn content(config: &Config) -> anyhow::Result<Vec<Check>> {
         None => true,
     };
     let needed = opened.needed_keys().await?;
+    let now = opened.store.now().await?;
+    let is_client_known = match environment::remote().key.as_deref().map(str::parse::<ApiKey>) {
+        None => None,
+        Some(Err(_)) => Some(false),
+        Some(Ok(key)) => {
+            let found = opened.store.read(query::FindKey { hash: key.hash() }).await?;
+            Some(found.is_some_and(|key| key.is_active(now)))
+        }
+    };
     opened.close().await;
-    let active = keys.iter().filter(|key| key.revoked_at.is_none()).count();
+    let active = keys.iter().filter(|key| key.is_active(now)).count();
     let keys = Keys { active, total: keys.len(), is_bootstrap_known: is_known };
-    Ok(vec![rules::keys(&keys), rules::secrets(&needed, &config.secrets), rules::pause(pause.as_ref())])
+    let mut checks = vec![rules::keys(&keys)];
+    checks.extend(is_client_known.map(rules::client_key));
+    checks.extend([rules::secrets(&needed, &config.secrets), rules::pause(pause.as_ref())]);
+    Ok(checks)
 }
 
 /// The free space of the disk with the folder, or with the folder that it is going to be created in.

@@ -393,7 +393,8 @@ async fn list(remote: &Remote, application: &str, limit: usize) -> anyhow::Resul
         [id, uid, url, state(endpoint), types, channels, time(endpoint, "createdAt")]
     };
     let heads = ["ID", "UID", "URL", "STATE", "EVENT TYPES", "CHANNELS", "CREATED"];
-    Ok(Answer::list(found.items, heads, row).note_if(found.more, MORE))
+    let list = Answer::list(found.items, heads, row).note_if(found.more, MORE);
+    Ok(list.if_empty("no endpoints: `everhook endpoint create` creates one"))
 }
 
 async fn list_all(remote: &Remote, limit: usize) -> anyhow::Result<Answer> {
@@ -403,7 +404,8 @@ async fn list_all(remote: &Remote, limit: usize) -> anyhow::Result<Answer> {
         [id, uid, url, state, application, time(endpoint, "createdAt")]
     };
     let heads = ["ID", "UID", "URL", "STATE", "APPLICATION", "CREATED"];
-    Ok(Answer::list(found.items, heads, row).note_if(found.more, MORE))
+    let list = Answer::list(found.items, heads, row).note_if(found.more, MORE);
+    Ok(list.if_empty("no endpoints: `everhook endpoint create` creates one"))
 }
 
 async fn create(remote: &Remote, application: &str, body: Map<String, Value>) -> anyhow::Result<Answer> {

@@ -170,7 +170,7 @@ async fn list(remote: &Remote, archived: bool, limit: usize) -> anyhow::Result<A
         [name, group, state(found), description, time(found, "createdAt")]
     };
     let list = Answer::list(found.items, ["NAME", "GROUP", "STATE", "DESCRIPTION", "CREATED"], row);
-    Ok(list.note_if(found.more, MORE))
+    Ok(list.note_if(found.more, MORE).if_empty("no event types: `everhook event-type create` creates one"))
 }
 
 fn shown(found: Value) -> Answer {

@@ -32,11 +32,23 @@ impl From<Exit> for ExitCode {
 pub(crate) struct Failure {
     exit: Exit,
     text: String,
+    /// The code of the server's answer, such as `jobs_disabled`; empty without one.
+    code: String,
 }
 
 impl Failure {
     pub(crate) fn error(exit: Exit, text: impl Into<String>) -> anyhow::Error {
-        anyhow::Error::new(Failure { exit, text: text.into() })
+        Failure::coded(exit, text, "")
+    }
+
+    /// The error of an answer with a code.
+    pub(crate) fn coded(exit: Exit, text: impl Into<String>, code: &str) -> anyhow::Error {
+        anyhow::Error::new(Failure { exit, text: text.into(), code: code.to_owned() })
+    }
+
+    /// Whether the server gave this code as the reason.
+    pub(crate) fn has_code(error: &anyhow::Error, code: &str) -> bool {
+        error.chain().filter_map(|cause| cause.downcast_ref::<Failure>()).any(|failure| failure.code == code)
     }
 
     /// Returns the exit code of an error, whatever context was added to it.

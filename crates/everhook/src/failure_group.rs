@@ -66,7 +66,9 @@ pub(crate) enum GroupCommand {
 impl GroupCommand {
     pub(crate) async fn ask(self, remote: &Remote) -> anyhow::Result<Answer> {
         match self {
-            GroupCommand::Groups { state } => Ok(Answer::list(list(remote, state).await?, HEADS, row)),
+            GroupCommand::Groups { state } => {
+                Ok(Answer::list(list(remote, state).await?, HEADS, row).if_empty("no groups of dead deliveries"))
+            }
             GroupCommand::Group { group } => Ok(shown(remote.get(&path(&group)?).await?)),
             GroupCommand::Ack { group, note } => mark(remote, &group, "acknowledge", note).await,
             GroupCommand::Resolve { group, note } => mark(remote, &group, "resolve", note).await,

@@ -75,10 +75,11 @@ impl IntegrationCommand {
         match self {
             IntegrationCommand::List { application } => {
                 let found = remote.get_all(&integrations(&application)?, PAGE_MAX).await?;
-                Ok(Answer::list(found, ["ID", "NAME", "FEATURE FLAGS", "CREATED"], |integration| {
+                let list = Answer::list(found, ["ID", "NAME", "FEATURE FLAGS", "CREATED"], |integration| {
                     let [id, name, flags] = cells(integration, ["id", "name", "featureFlags"]);
                     [id, name, flags, time(integration, "createdAt")]
-                }))
+                });
+                Ok(list.if_empty("no integrations: `everhook integration create` creates one"))
             }
             IntegrationCommand::Create { application, name, feature_flags } => {
                 let path = integrations(&application)?;

@@ -94,7 +94,7 @@ pub(crate) struct NewKeyArgs {
     #[arg(long = "right", value_name = "RIGHT")]
     rights: Vec<String>,
     /// Restrict the key to one application, by its id or uid.
-    #[arg(long, value_name = "APP")]
+    #[arg(long, alias = "app", value_name = "APP")]
     application: Option<String>,
     /// Let the key end after this time, such as 30d.
     #[arg(long, value_name = "DURATION", value_parser = when::span)]

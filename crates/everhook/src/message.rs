@@ -215,7 +215,8 @@ impl MessageCommand {
             MessageCommand::List { application: Some(application), filter, limit } => {
                 let path = format!("{}/msg{}", app::path(&application)?, query(&filter.parameters()));
                 let found = remote.get_some(&path, PAGE_MAX, limit.max(1)).await?;
-                Ok(Answer::list(found.items, HEADS, row).note_if(found.more, MORE))
+                let list = Answer::list(found.items, HEADS, row).note_if(found.more, MORE);
+                Ok(list.if_empty("no messages: `everhook msg send` sends one"))
             }
             MessageCommand::List { application: None, filter, limit } => many::list_all(remote, &filter, limit).await,
             MessageCommand::Resend { application, message, endpoint } => {

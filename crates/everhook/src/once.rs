@@ -45,11 +45,12 @@ async fn list(remote: &Remote, application: &str) -> anyhow::Result<Answer> {
     let path = format!("/app/{}/once", named("application", application)?);
     let slots = remote.get_all(&path, PAGE_MAX).await?;
     let heads = ["KEY", "PHASE", "STATE", "WINNER", "WINNER PHASE", "SUPPRESSED", "CLAIMED"];
-    Ok(Answer::list(slots, heads, |slot| {
+    let list = Answer::list(slots, heads, |slot| {
         let [key, phase, winner, winner_phase, suppressed] =
             cells(slot, ["key", "phase", "winner", "winnerPhase", "suppressedCount"]);
         [key, phase, state(slot), winner, winner_phase, suppressed, time(slot, "claimedAt")]
-    }))
+    });
+    Ok(list.if_empty("no once-slots: `everhook msg send --once` claims one"))
 }
 
 fn shown(slot: Value) -> Answer {

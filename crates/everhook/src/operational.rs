@@ -113,13 +113,16 @@ pub(crate) struct Create {
     headers: Vec<String>,
 }
 
-const ENDPOINTS: &str = "/operational-webhook/endpoint";
+pub(crate) const ENDPOINTS: &str = "/operational-webhook/endpoint";
 const HEADS: [&str; 6] = ["ID", "UID", "URL", "STATE", "EVENT TYPES", "CREATED"];
 
 impl OperationalCommand {
     pub(crate) async fn ask(self, remote: &Remote) -> anyhow::Result<Answer> {
         match self {
-            OperationalCommand::List => Ok(Answer::list(remote.get_all(ENDPOINTS, PAGE_MAX).await?, HEADS, row)),
+            OperationalCommand::List => {
+                let list = Answer::list(remote.get_all(ENDPOINTS, PAGE_MAX).await?, HEADS, row);
+                Ok(list.if_empty("no operational endpoints: `everhook operational create` creates one"))
+            }
             OperationalCommand::Create(create) => create.send(remote).await,
             OperationalCommand::Show { endpoint } => {
                 let found = remote.get(&path(&endpoint)?).await?;

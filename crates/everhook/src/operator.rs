@@ -16,6 +16,7 @@ use everhook_store::store::Store;
 
 use crate::exit::usage;
 use crate::keys::{DEFAULT_ENVIRONMENT, environment};
+use crate::store::Opened;
 
 /// The actor of commands that open the store.
 const ACTOR: &str = "command line";
@@ -95,6 +96,18 @@ impl Operator {
         store.append_audit(scope, AuditFacts { phase: AuditPhase::Ended, ..begun }).await?;
         Ok(done)
     }
+
+    /// Logs a change that made its store, or made it usable, and closes the store.
+    pub(crate) async fn log_done(&self, opened: &Opened, change: LoggedChange) -> anyhow::Result<()> {
+        let logged = self.logged(&*opened.store, &opened.ids, change, async { Ok(()) }).await;
+        opened.close().await;
+        logged
+    }
+}
+
+/// Tells the operator about a store that could not be opened to log a command.
+pub(crate) fn not_in_log(error: &anyhow::Error) -> String {
+    format!("the audit log has no entry of this command: {error:#}\n")
 }
 
 /// The user of this process; after `sudo`, also the user before.

@@ -87,7 +87,7 @@ pub(crate) struct Place {
 #[group(required = true, multiple = true)]
 pub(crate) struct Change {
     /// New id or uid of the application.
-    #[arg(long, value_name = "ID or UID")]
+    #[arg(long, alias = "app", value_name = "ID or UID")]
     application: Option<String>,
     /// New event type of the row.
     #[arg(long, value_name = "NAME")]
@@ -179,7 +179,8 @@ impl Change {
 }
 
 async fn status(remote: &Remote) -> anyhow::Result<Answer> {
-    Ok(Answer::list(remote.get_data("/outbox").await?, HEADS, row))
+    let list = Answer::list(remote.get_data("/outbox").await?, HEADS, row);
+    Ok(list.if_empty("no outboxes: `everhook outbox install` installs one"))
 }
 
 pub(crate) const HEADS: [&str; 5] = ["OUTBOX", "STATE", "DEPTH", "OLDEST", "ASIDE"];
@@ -193,10 +194,11 @@ pub(crate) fn row(outbox: &Value) -> [String; 5] {
 
 async fn list(remote: &Remote, outbox: &str) -> anyhow::Result<Answer> {
     let rows = remote.get_all(&aside(outbox)?, PAGE).await?;
-    Ok(Answer::list(rows, ["ROW", "SINCE", "APPLICATION", "EVENT TYPE", "ERROR"], |row| {
+    let list = Answer::list(rows, ["ROW", "SINCE", "APPLICATION", "EVENT TYPE", "ERROR"], |row| {
         let [id, application, event_type, error] = cells(row, ["id", "application", "eventType", "error"]);
         [id, time(row, "setAsideAt"), application, event_type, error]
-    }))
+    });
+    Ok(list.if_empty("no rows are set aside"))
 }
 
 /// The path of the rows that an outbox has set aside.

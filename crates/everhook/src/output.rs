@@ -121,6 +121,14 @@ impl Answer {
         self
     }
 
+    /// Adds a remark for people to an empty list: that nothing was found, and the next step.
+    pub(crate) fn if_empty(mut self, note: &str) -> Answer {
+        if matches!(&self.shown, Shown::List(table) if table.rows.is_empty()) {
+            self.note = Some(note.to_owned());
+        }
+        self
+    }
+
     /// Writes the answer to stdout.
     pub(crate) fn print(&self, format: Format) -> anyhow::Result<()> {
         let paint = Paint { is_on: format == Format::Text && wants_colour() };
@@ -311,6 +319,14 @@ mod tests {
         "#);
         let json: Value = serde_json::from_str(&answer().render(Format::Json, plainly)).unwrap();
         assert_eq!(json[1], json!({ "name": "\u{1b}[2J", "state": "open" }));
+    }
+
+    #[test]
+    fn only_an_empty_list_has_a_remark_about_it() {
+        let row = |item: &Value| [cell(item, "name")];
+        let empty = Answer::list(Vec::new(), ["NAME"], row).note_if(false, "more").if_empty("no names");
+        assert_eq!(empty.note.as_deref(), Some("no names"));
+        assert_eq!(answer().note_if(true, "more").if_empty("no names").note.as_deref(), Some("more"));
     }
 
     #[test]

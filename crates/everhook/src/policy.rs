@@ -41,7 +41,7 @@ pub(crate) enum PolicyCommand {
 #[derive(Debug, Args)]
 pub(crate) struct Level {
     /// Id or uid of an application [default: the environment].
-    #[arg(long = "app", value_name = "ID or UID")]
+    #[arg(long = "app", alias = "application", value_name = "ID or UID")]
     application: Option<String>,
     /// Id or uid of an endpoint of the application.
     #[arg(long, value_name = "ID or UID", requires = "application")]

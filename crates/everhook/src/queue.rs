@@ -71,7 +71,10 @@ pub(crate) enum QueueCommand {
 impl QueueCommand {
     pub(crate) async fn ask(self, remote: &Remote) -> anyhow::Result<Answer> {
         match self {
-            QueueCommand::List => Ok(Answer::list(remote.get_all("/queue", PAGE_MAX).await?, HEADS, row)),
+            QueueCommand::List => {
+                let list = Answer::list(remote.get_all("/queue", PAGE_MAX).await?, HEADS, row);
+                Ok(list.if_empty("no queues: the first job of a queue creates it (`everhook job enqueue`)"))
+            }
             QueueCommand::Show { queue } => Ok(shown(remote.get(&path(&queue)?).await?)),
             QueueCommand::Pause { queue } => {
                 let paused = remote.post(&format!("{}/pause", path(&queue)?)).await?;

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::app;
 use crate::exit::usage;
-use crate::output::Answer;
+use crate::output::{Answer, Part};
 use crate::remote::Remote;
 
 #[derive(Debug, Subcommand)]
@@ -64,8 +64,7 @@ impl QuotaCommand {
                     *member = json!({});
                 }
                 limits.change(member.as_object_mut().ok_or_else(|| usage("the server returned no quota"))?)?;
-                let changed = remote.put(&path, &quota).await?;
-                Ok(Answer::line(changed.clone(), changed.to_string()))
+                Ok(stored(remote.put(&path, &quota).await?))
             }
         }
     }
@@ -77,9 +76,9 @@ impl QuotaFields {
             return Err(usage("--endpoints, --message-rate or --stored-messages is required"));
         }
         let burst = self.burst;
-        put(quota, "endpoints", self.endpoints, number)?;
-        put(quota, "storedMessages", self.stored_messages, number)?;
-        put(quota, "messageRate", self.message_rate, |text| {
+        put(quota, "endpoints", self.endpoints, "--endpoints must be a number", number)?;
+        put(quota, "storedMessages", self.stored_messages, "--stored-messages must be a number", number)?;
+        put(quota, "messageRate", self.message_rate, "--message-rate must be COUNT/SECONDS, such as 100/1", |text| {
             let (count, seconds) = text.split_once('/')?;
             let mut rate = json!({ "count": number(count)?, "seconds": number(seconds)? });
             if let Some(burst) = burst {
@@ -95,6 +94,7 @@ fn put(
     quota: &mut Map<String, Value>,
     name: &str,
     given: Option<String>,
+    rule: &str,
     read: impl Fn(&str) -> Option<Value>,
 ) -> anyhow::Result<()> {
     let Some(text) = given else { return Ok(()) };
@@ -104,7 +104,7 @@ fn put(
             return Ok(());
         }
         "none" => Value::from("none"),
-        text => read(text).ok_or_else(|| usage(format!("invalid {name} {text:?}: see the examples in --help")))?,
+        text => read(text).ok_or_else(|| usage(format!("{rule}, none or inherit")))?,
     };
     quota.insert(name.to_owned(), value);
     Ok(())
@@ -112,6 +112,38 @@ fn put(
 
 fn number(text: &str) -> Option<Value> {
     text.parse::<u64>().ok().map(Value::from)
+}
+
+/// A stored quota: only the limits that it sets itself.
+fn stored(quota: Value) -> Answer {
+    let limits = |quota: &Value| {
+        let limit = |name: &str| match &quota[name] {
+            Value::Null => "not set".to_owned(),
+            Value::String(none) if none == "none" => "no limit".to_owned(),
+            Value::Object(rate) => rate_text(rate),
+            count => count.to_string(),
+        };
+        vec![
+            ("endpoints", limit("endpoints")),
+            ("stored messages", limit("storedMessages")),
+            ("message rate", limit("messageRate")),
+        ]
+    };
+    let mut parts = vec![Part::Facts(limits(&quota))];
+    if quota["eachApplication"].is_object() {
+        parts.push(Part::Line("each application that sets none of its own:".to_owned()));
+        parts.push(Part::Facts(limits(&quota["eachApplication"])));
+    }
+    Answer::object(quota, parts)
+}
+
+fn rate_text(rate: &Map<String, Value>) -> String {
+    let number = |name: &str| rate.get(name).and_then(Value::as_u64);
+    let burst = number("burst").map_or_else(String::new, |burst| format!(", up to {burst} at once"));
+    match (number("count"), number("seconds")) {
+        (Some(count), Some(seconds)) => format!("{count} in {seconds} s{burst}"),
+        _ => "no limit".to_owned(),
+    }
 }
 
 fn shown(used: Value) -> Answer {
@@ -123,12 +155,7 @@ fn shown(used: Value) -> Answer {
             None => format!("{}{more}, no limit", count["used"]),
         }
     };
-    let rate = &used["messageRate"];
-    let burst = rate["burst"].as_u64().map_or_else(String::new, |burst| format!(", up to {burst} at once"));
-    let rate = match (rate["count"].as_u64(), rate["seconds"].as_u64()) {
-        (Some(count), Some(seconds)) => format!("{count} in {seconds} s{burst}"),
-        _ => "no limit".to_owned(),
-    };
+    let rate = used["messageRate"].as_object().map_or_else(|| "no limit".to_owned(), rate_text);
     let facts = vec![("endpoints", of("endpoints")), ("stored messages", of("storedMessages")), ("message rate", rate)];
     Answer::facts(used.clone(), facts)
 }
@@ -160,7 +187,8 @@ mod tests {
         );
         check(fields(Some("none"), None, None), json!({ "endpoints": "none", "storedMessages": 7 }));
         check(fields(Some("inherit"), None, None), json!({ "storedMessages": 7 }));
-        assert!(fields(None, Some("100"), None).change(&mut Map::new()).is_err());
+        let refused = fields(None, Some("100"), None).change(&mut Map::new()).unwrap_err();
+        assert_eq!(refused.to_string(), "--message-rate must be COUNT/SECONDS, such as 100/1, none or inherit");
         assert!(fields(None, None, None).change(&mut Map::new()).is_err());
     }
 }

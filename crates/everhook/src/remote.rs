@@ -222,7 +222,7 @@ impl Remote {
             }
             _ => (Exit::Failed, format!("{url} answered {status}: {detail}")),
         };
-        Failure::error(exit, text)
+        Failure::coded(exit, text, problem["code"].as_str().unwrap_or_default())
     }
 
     async fn answer(&self, method: Method, path: &str, body: Option<String>) -> anyhow::Result<(StatusCode, Bytes)> {

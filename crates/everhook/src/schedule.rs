@@ -1,6 +1,6 @@
 //! `everhook schedule`: schedules of jobs and messages.
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use everhook_core::limits::PAGE_MAX;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -75,9 +75,11 @@ pub(crate) enum ScheduleCommand {
 }
 
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("times").required(true).args(["cron", "every"])))]
+#[command(group(ArgGroup::new("work").required(true).args(["queue", "application"])))]
 pub(crate) struct NewSchedule {
     /// Cron expression: five fields, six with seconds first, or a nickname such as @daily.
-    #[arg(long, value_name = "EXPRESSION", required_unless_present = "every", conflicts_with = "every")]
+    #[arg(long, value_name = "EXPRESSION")]
     cron: Option<String>,
     /// Interval such as 5m, instead of --cron. A number without a unit counts seconds.
     #[arg(long, value_name = "DURATION", value_parser = crate::when::seconds)]
@@ -105,7 +107,7 @@ pub(crate) struct NewSchedule {
     #[arg(long, value_name = "COUNT", required_if_eq("missed", "catch-up"))]
     catch_up: Option<u32>,
     /// Queue of the job to start.
-    #[arg(long, requires = "kind", conflicts_with = "application", required_unless_present = "application")]
+    #[arg(long, requires = "kind")]
     queue: Option<String>,
     /// Kind of the job to start.
     #[arg(long, requires = "queue")]
@@ -113,7 +115,7 @@ pub(crate) struct NewSchedule {
     #[command(flatten)]
     job: JobOptions,
     /// Id or uid of the application of the message to send.
-    #[arg(long, value_name = "ID or UID", requires = "event_type")]
+    #[arg(long, alias = "app", value_name = "ID or UID", requires = "event_type")]
     application: Option<String>,
     /// Event type of the message to send.
     #[arg(long, value_name = "NAME", requires = "application")]
@@ -318,10 +320,11 @@ impl NewSchedule {
 async fn list(remote: &Remote, builtin: bool) -> anyhow::Result<Answer> {
     let path = if builtin { "/schedule?builtin=true" } else { "/schedule" };
     let schedules = remote.get_all(path, PAGE_MAX).await?;
-    Ok(Answer::list(schedules, ["NAME", "STATE", "WHEN", "STARTS", "NEXT RUN"], |schedule| {
+    let list = Answer::list(schedules, ["NAME", "STATE", "WHEN", "STARTS", "NEXT RUN"], |schedule| {
         let [name, state] = cells(schedule, ["name", "state"]);
         [name, state, when(schedule), starts(schedule), time(schedule, "nextRunAt")]
-    }))
+    });
+    Ok(list.if_empty("no schedules: `everhook schedule create` creates one"))
 }
 
 fn shown(schedule: Value) -> Answer {

@@ -26,6 +26,7 @@ use tracing::{info, warn};
 
 use crate::cli::print;
 use crate::config::{Config, StoreConfig};
+use crate::doctor;
 use crate::environment;
 use crate::files;
 use crate::first_key::FirstKey;
@@ -56,6 +57,15 @@ fn tell_about_wakeups(config: &Config) {
     }
 }
 
+/// Compares the clock of this machine with that of the store, which due times and signatures follow.
+async fn tell_about_clocks(opened: &Opened) {
+    if let Ok(now) = opened.store.now().await
+        && let Some(problem) = doctor::clock_problem(now)
+    {
+        warn!("{problem}");
+    }
+}
+
 /// Runs the server until SIGTERM or SIGINT. A second signal exits at once.
 pub(crate) async fn serve(mut config: Config, logs: &Logs, announce: Announce) -> anyhow::Result<()> {
     let mut signals = Signals::new()?;
@@ -69,6 +79,7 @@ pub(crate) async fn serve(mut config: Config, logs: &Logs, announce: Announce) -
         }
     };
     tell_about_wakeups(&config);
+    tell_about_clocks(&opened).await;
     let tls = config.tls.clone().map(ServerTls::load).transpose().context("could not read `tls_certificate`")?;
     let outboxes = outboxes::sources(&config, &opened)?;
     // Bound before the first delivery, so that a port in use fails the start.

@@ -14,7 +14,7 @@ use crate::{nodes, outbox, queue};
 pub(crate) async fn ask(remote: &Remote, range: Range) -> anyhow::Result<Answer> {
     let ready = remote.get("/health/ready").await?;
     let overview = remote.get(&format!("/overview?range={range}")).await?;
-    let queues = remote.get_all("/queue", PAGE_MAX).await?;
+    let queues = if_enabled(remote.get_all("/queue", PAGE_MAX).await)?;
     let nodes = if_allowed(remote.get_data("/node").await)?;
     let outboxes = if_allowed(remote.get_data("/outbox").await)?;
     let is_paused = ready["egress"] == "paused";
@@ -29,7 +29,8 @@ pub(crate) async fn ask(remote: &Remote, range: Range) -> anyhow::Result<Answer>
     ];
     let parts = vec![
         Part::Facts(facts.to_vec()),
-        Part::Facts(traffic(&overview["totals"])),
+        Part::Facts(open_tasks(&overview["totals"])),
+        Part::Facts(traffic(&overview)),
         Part::Table(Table::new(["FAILED AS", "ATTEMPTS"], items(&overview, "failures"), |failure| {
             cells(failure, ["class", "count"])
         })),
@@ -44,16 +45,13 @@ pub(crate) async fn ask(remote: &Remote, range: Range) -> anyhow::Result<Answer>
     Ok(Answer::object(data, parts).note_if(is_partial, note))
 }
 
-/// The open tasks now, and the traffic of the range.
-fn traffic(totals: &Value) -> Vec<(&'static str, String)> {
+/// The open tasks now.
+fn open_tasks(totals: &Value) -> Vec<(&'static str, String)> {
     // Counting stops at a bound, so that it stays cheap.
     let count = |key: &str| match (totals[key].as_u64(), totals["countedMax"].as_u64()) {
         (Some(count), Some(max)) if count >= max => format!("{count} or more"),
         _ => cell(totals, key),
     };
-    let millis = |key: &str| totals[key].as_f64().map(|millis| format!("{millis:.0} ms"));
-    let took = [("50 %", "p50"), ("95 %", "p95"), ("99 %", "p99")];
-    let took = took.iter().filter_map(|(share, key)| Some(format!("{share} within {}", millis(key)?)));
     vec![
         ("pending", count("pending")),
         ("due", count("due")),
@@ -61,11 +59,23 @@ fn traffic(totals: &Value) -> Vec<(&'static str, String)> {
         ("retrying", count("retrying")),
         ("leased", count("leased")),
         ("dead", count("dead")),
+    ]
+}
+
+/// The traffic of the range.
+fn traffic(overview: &Value) -> Vec<(&'static str, String)> {
+    let totals = &overview["totals"];
+    let millis = |key: &str| totals[key].as_f64().map(|millis| format!("{millis:.0} ms"));
+    let took = [("50 %", "p50"), ("95 %", "p95"), ("99 %", "p99")];
+    let took = took.iter().filter_map(|(share, key)| Some(format!("{share} within {}", millis(key)?)));
+    let number = |key: &str, show: fn(f64) -> String| totals[key].as_f64().map_or_else(String::new, show);
+    vec![
+        ("range", format!("the last {}", cell(overview, "range"))),
         ("accepted", cell(totals, "accepted")),
         ("delivered", cell(totals, "delivered")),
-        ("per minute", totals["deliveredPerMinute"].as_f64().map_or_else(String::new, |rate| format!("{rate:.1}"))),
+        ("rate", number("deliveredPerMinute", |rate| format!("{rate:.1} delivered per minute, over 5 minutes"))),
         ("failed", cell(totals, "failed")),
-        ("success", totals["successRate"].as_f64().map_or_else(String::new, |rate| format!("{:.2} %", rate * 100.0))),
+        ("success", number("successRate", |rate| format!("{:.2} % of the attempts", rate * 100.0))),
         ("time", took.collect::<Vec<_>>().join(", ")),
     ]
 }
@@ -80,6 +90,14 @@ fn endpoint_row(endpoint: &Value) -> [String; 5] {
 
 fn items<'v>(object: &'v Value, key: &str) -> impl Iterator<Item = &'v Value> {
     object[key].as_array().into_iter().flatten()
+}
+
+/// Returns no queues if the server has no jobs.
+fn if_enabled(queues: anyhow::Result<Vec<Value>>) -> anyhow::Result<Vec<Value>> {
+    match queues {
+        Err(error) if Failure::has_code(&error, "jobs_disabled") => Ok(Vec::new()),
+        queues => queues,
+    }
 }
 
 /// Returns nothing if the key is not allowed to read a part.

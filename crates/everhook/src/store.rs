@@ -7,12 +7,14 @@ use everhook_postgres::{PostgresConfig, PostgresStore};
 use everhook_sqlite::{OpenAs, SealSource, SqliteStore};
 use everhook_store::ids::Ids;
 use everhook_store::outbox::Outbox;
+use everhook_store::query;
 use everhook_store::seal::{Rotated, Seal};
-use everhook_store::store::Store;
+use everhook_store::store::{Reads, Store};
 use tracing::warn;
 
 use crate::cli::print;
 use crate::config::{Config, StoreConfig, redact_url};
+use crate::operator::{LoggedChange, Operator, not_in_log};
 
 /// An open store, and the id generator that the node shares with it.
 pub(crate) struct Opened {
@@ -70,6 +72,22 @@ pub(crate) async fn open_beside(config: &Config) -> anyhow::Result<Opened> {
     open(config, OpenAs::Beside).await
 }
 
+/// Opens the store to log a command that has changed the whole of it.
+async fn open_to_log(config: &Config) -> anyhow::Result<Opened> {
+    match &config.store {
+        StoreConfig::Sqlite { .. } => open_beside(config).await,
+        StoreConfig::Postgres { url, .. } => open_postgres_to_log(&url.0).await,
+    }
+}
+
+/// The same for a PostgreSQL database that no setting names. The URL may be a pooler's.
+pub(crate) async fn open_postgres_to_log(url: &str) -> anyhow::Result<Opened> {
+    let (ids, url, seal) = (Arc::new(Ids::from_system()), url.to_owned(), Seal::default());
+    let postgres = PostgresConfig { url, direct_url: None, pool_size: 2, pooler: true, tenant_role: None, seal };
+    let store = Arc::new(PostgresStore::connect_to_log(postgres, Arc::clone(&ids)).await?);
+    Ok(Opened { store: store.clone(), ids, backend: Backend::Postgres(store) })
+}
+
 async fn open(config: &Config, open_as: OpenAs) -> anyhow::Result<Opened> {
     let ids = Arc::new(Ids::from_system());
     match &config.store {
@@ -125,18 +143,36 @@ pub(crate) fn place(config: &Config) -> String {
 }
 
 /// Migrates the schema and prints the result.
-pub(crate) async fn migrate(config: &Config) -> anyhow::Result<()> {
-    let text = match &config.store {
+pub(crate) async fn migrate(config: &Config, operator: Operator) -> anyhow::Result<()> {
+    let (from, to, applied) = match &config.store {
         StoreConfig::Sqlite { folder } => {
             let report = everhook_sqlite::migrate(folder)?;
-            describe(&place(config), report.from, report.to, &report.applied)
+            (report.from, report.to, report.applied)
         }
         StoreConfig::Postgres { url, direct_url, .. } => {
             let report = everhook_postgres::migrate(&direct_url.as_ref().unwrap_or(url).0).await?;
-            describe(&place(config), i64::from(report.from), i64::from(report.to), &report.applied)
+            (i64::from(report.from), i64::from(report.to), report.applied)
         }
     };
+    let mut text = describe(&place(config), from, to, &applied);
+    if !applied.is_empty()
+        && let Err(error) = log_migration(config, operator, (from, to)).await
+    {
+        text += &not_in_log(&error);
+    }
     print(&text)
+}
+
+/// Logs a migration in the migrated store. A new store has no environment whose log could hold an entry.
+async fn log_migration(config: &Config, operator: Operator, (from, to): (i64, i64)) -> anyhow::Result<()> {
+    let opened = open_to_log(config).await?;
+    if opened.store.read(query::Environments {}).await?.is_empty() {
+        opened.close().await;
+        return Ok(());
+    }
+    let reason = Some(format!("schema version {from} to {to}"));
+    let change = LoggedChange { action: "migrate", object: "/store".to_owned(), reason, ..LoggedChange::default() };
+    operator.log_done(&opened, change).await
 }
 
 fn describe(place: &str, from: i64, to: i64, applied: &[&str]) -> String {

@@ -47,7 +47,8 @@ impl TaskCommand {
             TaskCommand::List { status, kind, limit } => {
                 let path = format!("/background-task{}", query(&[("status", status), ("task", kind)]));
                 let found = remote.get_some(&path, PAGE_MAX, limit.max(1)).await?;
-                Ok(Answer::list(found.items, HEADS, row).note_if(found.more, MORE))
+                let list = Answer::list(found.items, HEADS, row).note_if(found.more, MORE);
+                Ok(list.if_empty("no background tasks: `everhook replay` and other bulk work start them"))
             }
             TaskCommand::Show { task } => {
                 let found = remote.get(&path(&task)?).await?;

@@ -18,7 +18,7 @@ pub(crate) struct TriggerArgs {
     /// Event type of the message, such as invoice.paid.
     event_type: String,
     /// Id or uid of the application [default: the only application].
-    #[arg(long, value_name = "ID or UID")]
+    #[arg(long, alias = "application", value_name = "ID or UID")]
     app: Option<String>,
     /// Payload, a JSON object [default: the example of the event type, or one that fits its schema].
     #[arg(long, value_name = "JSON")]

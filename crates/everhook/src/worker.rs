@@ -18,7 +18,7 @@ impl WorkerCommand {
         let WorkerCommand::List = self;
         let workers = remote.get_data("/worker").await?;
         let heads = ["ID", "NAME", "STATE", "QUEUES", "KINDS", "HELD", "LEASE", "SINCE", "HEARTBEAT"];
-        Ok(Answer::list(workers, heads, row))
+        Ok(Answer::list(workers, heads, row).if_empty("no workers are connected"))
     }
 }
 

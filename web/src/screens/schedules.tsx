@@ -65,6 +65,24 @@ function Ribbon({ schedule }: { schedule: Schedule }) {
   );
 }
 
+const latestMax = 10;
+
+/** The latest runs, the newest last. Only single schedules have a history, so every row asks for its own. */
+function LatestRuns({ name }: { name: string }) {
+  const query = useQuery({ ...scheduleQuery(name), staleTime: 30_000 });
+  if (!query.data) return <span className="t3">{query.isError ? '–' : '…'}</span>;
+  const latest = (query.data.history ?? []).slice(0, latestMax).reverse();
+  if (latest.length === 0) return <span className="t3">none yet</span>;
+  const counts = Map.groupBy(latest, (entry) => runs[entry.kind]?.word ?? entry.kind);
+  return (
+    <span className="ticks runs" role="img" aria-label={[...counts].map(([word, entries]) => `${entries.length} ${word.toLowerCase()}`).join(', ')}>
+      {latest.map((entry) => (
+        <i key={`${entry.at}-${entry.nominalAt}-${entry.kind}`} className={`st-${runs[entry.kind]?.look ?? 'skipped'} ${entry.kind === 'overlap' ? 'half' : ''}`} />
+      ))}
+    </span>
+  );
+}
+
 const overlapWord: Record<string, string> = { allow: 'start anyway', skip: 'skip', queueOne: 'queue one' };
 const missedWord: Record<string, string> = { runOnce: 'run once', skip: 'skip', catchUp: 'catch up' };
 
@@ -97,6 +115,7 @@ const columns: Column<Schedule>[] = [
   },
   { id: 'next', header: 'Next', width: 150, narrow: 'b', cell: (row) => (row.state === 'active' && row.nextRunAt ? <In at={row.nextRunAt} /> : <StateText {...scheduleState(row)} />) },
   { id: 'ribbon', header: 'Next 24 h', width: 110, narrow: 'drop', cell: (row) => <Ribbon schedule={row} /> },
+  { id: 'latest', header: 'Latest runs', width: 100, narrow: 'd', cell: (row) => <LatestRuns name={row.name} /> },
   { id: 'overlap', header: 'Overlap', width: 110, wide: true, narrow: 'drop', cell: (row) => <span className="t2">{overlapWord[row.overlap] ?? row.overlap}</span> },
   { id: 'missed', header: 'Missed', width: 110, wide: true, narrow: 'drop', cell: (row) => <span className="t2">{missedWord[row.missed] ?? row.missed}</span> },
 ];

@@ -40,25 +40,6 @@ const PLUMBING: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// Operations that still have a file in one store only. The list must shrink: an entry that is not needed is a finding.
-const PENDING_TWINS: [(&str, &str); 8] = [
-    // Part of `append` in the other store; leaves with the resource table.
-    (POSTGRES, "endpoints"),
-    // Part of `batch` in the other store.
-    (POSTGRES, "job::batch"),
-    // Part of `job` and `settle` in the other store.
-    (POSTGRES, "job::output"),
-    // Part of `history` in the other store; becomes `steer` in both.
-    (POSTGRES, "redrive"),
-    // Part of `history` in the other store; leaves with the queries.
-    (SQLITE, "history::attempt"),
-    (SQLITE, "history::delivery"),
-    // Read by declared rows in the other store.
-    (SQLITE, "rows"),
-    // Part of `queue` in the other store.
-    (SQLITE, "queue::stats"),
-];
-
 /// No public type of the server has the name of another public type in its crates.
 pub(super) fn unique_public_types(tree: &Tree) -> Vec<Finding> {
     let mut first: BTreeMap<String, &str> = BTreeMap::new();
@@ -86,7 +67,7 @@ fn public_type(line: &str) -> Option<&str> {
 
 /// A module of one store has a twin of the same name in the other, but for plumbing.
 pub(super) fn twin_modules(tree: &Tree) -> Vec<Finding> {
-    let mut findings = twins(tree, &PENDING_TWINS);
+    let mut findings = twins(tree);
     findings.extend(stale_plumbing(tree, &PLUMBING));
     findings
 }
@@ -105,24 +86,15 @@ pub(super) fn stale_plumbing(tree: &Tree, plumbing: &[(&str, &[&str])]) -> Vec<F
     findings
 }
 
-/// As `twin_modules`, with these exceptions; each of them must be one.
-pub(super) fn twins(tree: &Tree, pending: &[(&str, &str)]) -> Vec<Finding> {
+pub(super) fn twins(tree: &Tree) -> Vec<Finding> {
     let (sqlite, postgres) = (modules(tree, SQLITE), modules(tree, POSTGRES));
     let mut findings = Vec::new();
     for (store, own, other, twins) in [(SQLITE, &sqlite, POSTGRES, &postgres), (POSTGRES, &postgres, SQLITE, &sqlite)] {
-        let is_pending = |module: &str| pending.contains(&(store, module));
-        for (module, path) in own.iter().filter(|(module, _)| !twins.contains_key(*module)) {
-            if !is_plumbing(store, module) && !is_pending(module) {
-                let remedy = format!("{other} has no module {module}: name its twin so, or merge the two");
-                findings.push(Finding::new(path, 1, remedy));
-            }
-        }
-        for (_, module) in pending.iter().filter(|(at, _)| *at == store) {
-            if !own.contains_key(*module) || twins.contains_key(*module) {
-                let remedy = format!("{store} needs no exception for {module} any more: remove it from PENDING_TWINS");
-                findings.push(Finding::new("xtask/src/tidy/names.rs", 1, remedy));
-            }
-        }
+        let lonely = own.iter().filter(|(module, _)| !twins.contains_key(*module) && !is_plumbing(store, module));
+        findings.extend(lonely.map(|(module, path)| {
+            let remedy = format!("{other} has no module {module}: name its twin so, or merge the two");
+            Finding::new(path, 1, remedy)
+        }));
     }
     findings
 }

@@ -6,16 +6,22 @@ use super::{Finding, Tree};
 
 const SQLITE: &str = "crates/everhook-sqlite/";
 const POSTGRES: &str = "crates/everhook-postgres/";
+/// The files that both stores share.
+const SHARED: &str = "crates/everhook-store/";
+/// Declares the statements of the shared files; short ones are in it.
+const SHARED_STATEMENTS: &str = "crates/everhook-store/src/sql/shared.rs";
 /// The stores, and the outbox library, which writes to customers' databases.
 const STORES: [&str; 3] = ["everhook-sqlite", "everhook-postgres", "everhook-outbox"];
 
-/// `queries/` has the same file names in both stores, except files that say why they have no twin.
+/// `queries/` has the same file names in both stores, except files that say why they have no twin. Shared files have
+/// none.
 pub(super) fn same_queries(tree: &Tree) -> Vec<Finding> {
-    let (sqlite, postgres) = (queries(tree, SQLITE), queries(tree, POSTGRES));
-    if sqlite.is_empty() && postgres.is_empty() {
-        return Vec::new();
-    }
+    let (sqlite, postgres, shared) = (queries(tree, SQLITE), queries(tree, POSTGRES), queries(tree, SHARED));
     let mut findings = Vec::new();
+    for name in shared.iter().filter(|name| sqlite.contains(*name) || postgres.contains(*name)) {
+        let remedy = "both stores share this file: remove the file of the same name in their own folders";
+        findings.push(Finding::new(&format!("{SHARED}queries/{name}"), 1, remedy));
+    }
     for (here, names, there, twins) in [(SQLITE, &sqlite, POSTGRES, &postgres), (POSTGRES, &postgres, SQLITE, &sqlite)]
     {
         for name in names.difference(twins).filter(|name| !says_why(tree, &format!("{here}queries/{name}"))) {
@@ -39,7 +45,7 @@ fn queries<'a>(tree: &'a Tree, store: &str) -> BTreeSet<&'a str> {
 /// Every `.sql` file of the stores starts with a comment.
 pub(super) fn opening_comments(tree: &Tree) -> Vec<Finding> {
     let files = tree.iter().filter(|(path, _)| path.ends_with(".sql"));
-    let files = files.filter(|(path, _)| path.starts_with(SQLITE) || path.starts_with(POSTGRES));
+    let files = files.filter(|(path, _)| [SQLITE, POSTGRES, SHARED].iter().any(|folder| path.starts_with(folder)));
     let silent = files.filter(|(_, text)| !text.starts_with("--"));
     silent.map(|(path, _)| Finding::new(path, 1, "start with a `--` comment: purpose and index")).collect()
 }
@@ -47,7 +53,8 @@ pub(super) fn opening_comments(tree: &Tree) -> Vec<Finding> {
 /// No string in another crate's product code is a statement.
 pub(super) fn only_in_stores(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for source in tree.product_sources().filter(|source| !STORES.contains(&source.crate_name)) {
+    let others = |path: &str, crate_name: &str| path != SHARED_STATEMENTS && !STORES.contains(&crate_name);
+    for source in tree.product_sources().filter(|source| others(source.path, source.crate_name)) {
         for (number, line) in source.code_lines() {
             if strings(line).any(is_statement) {
                 findings.push(Finding::new(source.path, number, "move the SQL behind the store's traits"));

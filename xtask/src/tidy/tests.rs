@@ -16,6 +16,10 @@ fn a_query_needs_a_twin_in_the_other_store() {
     check(sql::same_queries, &[(sqlite, ""), ("crates/everhook-postgres/queries/lease_tasks.sql", "")], &[]);
     check(sql::same_queries, &[(sqlite, "-- Lease.\n-- No twin: the other store needs none.")], &[]);
     check(sql::same_queries, &[], &[]);
+    let shared = "crates/everhook-store/queries/lease_tasks.sql";
+    check(sql::same_queries, &[(shared, "-- Lease.")], &[]);
+    let both = [(sqlite, "-- Lease.\n-- No twin: the other store needs none."), (shared, "-- Lease.")];
+    check(sql::same_queries, &both, &["crates/everhook-store/queries/lease_tasks.sql:1"]);
 }
 
 #[test]
@@ -145,17 +149,11 @@ fn a_public_type_has_its_name_alone() {
 #[test]
 fn a_module_of_a_store_needs_a_twin() {
     let (sqlite, postgres) = ("crates/everhook-sqlite/src/job/steer.rs", "crates/everhook-postgres/src/job/steer.rs");
-    let twins = |files: &[(&str, &str)], want: &[&str]| check(|tree| names::twins(tree, &[]), files, want);
+    let twins = |files: &[(&str, &str)], want: &[&str]| check(names::twins, files, want);
     twins(&[(sqlite, ""), (postgres, "")], &[]);
     twins(&[(sqlite, "")], &["crates/everhook-sqlite/src/job/steer.rs:1"]);
     twins(&[("crates/everhook-sqlite/src/writer.rs", ""), ("crates/everhook-sqlite/src/writer/tests.rs", "")], &[]);
     twins(&[("crates/everhook-postgres/src/writer.rs", "")], &["crates/everhook-postgres/src/writer.rs:1"]);
-    let pending = |files: &[(&str, &str)], want: &[&str]| {
-        check(|tree| names::twins(tree, &[("everhook-sqlite", "job::steer")]), files, want);
-    };
-    pending(&[(sqlite, "")], &[]);
-    pending(&[(sqlite, ""), (postgres, "")], &["xtask/src/tidy/names.rs:1"]);
-    pending(&[], &["xtask/src/tidy/names.rs:1"]);
     let plumbing = |files: &[(&str, &str)], want: &[&str]| {
         check(|tree| names::stale_plumbing(tree, &[("everhook-sqlite", &["writer"])]), files, want);
     };

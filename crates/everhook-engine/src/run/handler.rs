@@ -133,6 +133,20 @@ impl Context {
         self.0.cancelled.is_cancelled()
     }
 
+    /// Whether the node takes no more work. Own jobs that continue later without loss then return as interrupted.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.0.node.stop.is_cancelled()
+    }
+
+    /// Waits for this time, or until the job is cancelled or the node takes no more work.
+    pub(crate) async fn pause(&self, time: Duration) {
+        tokio::select! {
+            () = tokio::time::sleep(time) => {}
+            () = self.cancelled() => {}
+            () = self.0.node.stop.cancelled() => {}
+        }
+    }
+
     /// Returns whether this worker still holds the job, as far as it knows. Ask before an action that must not happen
     /// twice.
     pub fn still_mine(&self) -> bool {

@@ -5,11 +5,9 @@
 use std::collections::BTreeMap;
 
 use everhook_core::delivery::{DeliveryAction, DeliveryCommand, DeliveryKey};
-use everhook_core::id::{AttemptId, EndpointId, EnvironmentId, LaneId, MessageId, TaskId};
+use everhook_core::id::{EndpointId, EnvironmentId, LaneId, MessageId, TaskId};
 use everhook_core::lane::HoldKind;
-use everhook_core::lifecycle::EndState;
 use everhook_core::message::Message;
-use everhook_core::outcome::Class;
 use everhook_core::task::{Task, TaskKey, TaskState, Trigger};
 use everhook_core::time::Timestamp;
 use everhook_store::append::{TakesPosition, new_delivery};
@@ -18,18 +16,15 @@ use everhook_store::statement;
 use crate::append::{AppendMessage, AppendPayloadExpiry, lower_lanes_due};
 use crate::columns::{DueLane, DueLanes, Expiries, ExpiryRow, MessageRow, Subject, Subjects, TaskKeys};
 use crate::error::Fault;
-use crate::job::steer::{EndedTask, EndedTasks, FlagTask, MovedTask, RescheduleJobTask};
 use crate::order::{append_ordered, key_of, promote};
 use crate::settle::{FreeLane, FreedLane, FreedLanes};
+use crate::steer::{FlagTask, MovedTask, RescheduleTask};
 use crate::store::PostgresStore;
-use crate::tx::{Now, Tx};
+use crate::tx::Tx;
 
 statement! {
     LockTaskDelivery = "lock_task_delivery" { wanted: Subjects, endpoint: Option<EndpointId> }
         -> Vec<(Task, TaskState)>;
-    CancelDelivery<'a> = "cancel_delivery" {
-        ended: EndedTasks, class: Class, end_state: EndState, note: &'a [u8], started_at: Timestamp,
-    };
 }
 
 impl PostgresStore {
@@ -41,7 +36,7 @@ impl PostgresStore {
         command: DeliveryCommand,
     ) -> Result<Vec<DeliveryAction>, Fault> {
         let tx = self.database.tx().await?;
-        let now = tx.begin(Now {}).await?.ok_or(Fault::Contended("the clock returned no row"))?;
+        let now = tx.begin_now().await?;
         let steered = self.steer_locked(&tx, environment, (&[message], endpoint), command, now).await?;
         tx.commit().await?;
         Ok(steered.into_iter().map(|(_, action)| action).collect())
@@ -78,22 +73,18 @@ impl PostgresStore {
             _ => None,
         });
         // A task of an ordered lane keeps its due time.
-        let mut lanes: BTreeMap<LaneId, Timestamp> = BTreeMap::new();
-        for (task, _) in moved.clone() {
-            let due_at = lanes.entry(task.lane).or_insert(now);
-            *due_at = task.due_at.min(*due_at);
-        }
+        let lanes = moved.clone().map(|(task, _)| ((environment, task.lane), task.due_at.min(now)));
+        let lanes = DueLanes::earliest(lanes);
         let moved = moved.map(|(task, fresh)| {
             let TaskKey { environment, subject, id } = task.key;
             let due_at = if fresh { now } else { task.due_at.min(now) };
             MovedTask { environment, subject, id, due_at, fresh }
         });
-        let reschedule = (!lanes.is_empty()).then(|| RescheduleJobTask { moved: moved.collect() });
-        let lanes: DueLanes = lanes.into_iter().map(|(lane, due_at)| DueLane::new(environment, lane, due_at)).collect();
+        let reschedule = (!lanes.is_empty()).then(|| RescheduleTask { moved: moved.collect() });
         let free = freed.nonempty().map(|wanted| FreeLane { wanted });
         let (lock_lane, lower_lane) = lanes.nonempty().map(lower_lanes_due).unzip();
         let flag = flagged.nonempty().map(|flagged| FlagTask { flagged });
-        let cancel = self.cancel(ended, command.note().as_bytes(), now);
+        let cancel = self.cancel_tasks(ended, command.note().as_bytes(), now);
         let promote = promote(planned.iter().filter_map(|(task, _)| key_of(task)));
         tx.run((flag, cancel, reschedule, free, (promote, lock_lane), lower_lane)).await?;
         Ok(planned)
@@ -106,7 +97,7 @@ impl PostgresStore {
         message: &Message,
     ) -> Result<Option<Message>, Fault> {
         let tx = self.database.tx().await?;
-        let now = tx.begin(Now {}).await?.ok_or(Fault::Contended("the clock returned no row"))?;
+        let now = tx.begin_now().await?;
         let tasks = lock(&tx, environment, &[dead.message], Some(dead.endpoint)).await?;
         let ended: Vec<Task> =
             tasks.into_iter().filter(|(_, state)| *state == TaskState::Dead).map(|(task, _)| task).collect();
@@ -123,7 +114,7 @@ impl PostgresStore {
         let append_expiry = expiries.nonempty().map(|fresh| AppendPayloadExpiry { fresh });
         let append_task = append_ordered(&[(task, None)], TakesPosition::Behind);
         let note = format!("the dead delivery was replaced by {}", message.id);
-        let cancel = self.cancel(ended.iter(), note.as_bytes(), now);
+        let cancel = self.cancel_tasks(ended.iter(), note.as_bytes(), now);
         let lanes = [DueLane::new(environment, task.lane, now)].into_iter().collect();
         let (lock_lane, lower_lane) = lower_lanes_due(lanes);
         let free_lane = FreedLane::new(environment, task.lane, HoldKind::Blocked..=HoldKind::Blocked);
@@ -131,22 +122,6 @@ impl PostgresStore {
         let free_lane = (free_lane, promote(ended.iter().filter_map(key_of)));
         tx.finish((cancel, append_message, append_expiry, append_task, (free_lane, lock_lane), lower_lane)).await?;
         Ok(Some(message))
-    }
-
-    /// Ends tasks that no session holds.
-    fn cancel<'t, 'a>(
-        &self,
-        tasks: impl Iterator<Item = &'t Task>,
-        note: &'a [u8],
-        now: Timestamp,
-    ) -> Option<CancelDelivery<'a>> {
-        let ended = |task: &Task| {
-            let TaskKey { environment, subject, id } = task.key;
-            EndedTask { environment, subject, id, attempt: AttemptId(self.ids.next(now)) }
-        };
-        let ended: EndedTasks = tasks.map(ended).collect();
-        let (class, end_state) = (Class::Cancelled, EndState::Cancelled);
-        ended.nonempty().map(|ended| CancelDelivery { ended, class, end_state, note, started_at: now })
     }
 }
 

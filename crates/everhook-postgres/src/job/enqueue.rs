@@ -20,12 +20,12 @@ use everhook_store::store::Op;
 use everhook_store::{columns, statement};
 
 use crate::append::{LockLane, LowerLaneDue, lower_known_lanes_due};
+use crate::batch::{self, BatchKey, Batches};
 use crate::columns::{DueLane, DueLanes};
 use crate::dedup::{self, Owners};
 use crate::error::Fault;
-use crate::job::batch::{self, BatchKey, Batches};
 use crate::store::PostgresStore;
-use crate::tx::{Now, Tx};
+use crate::tx::Tx;
 
 columns! {
     pub(crate) QueueLanes of QueueLane<'a> { environment: EnvironmentId, id: LaneId, feed: Id, queue: &'a str }
@@ -96,7 +96,7 @@ impl PostgresStore {
             return Ok(Vec::new());
         }
         let tx = self.database.tx().await?;
-        let now = tx.begin(Now {}).await?.ok_or(Fault::Contended("the clock returned no row"))?;
+        let now = tx.begin_now().await?;
         self.enqueue_within(&tx, jobs, now).await
     }
 

@@ -1,16 +1,16 @@
 //! Jobs as users see them.
 
-use everhook_core::id::{BatchId, EnvironmentId, Id, JobId, SessionId};
+use everhook_core::id::{BatchId, EnvironmentId, JobId, SessionId};
 use everhook_core::job::JobState;
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::Order;
-use everhook_store::job::{JobAttempt, JobFilter, JobRecord, job_bytes};
-use everhook_store::piece::Piece;
+use everhook_store::job::{JobFilter, JobRecord, job_bytes};
+use everhook_store::piece::{Piece, skipped};
+use everhook_store::sql::shared::{JobScan, ScanJob, ScanJobBatch, ScanJobDead, ScanTask};
 use everhook_store::{fields, statement};
 
 use crate::error::Fault;
-use crate::history::skipped;
 use crate::store::PostgresStore;
 
 fields! {
@@ -30,9 +30,6 @@ fields! {
         limit: usize,
         order: Order,
     }
-
-    /// The bounds of a scan. A search reads a bounded number of rows: the scan finds the last one.
-    JobScan<'a> { environment: EnvironmentId, above: &'a [u8], below: &'a [u8], skipped: usize, order: Order }
 }
 
 statement! {
@@ -41,11 +38,6 @@ statement! {
     ListJobBatch<'a> = "list_job_batch" { search: JobSearch<'a> } -> Vec<JobRecord>;
     ListJobOpen<'a> = "list_job_open" { search: JobSearch<'a> } -> Vec<JobRecord>;
     ListJobDead<'a> = "list_job_dead" { search: JobSearch<'a> } -> Vec<JobRecord>;
-    ScanJob<'a> = "scan_job" { scan: JobScan<'a> } -> Option<Id>;
-    ScanJobBatch<'a> = "scan_job_batch" { scan: JobScan<'a>, batch: BatchId } -> Option<Id>;
-    ScanJobDead<'a> = "scan_job_dead" { scan: JobScan<'a> } -> Option<Id>;
-    ScanTask<'a> = "scan_task" { scan: JobScan<'a> } -> Option<Id>;
-    ListJobAttempt = "list_job_attempt" { environment: EnvironmentId, job: JobId, limit: usize } -> Vec<JobAttempt>;
     ListTaskHeld = "list_task_held" { owner: SessionId } -> Vec<Task>;
 }
 
@@ -99,15 +91,6 @@ impl PostgresStore {
         };
         let found = found.into_iter().map(Ok);
         Piece::gather(found, slice.limit, job_bytes, |record| record.job.id, scanned.map(JobId))
-    }
-
-    pub(crate) async fn list_job_attempts_once(
-        &self,
-        environment: EnvironmentId,
-        id: JobId,
-        limit: usize,
-    ) -> Result<Vec<JobAttempt>, Fault> {
-        self.database.read(ListJobAttempt { environment, job: id, limit }).await
     }
 
     pub(crate) async fn list_held_once(&self, session: SessionId) -> Result<Vec<Task>, Fault> {

@@ -6,48 +6,29 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use everhook_core::batch::{BatchChange, Resolution, check_selection};
-use everhook_core::id::{AttemptId, BatchId, EnvironmentId, Id, JobId, LaneId, SessionId, TaskId};
+use everhook_core::id::{BatchId, EnvironmentId, Id, JobId, LaneId, SessionId};
 use everhook_core::job::report::Progress;
 use everhook_core::job::{JobAction, JobState, LeaseLost, LeaseProof, OperatorCommand, check_lease_proof};
 use everhook_core::lifecycle::EndState;
-use everhook_core::outcome::Class;
 use everhook_core::task::{Task, TaskKey, TaskState};
 use everhook_core::time::Timestamp;
 use everhook_store::batch::{Resolved, steered};
 use everhook_store::job::{due_at, state_of};
 use everhook_store::made::{Made, WithMade};
-use everhook_store::{columns, statement};
+use everhook_store::statement;
 
 use crate::append::lower_lanes_due;
 use crate::batch::FindBatch;
-use crate::columns::{DueLane, DueLanes, Key, Keys, Subject, Subjects, TaskKeys};
+use crate::batch::{self, Changes};
+use crate::columns::{DueLanes, Key, Keys, Subject, Subjects, TaskKeys};
 use crate::error::Fault;
-use crate::job::batch::{self, Changes};
+use crate::steer::{FlagTask, MovedTask, RescheduleTask};
 use crate::store::PostgresStore;
-use crate::tx::{Now, Tx};
-
-columns! {
-    /// Tasks to delete, each with the id of the attempt that logs it.
-    pub(crate) EndedTasks of EndedTask { environment: EnvironmentId, subject: Id, id: TaskId, attempt: AttemptId }
-
-    /// Tasks with a new due time, some with fresh tries.
-    pub(crate) MovedTasks of MovedTask { environment: EnvironmentId, subject: Id, id: TaskId, due_at: Timestamp, fresh: bool }
-}
+use crate::tx::{NO_TIME, Now, Tx};
 
 statement! {
     LockTaskJob = "lock_task_job" { wanted: Subjects } -> Vec<(Task, TaskState)>;
     FindJobEnd = "find_job_end" { wanted: Keys } -> Vec<(JobId, Option<BatchId>, Option<EndState>)>;
-    pub(crate) FlagTask = (
-        "flag_task",
-        "update everhook.task set cancel = true \
-        from unnest(:flagged) \
-        where task.environment = any (array[flagged.environment]) and task.subject = flagged.subject \
-        and task.id = flagged.id"
-    ) { flagged: TaskKeys };
-    CancelPendingJob = "cancel_pending_job" {
-        ended: EndedTasks, session: Id, class: Class, end_state: EndState, started_at: Timestamp,
-    };
-    pub(crate) RescheduleJobTask = "reschedule_job_task" { moved: MovedTasks };
     DeleteJob = "delete_job" { environment: EnvironmentId, ids: Vec<JobId> };
     pub(crate) PutJobProgress<'a> = "put_job_progress" {
         environment: EnvironmentId, job: JobId, owner: SessionId, epoch: u32, progress: i16, text: &'a str,
@@ -165,14 +146,7 @@ impl PostgresStore {
     ) -> Result<(), Fault> {
         let flagged = TaskKeys::of(steps.flagged.iter().map(|task| &task.key));
         tx.run(flagged.nonempty().map(|flagged| FlagTask { flagged })).await?;
-        let ended = |task: &Task| {
-            let TaskKey { environment, subject, id } = task.key;
-            EndedTask { environment, subject, id, attempt: AttemptId(self.ids.next(now)) }
-        };
-        let ended: EndedTasks = steps.ended.iter().map(ended).collect();
-        let (class, end_state) = (Class::Cancelled, EndState::Cancelled);
-        let cancel = |ended| CancelPendingJob { ended, session: Id::MIN, class, end_state, started_at: now };
-        tx.run(ended.nonempty().map(cancel)).await?;
+        tx.run(self.cancel_tasks(steps.ended.iter(), b"", now)).await?;
         if !steps.moved.is_empty() {
             wait(tx, steps).await?;
         }
@@ -244,7 +218,7 @@ async fn lock(
     let keys: Keys = ids.iter().map(|id| Key { environment, id: *id }).collect();
     let tasks = tx.run(LockTaskJob { wanted: subjects }).await?;
     let (jobs, now) = tx.run((FindJobEnd { wanted: keys }, Now {})).await?;
-    let now = now.ok_or(Fault::Contended("the clock returned no row"))?;
+    let now = now.ok_or(NO_TIME)?;
     let known = |(id, batch, last)| (id, KnownJob { open: None, last, batch });
     let mut known: HashMap<JobId, KnownJob> = jobs.into_iter().map(known).collect();
     for (task, state) in tasks {
@@ -261,13 +235,8 @@ async fn wait(tx: &Tx<'_>, steps: &Steps) -> Result<(), Fault> {
         let TaskKey { environment, subject, id } = *key;
         MovedTask { environment, subject, id, due_at: *due_at, fresh: *fresh }
     };
-    let mut lanes: BTreeMap<(EnvironmentId, LaneId), Timestamp> = BTreeMap::new();
-    for (key, (lane, due_at, _)) in &steps.moved {
-        let first = lanes.entry((key.environment, *lane)).or_insert(*due_at);
-        *first = (*due_at).min(*first);
-    }
-    let due = |((environment, id), due_at)| DueLane::new(environment, id, due_at);
-    let lanes: DueLanes = lanes.into_iter().map(due).collect();
-    let moved = RescheduleJobTask { moved: steps.moved.iter().map(moved).collect() };
+    let due = |(key, (lane, due_at, _)): (&TaskKey, &(LaneId, Timestamp, bool))| ((key.environment, *lane), *due_at);
+    let lanes = DueLanes::earliest(steps.moved.iter().map(due));
+    let moved = RescheduleTask { moved: steps.moved.iter().map(moved).collect() };
     tx.run((moved, lower_lanes_due(lanes))).await.map(drop)
 }

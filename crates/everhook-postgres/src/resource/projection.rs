@@ -1,6 +1,6 @@
 //! The narrow tables that are derived from resources: lanes, lane groups, and the states of schedules.
 
-use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, ScheduleId};
+use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id};
 use everhook_core::operational::OPERATIONAL_APPLICATION;
 use everhook_core::queue::{Queue, QueueState, Rate};
 use everhook_core::resource::ResourceKind;
@@ -10,6 +10,9 @@ use everhook_store::queue::LaneGroup;
 use everhook_store::resource::encoding::{Columns, LimitHolds};
 use everhook_store::resource::{Parent, Projection, Resource};
 use everhook_store::sql::rows::FiringRow;
+use everhook_store::sql::shared::{
+    CloseBreaker, CountResource, DeleteLaneGroup, PutSchedule, ReleaseLaneLimit, TouchEnvironmentGroup, TouchLaneGroup,
+};
 use everhook_store::statement;
 
 use crate::columns::Keys;
@@ -21,24 +24,10 @@ statement! {
         environment: EnvironmentId, id: Id, state: QueueState, limit_max: Option<u32>, lane_limit_max: Option<u32>,
         rate_us: Option<Rate>, pushes: bool,
     };
-    TouchLaneGroup = "touch_lane_group" { environment: EnvironmentId, id: Id };
-    TouchEnvironmentGroup = "touch_environment_group" { environment: EnvironmentId };
-    DeleteLaneGroup = "delete_lane_group" { environment: EnvironmentId, id: Id };
-    CountResource = "count_resource" {
-        environment: EnvironmentId, kind: ResourceKind, parent: Parent, limit: usize,
-    } -> Option<usize>;
     // An existing lane of the endpoint stays as it is.
     CreateLane = "create_lane" { environment: EnvironmentId, id: EndpointId, application: ApplicationId, state: i16 };
     SetLaneState = "set_lane_state" { environment: EnvironmentId, id: EndpointId, state: i16 };
     CloseLane = "close_lane" { wanted: Keys };
-    ReleaseLaneLimit = "release_lane_limit" {
-        environment: EnvironmentId, low: Id, high: Id, application: Option<Id>, order: bool,
-    };
-    CloseBreaker = "close_breaker" { environment: EnvironmentId, low: Id, high: Id, application: Option<Id> };
-    PutSchedule = "put_schedule" {
-        environment: EnvironmentId, id: ScheduleId, next: Option<Timestamp>, queued: Option<Timestamp>,
-        look_at: Timestamp,
-    };
     DeleteSchedule = "delete_schedule" { environment: EnvironmentId, id: Id };
     pub(crate) ListQueueGroup = "list_queue_group" { wanted: Keys } -> Vec<(EnvironmentId, Id, i64, Queue)>;
 }

@@ -16,6 +16,7 @@ use everhook_store::lease::{Appended, NewMessage};
 use everhook_store::made::{Made, WithMade};
 use everhook_store::schedule::{Begun, FiredAll, Run, RunKind, ScheduleRecord, Starts, runs_of};
 use everhook_store::sql::rows::{FiringRow, ResourceRow};
+use everhook_store::sql::shared::NextLook;
 use everhook_store::{columns, statement};
 use tracing::warn;
 
@@ -23,7 +24,7 @@ use crate::columns::{Keys, Subject, Subjects};
 use crate::error::Fault;
 use crate::resource;
 use crate::store::PostgresStore;
-use crate::tx::{Now, Tx};
+use crate::tx::Tx;
 
 columns! {
     /// New states of schedules; the last job is set only if there is a new one.
@@ -54,10 +55,6 @@ statement! {
     FindTaskOpen = "find_task_open" { wanted: Subjects } -> Vec<(EnvironmentId, Id)>;
     MoveSchedule = "move_schedule" { moved: MovedSchedules };
     AppendScheduleRun = "append_schedule_run" { fresh: NewRuns, at: Timestamp };
-    NextLook = (
-        "next_look",
-        "select look_at from everhook.schedule where look_at < 9223372036854775807 order by look_at limit 1"
-    ) {} -> Option<Timestamp>;
 }
 
 /// The pause for a schedule that this binary cannot read.
@@ -80,7 +77,7 @@ struct FiredSchedule {
 impl PostgresStore {
     pub(crate) async fn fire_due_once(&self, limit: usize) -> Result<FiredAll, Fault> {
         let tx = self.database.tx().await?;
-        let now = tx.begin(Now {}).await?.ok_or(Fault::Contended("the clock returned no row"))?;
+        let now = tx.begin_now().await?;
         let due = tx.run(NextSchedule { now, limit }).await?;
         let is_all = due.len() < limit;
         let (mut rows, open) = (rows_of(&tx, &due).await?, open_runs(&tx, &due).await?);

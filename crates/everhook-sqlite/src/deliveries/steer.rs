@@ -10,17 +10,16 @@ use everhook_store::statement;
 
 use crate::append::{add_pending, write_message};
 use crate::error::Fault;
-use crate::job::steer::{CancelNote, Tries, log_cancelled, request_cancel, wait};
 use crate::order;
 use crate::settle::free_lane;
 use crate::sql::run;
+use crate::steer::{Tries, cancel, request_cancel, wait};
 use crate::writer::Tx;
 
 statement! {
     ListTaskDelivery = "list_task_delivery" {
         environment: EnvironmentId, message: MessageId, endpoint: Option<EndpointId>,
     } -> Vec<(Task, TaskState)>;
-    CancelDelivery = "cancel_delivery" { key: TaskKey };
 }
 
 /// Applies a command to the open tasks of a message; one action for each.
@@ -38,7 +37,7 @@ pub(crate) fn change(
             free_lane(tx, environment, task.lane, kind..=kind)?;
         }
         match action {
-            DeliveryAction::End => end(tx, &task, command.note())?,
+            DeliveryAction::End => cancel(tx, &task, command.note())?,
             DeliveryAction::RequestCancel => request_cancel(tx, &task.key)?,
             DeliveryAction::RunNow => wait(tx, &task, task.due_at.min(tx.now), Tries::Kept)?,
             DeliveryAction::Redrive => wait(tx, &task, tx.now, Tries::Fresh)?,
@@ -66,7 +65,7 @@ pub(crate) fn correct(
     let message = Message { created_at: tx.now, ..message };
     let note = format!("the dead delivery was replaced by {}", message.id);
     for task in &tasks {
-        end(tx, task, &note)?;
+        cancel(tx, task, &note)?;
         order::promote(tx, task)?;
     }
     free_lane(tx, environment, dead.endpoint.lane(), HoldKind::Blocked..=HoldKind::Blocked)?;
@@ -74,10 +73,4 @@ pub(crate) fn correct(
     let key = TaskKey { environment, subject: message.id.0, id: TaskId(tx.ids.next(tx.now)) };
     add_pending(tx, &new_delivery(key, dead.endpoint.lane(), Trigger::Scheduled, tx.now))?;
     Ok(Some(message))
-}
-
-/// Ends a task that no session holds.
-fn end(tx: &Tx<'_>, task: &Task, note: &str) -> Result<(), Fault> {
-    run(tx.conn, CancelDelivery { key: task.key })?;
-    log_cancelled(tx, task, CancelNote { endpoint: Some(EndpointId(task.lane.0)), text: note })
 }

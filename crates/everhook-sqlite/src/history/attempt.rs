@@ -5,13 +5,12 @@ use everhook_core::name::Name;
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::Order;
 use everhook_store::history::{Attempt, AttemptFilter, AttemptResult, AttemptsOf, attempt_bytes};
-use everhook_store::piece::Piece;
+use everhook_store::piece::{Piece, after, before, skipped};
 use everhook_store::sql::rows::names;
 use everhook_store::{fields, statement};
 
 use crate::connection::Connection;
 use crate::error::Fault;
-use crate::history::{after, before, skipped};
 use crate::sql::{run, stream};
 use crate::writer::Tx;
 
@@ -44,7 +43,6 @@ statement! {
         environment: EnvironmentId, endpoint: EndpointId, above: &'a [u8], below: &'a [u8], skipped: usize,
         order: Order,
     } -> Option<Id>;
-    FindAttempt = "find_attempt" { environment: EnvironmentId, message: MessageId, id: AttemptId } -> Option<Attempt>;
     ExpungeAttempt = "expunge_attempt" { environment: EnvironmentId, message: MessageId, id: AttemptId };
 }
 
@@ -62,14 +60,10 @@ pub(crate) fn list(
         scanned = run(conn, ScanAttempt { environment, endpoint, above, below, skipped, order })?;
         range = scanned.map_or(range.clone(), |last| range.until(last, slice.order));
     }
-    let (status_from, status_to) = statuses(filter.status_class);
-    let of = match filter.of {
-        AttemptsOf::Message(message, _) => message.0,
-        AttemptsOf::Endpoint(endpoint) => endpoint.0,
-    };
+    let (status_from, status_to) = filter.statuses();
     let search = AttemptSearch {
         environment,
-        of,
+        of: filter.of.id(),
         above: &range.above,
         below: &range.below,
         succeeded: filter.result.map(|result| result == AttemptResult::Succeeded),
@@ -91,24 +85,6 @@ pub(crate) fn list(
         AttemptsOf::Message(_, endpoint) => stream(conn, ListAttemptMessage { search, endpoint }, gather),
         AttemptsOf::Endpoint(_) => stream(conn, ListAttemptEndpoint { search }, gather),
     }
-}
-
-/// Returns the first status of the range, and the first one above it. Class 0 is only the status 0.
-fn statuses(class: Option<u16>) -> (i32, i32) {
-    match class {
-        None => (i32::MIN, i32::MAX),
-        Some(0) => (0, 1),
-        Some(class) => (i32::from(class), i32::from(class) + 100),
-    }
-}
-
-pub(crate) fn find(
-    conn: &Connection,
-    environment: EnvironmentId,
-    message: MessageId,
-    id: AttemptId,
-) -> Result<Option<Attempt>, Fault> {
-    run(conn, FindAttempt { environment, message, id })
 }
 
 pub(crate) fn expunge(

@@ -48,7 +48,7 @@ pub(crate) fn enqueue(tx: &Tx<'_>, jobs: &[NewJob]) -> Result<Vec<Enqueued>, Fau
     for ((environment, lane), (queue, due)) in lanes {
         let feed = queue_id(environment, &queue);
         run(tx.conn, CreateLaneQueue { environment, id: lane, queue: &queue, feed })?;
-        lower_lane_due(tx, environment, lane, due.as_micros(), Waits::No)?;
+        lower_lane_due(tx, environment, lane, due, Waits::No)?;
     }
     Ok(answers)
 }

@@ -6,13 +6,13 @@ use everhook_core::name::Name;
 use everhook_core::task::{Task, TaskKey};
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::Order;
-use everhook_store::job::{JobAttempt, JobFilter, JobRecord, job_bytes};
-use everhook_store::piece::{IdRange, Piece};
+use everhook_store::job::{JobFilter, JobRecord, job_bytes};
+use everhook_store::piece::{IdRange, Piece, after, before, skipped};
+use everhook_store::sql::shared::{JobScan, ScanJob, ScanJobBatch, ScanJobDead, ScanTask};
 use everhook_store::{fields, statement};
 
 use crate::connection::Connection;
 use crate::error::Fault;
-use crate::history::{after, before, skipped};
 use crate::sql::{run, stream};
 
 fields! {
@@ -31,12 +31,6 @@ statement! {
     ListJobOpen<'a> = "list_job_open" { range: JobRange<'a> } -> Vec<JobId>;
     ListJobLeased<'a> = "list_job_leased" { range: JobRange<'a> } -> Vec<JobId>;
     ListJobDead<'a> = "list_job_dead" { range: JobRange<'a> } -> Vec<JobId>;
-    // A search reads a bounded number of rows: a scan finds the last one.
-    ScanJob<'a> = "scan_job" { range: JobRange<'a>, skipped: usize } -> Option<Id>;
-    ScanJobBatch<'a> = "scan_job_batch" { range: JobRange<'a>, batch: BatchId, skipped: usize } -> Option<Id>;
-    ScanJobDead<'a> = "scan_job_dead" { range: JobRange<'a>, skipped: usize } -> Option<Id>;
-    ScanTask<'a> = "scan_task" { range: JobRange<'a>, skipped: usize } -> Option<Id>;
-    ListJobAttempt = "list_job_attempt" { environment: EnvironmentId, job: JobId, limit: usize } -> Vec<JobAttempt>;
     ListTaskHeld = "list_task_held" { owner: SessionId } -> Vec<Task>;
 }
 
@@ -92,25 +86,15 @@ fn scanned(conn: &Connection, environment: EnvironmentId, filter: &JobFilter) ->
         return Ok(None);
     }
     let (IdRange { above, below }, order, skipped) = (filter.range(), filter.slice.order, skipped(filter.scan));
-    let range = JobRange { environment, above: &above, below: &below, order };
+    let scan = JobScan { environment, above: &above, below: &below, skipped, order };
     match (filter.state, filter.batch) {
-        (Some(JobState::Dead), _) => run(conn, ScanJobDead { range, skipped }),
+        (Some(JobState::Dead), _) => run(conn, ScanJobDead { scan }),
         // Sessions hold a bounded number of jobs.
         (Some(JobState::Leased), _) => Ok(None),
-        (_, Some(batch)) => run(conn, ScanJobBatch { range, batch, skipped }),
-        (Some(JobState::Pending), None) => run(conn, ScanTask { range, skipped }),
-        (None | Some(JobState::Succeeded | JobState::Cancelled), None) => run(conn, ScanJob { range, skipped }),
+        (_, Some(batch)) => run(conn, ScanJobBatch { scan, batch }),
+        (Some(JobState::Pending), None) => run(conn, ScanTask { scan }),
+        (None | Some(JobState::Succeeded | JobState::Cancelled), None) => run(conn, ScanJob { scan }),
     }
-}
-
-/// Lists the latest attempts of a job, newest first.
-pub(crate) fn list_attempts(
-    conn: &Connection,
-    environment: EnvironmentId,
-    id: JobId,
-    limit: usize,
-) -> Result<Vec<JobAttempt>, Fault> {
-    run(conn, ListJobAttempt { environment, job: id, limit })
 }
 
 pub(crate) fn list_held(conn: &Connection, session: SessionId) -> Result<Vec<Task>, Fault> {

@@ -1,6 +1,7 @@
 //! The narrow tables that are derived from resources: lanes, lane groups, and the states of schedules.
 
-use everhook_core::id::{ApplicationId, EnvironmentId, Id, ScheduleId};
+use everhook_core::id::{ApplicationId, EnvironmentId, Id, LaneId};
+use everhook_core::lane::LaneState;
 use everhook_core::queue::{QueueState, Rate};
 use everhook_core::resource::ResourceKind;
 use everhook_core::schedule::fire::ScheduleState;
@@ -9,38 +10,25 @@ use everhook_store::queue::LaneGroup;
 use everhook_store::resource::encoding::{Columns, LimitHolds};
 use everhook_store::resource::{Parent, Projection, Resource};
 use everhook_store::sql::rows::FiringRow;
+use everhook_store::sql::shared::{
+    CloseBreaker, CountResource, DeleteLaneGroup, PutSchedule, ReleaseLaneLimit, TouchEnvironmentGroup, TouchLaneGroup,
+};
 use everhook_store::statement;
-use rusqlite::params;
 
 use crate::error::Fault;
 use crate::sql::run;
 use crate::writer::Tx;
-
-const CREATE_LANE: &str = include_str!("../../queries/create_lane.sql");
-const SET_LANE_STATE: &str = include_str!("../../queries/set_lane_state.sql");
-const DELETE_SCHEDULE_RUN: &str = include_str!("../../queries/delete_schedule_run.sql");
 
 statement! {
     PutLaneGroup = "put_lane_group" {
         environment: EnvironmentId, id: Id, state: QueueState, limit_max: Option<u32>, lane_limit_max: Option<u32>,
         rate_us: Option<Rate>, pushes: bool, now: Timestamp,
     };
-    TouchLaneGroup = "touch_lane_group" { environment: EnvironmentId, id: Id };
-    TouchEnvironmentGroup = "touch_environment_group" { environment: EnvironmentId };
-    DeleteLaneGroup = "delete_lane_group" { environment: EnvironmentId, id: Id };
-    CountResource = "count_resource" {
-        environment: EnvironmentId, kind: ResourceKind, parent: Parent, limit: usize,
-    } -> Option<usize>;
     CloseLane = "close_lane" { environment: EnvironmentId, id: Id };
-    ReleaseLaneLimit = "release_lane_limit" {
-        environment: EnvironmentId, low: Id, high: Id, application: Option<Id>, order: bool,
-    };
-    CloseBreaker = "close_breaker" { environment: EnvironmentId, low: Id, high: Id, application: Option<Id> };
-    PutSchedule = "put_schedule" {
-        environment: EnvironmentId, id: ScheduleId, next: Option<Timestamp>, queued: Option<Timestamp>,
-        look_at: Timestamp,
-    };
     DeleteSchedule = "delete_schedule" { environment: EnvironmentId, id: Id };
+    CreateLane = "create_lane" { environment: EnvironmentId, id: LaneId, application: ApplicationId, state: LaneState };
+    pub(crate) SetLaneState = "set_lane_state" { environment: EnvironmentId, id: LaneId, state: LaneState };
+    DeleteScheduleRun = "delete_schedule_run" { environment: EnvironmentId, schedule: Id };
 }
 
 /// Invalidates the cached endpoints of an application.
@@ -69,10 +57,9 @@ pub(super) fn write(tx: &Tx<'_>, environment: EnvironmentId, resource: &Resource
         Some(Projection::LaneGroup(id, group)) => put_group(tx, environment, id, &group)?,
         Some(Projection::Lane(endpoint)) => {
             touch_group(tx, environment, endpoint.application)?;
-            let (id, application, state) =
-                (endpoint.id.as_bytes(), endpoint.application.as_bytes(), endpoint.lane_state().to_db());
-            tx.conn.prepare_cached(CREATE_LANE)?.execute(params![environment.0, id, application, state])?;
-            tx.conn.prepare_cached(SET_LANE_STATE)?.execute(params![environment.0, id, state])?;
+            let (id, application, state) = (endpoint.id.lane(), endpoint.application, endpoint.lane_state());
+            run(tx.conn, CreateLane { environment, id, application, state })?;
+            run(tx.conn, SetLaneState { environment, id, state })?;
         }
         Some(Projection::Schedule(record)) => {
             let ScheduleState { next, queued, look_at } = record.begin(tx.now);
@@ -118,8 +105,7 @@ pub(super) fn release_limits(
 
 pub(super) fn delete_schedule(tx: &Tx<'_>, environment: EnvironmentId, id: Id) -> Result<(), Fault> {
     run(tx.conn, DeleteSchedule { environment, id })?;
-    tx.conn.prepare_cached(DELETE_SCHEDULE_RUN)?.execute(params![environment.0, id.as_bytes()])?;
-    Ok(())
+    run(tx.conn, DeleteScheduleRun { environment, schedule: id }).map(drop)
 }
 
 fn put_group(tx: &Tx<'_>, environment: EnvironmentId, id: Id, group: &LaneGroup) -> Result<(), Fault> {

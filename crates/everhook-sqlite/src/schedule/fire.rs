@@ -11,6 +11,7 @@ use everhook_store::lease::{Append, Appended};
 use everhook_store::made::{Made, WithMade};
 use everhook_store::schedule::{Begun, FiredAll, Run, RunKind, ScheduleRecord, runs_of};
 use everhook_store::sql::rows::{FiringRow, ResourceRow};
+use everhook_store::sql::shared::NextLook;
 use everhook_store::statement;
 
 use crate::append;
@@ -31,10 +32,6 @@ statement! {
         environment: EnvironmentId, schedule: ScheduleId, id: Id, nominal: Timestamp, at: Timestamp, kind: RunKind,
         object: Option<Id>,
     };
-    NextLook = (
-        "next_look",
-        "select look_at from schedule where look_at < 9223372036854775807 order by look_at limit 1"
-    ) {} -> Option<Timestamp>;
 }
 
 /// The pause for a schedule that this binary cannot read.

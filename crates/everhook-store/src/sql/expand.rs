@@ -4,10 +4,15 @@
 //!
 //! - `:name` is the field of that name;
 //! - `:order` is the direction of a list, from a field of type [`Order`]; one text for each direction;
+//! - `:now`, from a field of type [`StoreClock`](crate::sql::param::StoreClock), is a parameter or the clock of the
+//!   database;
 //! - `unnest(:lanes)` is a field of a [`columns!`](crate::columns) type as a table `lanes` with its columns;
 //!   `unnest(:lanes, n)` numbers the rows in a column `n`; `:lanes.id` is one of its arrays;
 //! - `{task: Task}` lists the columns of a [`row!`](crate::row), taken from `task`; `{Task}` takes them from the
 //!   only table; `{job: Job; payload = null}` replaces one of the columns by an expression, which may use parameters.
+//!
+//! A file that both stores share is written for PostgreSQL. In SQLite, tables have no schema, values have no casts, the
+//! empty bytes `''::bytea` are `x''`, the hint to the planner `any (array[x])` is `x`, and rows are not locked.
 //!
 //! Expanding panics if a file uses a name that its declaration lacks, or does not use a declared field. A test of each
 //! store expands all files.
@@ -19,16 +24,24 @@ use crate::sql::cell::Part;
 use crate::sql::param::{Kind, Shape};
 use crate::sql::statement::{Dialect, Width};
 
+/// The schema of the tables in PostgreSQL.
+const SCHEMA: &str = "everhook.";
+const EMPTY_BYTES: &str = "''::bytea";
+/// Leaves one way to join: a lookup by key for each row.
+const LOOKUP: (&str, &str) = ("any (array[", "])");
+const LOCKS: [&str; 2] = ["for update", "for share"];
+
 /// Column names that must be quoted.
 const RESERVED: [&str; 1] = ["trigger"];
 
-pub(super) fn params(shape: Shape) -> Vec<(Kind, Width)> {
+pub(super) fn params(dialect: Dialect, shape: Shape) -> Vec<(Kind, Width)> {
     match shape {
         Shape::One(kind) => vec![(kind, Width::One)],
         Shape::Many(kind) => vec![(kind, Width::Many)],
         Shape::Columns(columns) => columns.iter().map(|(_, kind)| (*kind, Width::Many)).collect(),
-        Shape::Fields(fields) => fields.iter().flat_map(|(_, shape)| params(*shape)).collect(),
-        Shape::Order => Vec::new(),
+        Shape::Fields(fields) => fields.iter().flat_map(|(_, shape)| params(dialect, *shape)).collect(),
+        Shape::Clock if dialect == Dialect::Sqlite => vec![(Kind::Int8, Width::One)],
+        Shape::Order | Shape::Clock => Vec::new(),
     }
 }
 
@@ -67,6 +80,11 @@ impl Expander<'_> {
         let mut out = String::with_capacity(file.len() * 2);
         let mut rest = file;
         while let Some(next) = rest.chars().next() {
+            if let Some((plain, length)) = self.plain(rest) {
+                out += plain;
+                rest = &rest[length..];
+                continue;
+            }
             let length = match next {
                 '-' if rest.starts_with("--") => rest.find('\n').unwrap_or(rest.len()),
                 '\'' => 1 + rest[1..].find('\'').map_or(rest.len() - 1, |end| end + 1),
@@ -102,12 +120,38 @@ impl Expander<'_> {
         out
     }
 
+    /// Returns the form that SQLite needs of a beginning that only PostgreSQL understands, and the length of that.
+    fn plain<'f>(&self, rest: &'f str) -> Option<(&'f str, usize)> {
+        if self.dialect != Dialect::Sqlite {
+            return None;
+        }
+        if rest.starts_with(SCHEMA) {
+            return Some(("", SCHEMA.len()));
+        }
+        if rest.starts_with(EMPTY_BYTES) {
+            return Some(("x''", EMPTY_BYTES.len()));
+        }
+        if let Some(cast) = rest.strip_prefix("::") {
+            return Some(("", 2 + cast.find(|c| !is_path(c)).unwrap_or(cast.len())));
+        }
+        if let Some(inside) = rest.strip_prefix(LOOKUP.0) {
+            let end = inside.find(LOOKUP.1).unwrap_or_else(|| self.wrong("a [ without its ]"));
+            return Some((&inside[..end], LOOKUP.0.len() + end + LOOKUP.1.len()));
+        }
+        let locks = LOCKS.iter().any(|lock| rest.starts_with(lock));
+        locks.then(|| ("", rest.find([';', '\n']).unwrap_or(rest.len())))
+    }
+
     /// `:name` or `:name.column`.
     fn value(&self, path: &str, used: &mut BTreeSet<&'static str>) -> String {
         let (name, column) = path.split_once('.').map_or((path, None), |(name, column)| (name, Some(column)));
         let (number, shape) = self.field(name, used);
         match (shape, column) {
             (Shape::One(_) | Shape::Many(_), None) => self.numbered(number),
+            (Shape::Clock, None) => match self.dialect {
+                Dialect::Postgres => format!("{SCHEMA}now_us()"),
+                Dialect::Sqlite => self.numbered(number),
+            },
             (Shape::Order, None) => match self.order {
                 Order::Ascending => "asc".to_owned(),
                 Order::Descending => "desc".to_owned(),
@@ -162,7 +206,7 @@ impl Expander<'_> {
                 used.insert(field);
                 return (number, *shape);
             }
-            number += params(*shape).len();
+            number += params(self.dialect, *shape).len();
         }
         self.wrong(&format!(":{name} is not declared"))
     }

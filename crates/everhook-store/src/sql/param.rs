@@ -12,7 +12,7 @@ use everhook_core::id::{
     ScheduleId, SessionId, TaskId, TokenKeyId,
 };
 use everhook_core::job::{JobState, Priority};
-use everhook_core::lane::HoldKind;
+use everhook_core::lane::{HoldKind, LaneState};
 use everhook_core::lifecycle::EndState;
 use everhook_core::name::Name;
 use everhook_core::once::Phase;
@@ -82,6 +82,17 @@ pub enum Shape {
     Fields(&'static [(&'static str, Shape)]),
     /// A direction. It is no parameter: the statement has one text for each direction.
     Order,
+    /// The store's time: a parameter, or the clock of the database.
+    Clock,
+}
+
+/// The store's time, for a statement that both stores share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreClock {
+    /// PostgreSQL reads its own clock.
+    Database,
+    /// SQLite gets the time of the transaction.
+    At(Timestamp),
 }
 
 /// Takes the values of a statement, in the order of its parameters.
@@ -148,6 +159,20 @@ impl Bind for Order {
 
     fn order(&self) -> Option<Order> {
         Some(*self)
+    }
+}
+
+impl Bind for StoreClock {
+    const SHAPE: Shape = Shape::Clock;
+
+    fn bind<'v>(self, sink: &mut impl Sink<'v>)
+    where
+        Self: 'v,
+    {
+        match self {
+            StoreClock::Database => {}
+            StoreClock::At(now) => now.bind(sink),
+        }
     }
 }
 
@@ -275,6 +300,7 @@ coded!(
     Intake,
     JobState,
     KeyScope,
+    LaneState,
     QueueState,
     ResourceKind,
     Role,

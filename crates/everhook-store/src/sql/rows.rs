@@ -6,9 +6,12 @@ use everhook_core::application::{Environment, EnvironmentPolicy};
 use everhook_core::audit::{AuditEntry, AuditFacts};
 use everhook_core::background::replay::{AttemptEnding, Candidate};
 use everhook_core::batch::{Announcement, Batch, BatchCounts, Intake};
+use everhook_core::delivery::DeliveryTrace;
 use everhook_core::egress::EgressPause;
 use everhook_core::endpoint::Endpoint;
-use everhook_core::id::{ApplicationId, BatchId, EnvironmentId, Id, JobId, KeyId, MessageId, SessionId, TokenKeyId};
+use everhook_core::id::{
+    ApplicationId, BatchId, EnvironmentId, Id, JobId, KeyId, MessageId, SessionId, TaskId, TokenKeyId,
+};
 use everhook_core::job::report::{KeptResult, Progress};
 use everhook_core::job::{Job, Priority};
 use everhook_core::lane::HoldKind;
@@ -31,7 +34,7 @@ use serde::Serialize;
 use crate::backlog::{LaneCounts, OpenCounts};
 use crate::batch::BatchRecord;
 use crate::delivery::{BreakerRecord, DeliveryRecord, DeliveryRow, EndpointCounts, LastAttempt, VisitedTask};
-use crate::history::Attempt;
+use crate::history::{Attempt, DeliveryLife};
 use crate::job::{self, JobAttempt, JobRecord, OpenTask, state_of};
 use crate::lease::{Holding, SessionRecord};
 use crate::once::OnceRecord;
@@ -266,6 +269,23 @@ row! {
 row! {
     LastAttempt in "attempt" {
         id, task, epoch, class, end = end_state, status, note = reply, started_at, duration = duration_us,
+    }
+}
+
+row! {
+    struct LifeRow in "task" {
+        task: TaskId,
+        epoch: u32,
+        state: Option<TaskState>,
+        due_at: Option<Timestamp>,
+        end_state: Option<EndState>,
+    }
+}
+
+row! {
+    DeliveryLife from LifeRow else "end_state": |row| {
+        let trace = row.state.map(DeliveryTrace::Open).or(row.end_state.map(DeliveryTrace::Ended))?;
+        Some(DeliveryLife { task: row.task, epoch: row.epoch, trace, due_at: row.due_at })
     }
 }
 

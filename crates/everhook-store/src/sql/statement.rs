@@ -16,6 +16,9 @@ pub enum Dialect {
     Sqlite,
 }
 
+/// Returns the text of a statement in a dialect.
+pub type TextOf = fn(Dialect) -> &'static Text;
+
 /// The text of a statement and the types of its parameters.
 #[derive(Debug)]
 pub struct Text {
@@ -48,7 +51,7 @@ impl Text {
             name,
             ascending: expand(Order::Ascending),
             descending: has_order.then(|| expand(Order::Descending)),
-            params: fields.iter().flat_map(|(_, shape)| params(*shape)).collect(),
+            params: fields.iter().flat_map(|(_, shape)| params(dialect, *shape)).collect(),
         }
     }
 
@@ -70,6 +73,7 @@ impl Text {
     }
 }
 
+/// A statement as a pipeline sends it. Only PostgreSQL has pipelines.
 #[derive(Clone, Debug)]
 pub struct Call<'v> {
     pub text: &'static Text,
@@ -112,8 +116,8 @@ pub trait Statement: Sized {
     /// The result: `Vec<Row>`, `Option<Row>`, or the number of changed rows.
     type Answer: FromRows;
 
-    /// Returns the text, which is expanded on the first call.
-    fn text() -> &'static Text;
+    /// Returns the text in a dialect, which is expanded on the first call.
+    fn text(dialect: Dialect) -> &'static Text;
 
     /// Returns the direction of a list; ascending if the statement has none.
     fn order(&self) -> Order;
@@ -123,12 +127,12 @@ pub trait Statement: Sized {
     where
         Self: 'v;
 
-    /// The statement as it is sent.
+    /// The statement as a pipeline sends it.
     fn call<'v>(self) -> Call<'v>
     where
         Self: 'v,
     {
-        let mut call = Call::new(Self::text(), self.order());
+        let mut call = Call::new(Self::text(Dialect::Postgres), self.order());
         self.bind(&mut call);
         call
     }
@@ -159,9 +163,8 @@ impl Kind {
 /// ```
 ///
 /// The numbers and types of the parameters follow from the fields. The macro also makes `STATEMENTS`, the list of the
-/// texts. The calling crate has a `const DIALECT: Dialect` at its root and its files in `queries/`.
+/// texts. The files are in `queries/` of the calling crate.
 #[macro_export]
-#[allow(clippy::crate_in_macro_def, reason = "the dialect is that of the calling crate")]
 macro_rules! statement {
     ($($vis:vis $name:ident $(<$life:lifetime>)? = $source:tt {
         $($field:ident: $type:ty),* $(,)?
@@ -174,14 +177,15 @@ macro_rules! statement {
             impl $(<$life>)? $crate::sql::statement::Statement for $name $(<$life>)? {
                 type Answer = $crate::statement!(@answer $($answer)?);
 
-                fn text() -> &'static $crate::sql::statement::Text {
-                    static TEXT: std::sync::OnceLock<$crate::sql::statement::Text> = std::sync::OnceLock::new();
-                    TEXT.get_or_init(|| {
+                fn text(dialect: $crate::sql::statement::Dialect) -> &'static $crate::sql::statement::Text {
+                    static TEXTS: [std::sync::OnceLock<$crate::sql::statement::Text>; 2] =
+                        [const { std::sync::OnceLock::new() }; 2];
+                    TEXTS[dialect as usize].get_or_init(|| {
                         let (name, text) = $crate::statement!(@text $source);
                         let fields: &[(&'static str, $crate::sql::param::Shape)] =
                             &[$((stringify!($field), <$type as $crate::sql::param::Bind>::SHAPE)),*];
                         let parts = <Self::Answer as $crate::sql::answer::FromRows>::parts();
-                        $crate::sql::statement::Text::new(crate::DIALECT, name, text, fields, parts)
+                        $crate::sql::statement::Text::new(dialect, name, text, fields, parts)
                     })
                 }
 
@@ -203,7 +207,7 @@ macro_rules! statement {
 
         /// The texts of the statements declared here.
         #[allow(dead_code, elided_lifetimes_in_paths, reason = "for tests and tools; some statements have a lifetime")]
-        pub(crate) const STATEMENTS: &[fn() -> &'static $crate::sql::statement::Text] =
+        pub(crate) const STATEMENTS: &[$crate::sql::statement::TextOf] =
             &[$(<$name as $crate::sql::statement::Statement>::text),*];
     };
     (@answer) => { u64 };

@@ -152,7 +152,8 @@ pub(super) async fn whoever_looks_a_time_is_started_once(fx: &Fixture) {
         let runs = runs(fx, record).await;
         let nominal: HashSet<_> = runs.iter().map(|run| run.nominal).collect();
         assert_eq!(nominal.len(), runs.len(), "a time was started twice: {runs:?}");
-        total += runs.len();
+        // A node that is stalled for a second misses times, which are logged as well.
+        total += runs.iter().filter(|run| run.kind == RunKind::Fired).count();
     }
     assert!(total >= 5 && total == started, "{total} of {started}");
     assert_eq!(fx.lease_jobs(fx.session().await).await.len(), total);

@@ -59,6 +59,11 @@ impl Check {
     pub(super) fn is_failed(&self) -> bool {
         self.state == State::Fail
     }
+
+    /// A warning or failure as one line for a log.
+    pub(super) fn problem(&self) -> Option<String> {
+        self.remedy.as_ref().map(|remedy| format!("{}: {remedy}", self.found))
+    }
 }
 
 impl fmt::Display for Check {
@@ -96,6 +101,22 @@ pub(super) fn config(result: Result<&[String], &str>) -> Check {
 pub(super) fn store_failed(error: &str) -> Check {
     let (found, remedy) = error.split_once(": ").unwrap_or((error, "see the log of the database"));
     fail("store", found, remedy)
+}
+
+/// A database that does not answer, or that refuses the connection. `may_pass` tells whether servers keep trying.
+pub(super) fn unreachable(error: &str, may_pass: bool) -> Check {
+    let remedy = if may_pass {
+        "start the database, or correct `database` (EVERHOOK_DATABASE): servers wait for it and lose nothing"
+    } else {
+        "correct the user, the password and the name of the database in `database` (EVERHOOK_DATABASE)"
+    };
+    fail("store", error, remedy)
+}
+
+/// The keys that seal secrets are missing or wrong. The last part of the error is its remedy.
+pub(super) fn secrets_failed(error: &str) -> Check {
+    let (found, remedy) = error.rsplit_once(": ").unwrap_or((error, "see docs/secrets.md"));
+    fail("secrets", found, remedy)
 }
 
 pub(super) fn sqlite(folder: &Path, facts: &SqliteFacts, now: Timestamp) -> Vec<Check> {
@@ -187,7 +208,7 @@ fn durability(facts: &PostgresFacts) -> Check {
 }
 
 /// Compares the clock of the database, which all due times follow, with the clock that signs requests.
-fn skew(database: Timestamp, here: Timestamp) -> Check {
+pub(super) fn skew(database: Timestamp, here: Timestamp) -> Check {
     let (apart, side) = match (here.since(database), database.since(here)) {
         (behind, ahead) if behind > ahead => (behind, "ahead of"),
         (_, ahead) => (ahead, "behind"),
@@ -286,7 +307,7 @@ pub(super) struct Keys {
 pub(super) fn keys(keys: &Keys) -> Check {
     match keys {
         Keys { total: 0, .. } => ok("keys", "none yet: the first start creates one"),
-        Keys { active: 0, .. } => fail("keys", "all keys are revoked", "run `everhook key create`"),
+        Keys { active: 0, .. } => fail("keys", "all keys are revoked or expired", "run `everhook key create`"),
         Keys { active, is_bootstrap_known: false, .. } => warn(
             "keys",
             format!("{active} active, and `bootstrap_key` is not one of them"),
@@ -296,7 +317,19 @@ pub(super) fn keys(keys: &Keys) -> Check {
     }
 }
 
-/// The keys of secrets. A missing or wrong key is an error of the store, which does not open.
+/// The key in EVERHOOK_KEY, which the client commands use. It may belong to another server.
+pub(super) fn client_key(is_known: bool) -> Check {
+    match is_known {
+        true => ok("client key", "EVERHOOK_KEY is an active key of this store"),
+        false => warn(
+            "client key",
+            "EVERHOOK_KEY is not an active key of this store",
+            "`everhook key list` shows the keys and `everhook key create` makes one, unless it is for another server",
+        ),
+    }
+}
+
+/// The keys of secrets of a store that opens; `secrets_failed` is about a missing or wrong key.
 pub(super) fn secrets(needed: &[NeededKey], source: &SealSource) -> Check {
     match (current(needed), needed.len(), source) {
         (Some(key), 1, _) => ok("secrets", format!("sealed with the key {key}")),

@@ -14,7 +14,8 @@ pub(super) async fn list(remote: &Remote, path: &str, limit: usize) -> anyhow::R
         let [id, queue, kind, state, name, error] = cells(job, ["id", "queue", "kind", "state", "name", "error"]);
         [id, queue, kind, state, time(job, "createdAt"), time(job, "runAt"), name, error]
     };
-    Ok(Answer::list(found.items, heads, row).note_if(found.more, MORE))
+    let list = Answer::list(found.items, heads, row).note_if(found.more, MORE);
+    Ok(list.if_empty("no jobs: `everhook job enqueue` creates one"))
 }
 
 pub(super) async fn show(remote: &Remote, id: &str) -> anyhow::Result<Answer> {

@@ -99,7 +99,8 @@ pub(super) async fn list_all(remote: &Remote, filter: &Filter, limit: usize) -> 
         [id, event_type, event_id, time(message, "timestamp"), application]
     };
     let heads = ["ID", "EVENT TYPE", "EVENT ID", "ACCEPTED", "APPLICATION"];
-    Ok(Answer::list(found.items, heads, row).note_if(found.more, MORE))
+    let list = Answer::list(found.items, heads, row).note_if(found.more, MORE);
+    Ok(list.if_empty("no messages: `everhook msg send` sends one"))
 }
 
 pub(super) async fn expunge(

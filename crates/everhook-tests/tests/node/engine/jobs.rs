@@ -6,6 +6,7 @@ mod background;
 mod handled;
 mod pushed;
 mod remote;
+mod sampled;
 mod scheduled;
 mod shared;
 pub(crate) mod stage;

@@ -119,8 +119,8 @@ async fn check_jobs(client: &Client) {
     )
     .await;
     check(client, "lock_task_job", &["task_pkey"], "(subject = wanted.subject)").await;
-    check(client, "cancel_pending_job", &["task_pkey"], "(subject = ended.subject)").await;
-    check(client, "reschedule_job_task", &["task_pkey"], "(subject = moved.subject)").await;
+    check(client, "cancel_task", &["task_pkey"], "(subject = ended.subject)").await;
+    check(client, "reschedule_task", &["task_pkey"], "(subject = moved.subject)").await;
 }
 
 /// Bulk work reads the rows of a message by its key, however many rows its endpoint has.

@@ -87,13 +87,10 @@ async fn an_existing_database_is_sealed_by_a_rotation_only() {
     let scope = Scope::of(stage.environment);
     planted.check(&sealing).await;
     sealing.replace(scope, Queue::new("plain".parse().unwrap())).await.unwrap();
-    let version = "select max(compatible_from) from everhook.schema_version";
     planted.check(&*stage.store).await;
-    assert_eq!(client.query_one(version, &[]).await.unwrap().get::<_, i32>(0), 4, "older binaries may start");
     let rotated = sealing.rotate_secrets().await.unwrap();
     assert!(rotated.sealed >= 5 && rotated.retired.is_empty(), "{rotated:?}");
     assert!(!has_canary(dump(&client).await.as_bytes()));
-    assert!(client.query_one(version, &[]).await.unwrap().get::<_, i32>(0) > 4, "older binaries cannot read it");
     planted.check(&sealing).await;
     // The replica without the key fails, and says why.
     let scope = AppScope { environment: stage.environment, application: stage.application };

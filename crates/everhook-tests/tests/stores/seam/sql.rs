@@ -5,8 +5,7 @@ use everhook_core::task::Task;
 
 use everhook_store::catalog::Order;
 use everhook_store::sql::answer::FromRows;
-use everhook_store::sql::param::Shape;
-use everhook_store::sql::param::{Bind, Kind};
+use everhook_store::sql::param::{Bind, Kind, Shape, StoreClock};
 use everhook_store::sql::statement::{Dialect, Text};
 
 everhook_store::columns! { LaneKeys of LaneKey { environment: EnvironmentId, id: LaneId } }
@@ -37,6 +36,22 @@ fn a_row_is_expanded_into_its_columns() {
     let qualified = qualified.join(", ").replace("t.lane", "null");
     let expanded = text(Dialect::Sqlite, file).sql(Order::Ascending).to_owned();
     assert_eq!(expanded, format!("{qualified} {columns} ?2::bytea[] asc ?3"));
+}
+
+#[test]
+fn a_shared_file_is_expanded_into_both_dialects() {
+    let file = "select now.at::bigint, ':everhook.x' from everhook.lane where id = any (array[other.id]) \
+                and feed <> ''::bytea and ready_at < :now limit :limit\nfor update skip locked;";
+    let expanded = |dialect| {
+        let fields = [("now", <StoreClock as Bind>::SHAPE), ("limit", Shape::One(Kind::Int8))];
+        let text = Text::new(dialect, "test", file, &fields, Vec::new());
+        (text.sql(Order::Ascending).to_owned(), text.params().len())
+    };
+    let postgres = file.replace(":now", "everhook.now_us()").replace(":limit", "$1");
+    assert_eq!(expanded(Dialect::Postgres), (postgres, 1));
+    let sqlite =
+        "select now.at, ':everhook.x' from lane where id = other.id and feed <> x'' and ready_at < ?1 limit ?2\n;";
+    assert_eq!(expanded(Dialect::Sqlite), (sqlite.to_owned(), 2));
 }
 
 #[test]

@@ -218,7 +218,7 @@ async fn closing_leaves_one_file_with_everything_in_it() {
 fn a_fresh_file_is_migrated_once() {
     let folder = tempfile::tempdir().unwrap();
     let first = migrate(&folder.path().join("new")).unwrap();
-    assert_eq!(first.applied[..3], ["0001_catalog", "0002_history", "0003_work"]);
+    assert_eq!(first.applied, ["0001_catalog", "0002_history", "0003_work"]);
     assert_eq!(first.from, 0);
     let second = migrate(&folder.path().join("new")).unwrap();
     assert_eq!(second, SqliteMigrationReport { from: first.to, to: first.to, applied: Vec::new() });

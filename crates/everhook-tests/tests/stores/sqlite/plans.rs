@@ -55,10 +55,10 @@ const TASK_KEY: &str = "USING PRIMARY KEY (environment=? AND subject=? AND id=?)
 fn a_lease_walks_ready_lanes_and_due_rows_only() {
     let (_folder, conn) = schema();
     let lane_ready = "lane USING INDEX lane_ready (feed=? AND (ready_at,environment,id)>(?,?,?) AND ready_at<?)";
-    check(&conn, query!("next_lane"), &[lane_ready]);
-    check(&conn, query!("next_task"), &["task_ready (environment=? AND lane=? AND priority=? AND due_at<?)"]);
-    check(&conn, query!("lease_task"), &[TASK_KEY]);
-    check(&conn, query!("recompute_lane_due"), &["task_ready (environment=? AND lane=? AND priority=?)"]);
+    check(&conn, declared("next_lane"), &[lane_ready]);
+    check(&conn, declared("next_task"), &["task_ready (environment=? AND lane=? AND priority=? AND due_at<?)"]);
+    check(&conn, declared("lease_task"), &[TASK_KEY]);
+    check(&conn, declared("recompute_lane_due"), &["task_ready (environment=? AND lane=? AND priority=?)"]);
     check(&conn, declared("count_leased"), &["COVERING INDEX task_limit_group (limit_group=?)"]);
     check(
         &conn,
@@ -66,7 +66,7 @@ fn a_lease_walks_ready_lanes_and_due_rows_only() {
         &["COVERING INDEX task_limit_group (limit_group=? AND lane=? AND environment=?)"],
     );
     check(&conn, declared("find_job_record"), &["(environment=? AND id=?)"]);
-    for sorted in [query!("next_lane"), query!("next_task"), query!("recompute_lane_due")] {
+    for sorted in [declared("next_lane"), declared("next_task"), declared("recompute_lane_due")] {
         assert!(!plan(&conn, sorted).contains("TEMP B-TREE"), "what is found in order needs no sorting: {sorted}");
     }
 }
@@ -74,13 +74,13 @@ fn a_lease_walks_ready_lanes_and_due_rows_only() {
 #[test]
 fn a_settle_is_driven_by_the_primary_key() {
     let (_folder, conn) = schema();
-    for sql in [query!("settle_gone"), query!("settle_kept")] {
+    for sql in [declared("settle_gone"), declared("settle_kept")] {
         check(&conn, sql, &[TASK_KEY]);
         assert!(!plan(&conn, sql).contains("task_owner"));
     }
-    check(&conn, query!("find_settled"), &["(environment=? AND subject=? AND task=? AND epoch=?)"]);
-    check(&conn, query!("lower_lane_due"), &["USING PRIMARY KEY (environment=? AND id=?)"]);
-    check(&conn, query!("hold_lane"), &["USING PRIMARY KEY (environment=? AND id=?)"]);
+    check(&conn, declared("find_settled"), &["(environment=? AND subject=? AND task=? AND epoch=?)"]);
+    check(&conn, declared("lower_lane_due"), &["USING PRIMARY KEY (environment=? AND id=?)"]);
+    check(&conn, declared("hold_lane"), &["USING PRIMARY KEY (environment=? AND id=?)"]);
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn lists_walk_their_keys() {
     check(&conn, declared("list_attempt_message"), &["(environment=? AND subject=?)"]);
     check(&conn, declared("list_destination"), &["task USING PRIMARY KEY (environment=? AND subject=?)"]);
     let one = "USING PRIMARY KEY (environment=? AND subject=?)";
-    check(&conn, query!("redrive_task"), &["INDEX task_dead (environment=? AND lane=?)", one, TASK_KEY]);
+    check(&conn, declared("redrive_task"), &["INDEX task_dead (environment=? AND lane=?)", one, TASK_KEY]);
     check(&conn, declared("find_key"), &["(hash=?)"]);
     let calls = "once_suppression_slot (environment=? AND application=? AND key=?)";
     check(&conn, declared("list_once"), &["(environment=? AND application=? AND key>? AND key<?)", calls]);
@@ -116,7 +116,7 @@ fn a_job_is_enqueued_settled_and_steered_by_primary_keys() {
     check(&conn, declared("stop_queue"), &["lane USING PRIMARY KEY (environment=? AND id=?)"]);
     let of_job = "(environment=? AND subject=? AND task=? AND epoch=?)";
     check(&conn, declared("find_job"), &["job USING", "task USING PRIMARY KEY (environment=? AND subject=?)", of_job]);
-    for sql in [declared("cancel_pending_job"), declared("reschedule_job_task")] {
+    for sql in [declared("cancel_task"), declared("reschedule_task")] {
         check(&conn, sql, &[TASK_KEY]);
     }
     check(&conn, declared("next_overdue"), &["task_deadline (deadline<?)"]);

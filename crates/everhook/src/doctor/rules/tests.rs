@@ -149,7 +149,7 @@ warn  egress        `egress_allow` has 0.0.0.0/0, which contains the metadata se
                     → allow smaller networks: an endpoint could read the credentials of this machine
 ok    egress        public addresses only without 192.0.2.0/24, hosts *.example.com, ports 443, 8443, https only, through a proxy that must check the addresses of names
 ok    keys          none yet: the first start creates one
-fail  keys          all keys are revoked
+fail  keys          all keys are revoked or expired
                     → run `everhook key create`
 warn  keys          2 active, and `bootstrap_key` is not one of them
                     → remove `bootstrap_key`: only an empty store uses it
@@ -171,4 +171,24 @@ fail  listen        could not listen on 127.0.0.1:8071: denied
 warn  pause         egress is paused since 2026-05-04T12:00:00.000000Z: a test
                     → `everhook egress resume` sends the waiting deliveries
 ");
+}
+
+#[test]
+fn a_database_that_cannot_be_reached_has_a_remedy() {
+    let refused = "could not connect to postgres at db:5432: error connecting to server: Connection refused";
+    insta::assert_snapshot!(unreachable(refused, true), @"
+    fail  store         could not connect to postgres at db:5432: error connecting to server: Connection refused
+                        → start the database, or correct `database` (EVERHOOK_DATABASE): servers wait for it and lose nothing
+    ");
+    let password = "could not connect to postgres at db:5432: db error: password authentication failed";
+    insta::assert_snapshot!(unreachable(password, false), @"
+    fail  store         could not connect to postgres at db:5432: db error: password authentication failed
+                        → correct the user, the password and the name of the database in `database` (EVERHOOK_DATABASE)
+    ");
+}
+
+#[test]
+fn a_clock_that_is_off_is_a_line_of_the_log() {
+    assert_eq!(skew(at(0), at(1)).problem(), None);
+    insta::assert_snapshot!(skew(at(0), at(300)).problem().unwrap(), @"this machine is 300.0 s ahead of the database: synchronise both clocks (`timedatectl status`): receivers refuse signatures that are five minutes off");
 }

@@ -197,6 +197,11 @@ fn alerts_are_kept_by_commands(backend: Arc<Backend>) {
     let (server, receiver) = (Server::start(&backend, &[("CHAT_HOSTS", "127.0.0.1")]), Receiver::start());
     let operator = Operator::new(&server);
     operator.is_refused(&["alert", "create", "dead", "--signal", "dead", "--above", "1", "--to", "ops"], "operational");
+    let remark = |arguments: &[&str]| String::from_utf8(operator.run(arguments).stderr).unwrap();
+    assert!(remark(&["alert", "list"]).starts_with("no alerts: `everhook alert create`"));
+    let unheard = remark(&["alert", "create", "unheard", "--signal", "dead", "--above", "1"]);
+    assert!(unheard.starts_with("no operational endpoint gets the pages"), "{unheard}");
+    operator.prints(&["alert", "delete", "unheard", "--yes"]);
     let endpoint = json!({ "uid": "ops", "url": receiver.url("/ops") });
     server.client().post("/operational-webhook/endpoint", &endpoint).expect(201);
     operator.prints(&["alert", "create", "dead", "--signal", "dead", "--above", "100", "--to", "ops"]);

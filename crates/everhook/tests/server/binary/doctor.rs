@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::binary::client::api_key;
 use crate::binary::environment::everhook;
 use crate::binary::server::{Backend, Server, on_both_stores};
 
 on_both_stores! {
     a_running_server_and_a_stopped_one_are_healthy,
     problems_of_the_store_are_named_with_their_remedy,
+    a_wrong_key_is_named,
 }
 
 /// Runs the checks on a free port, and returns the exit code with the checks.
@@ -83,7 +85,8 @@ fn a_database_that_does_not_answer_is_a_failure_with_its_address_and_without_its
     let output = command.env("EVERHOOK_LISTEN", "127.0.0.1:0").output().unwrap();
     let text = String::from_utf8(output.stdout.clone()).unwrap();
     assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(text.contains("fail  store         could not connect to postgres at 127.0.0.1:1"), "{text}");
+    assert!(text.contains("fail  store         could not connect to postgres at 127.0.0.1:1: "), "{text}");
+    assert!(text.contains("→ start the database, or correct `database`"), "{text}");
     assert!(!text.contains("hunter2") && complaint(&output).contains("1 check failed"), "{text}");
 }
 
@@ -100,6 +103,26 @@ fn bad_settings_and_a_port_in_use_are_failures() {
     assert!(exit == Some(1) && state == "fail" && text.contains("change `listen`"), "{text}");
     let (exit, checks) = doctor(&backend, &[("EVERHOOK_LISTEN_", "x")]);
     assert!(exit == Some(0) && find(&checks, "config").0 == "warn", "{checks:?}");
+}
+
+fn a_wrong_key_is_named(backend: Arc<Backend>) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, backend.run(&["secrets", "generate"])).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (right, wrong) = (file("right"), file("wrong"));
+    drop(Server::start(&backend, &[("SECRETS_KEY_FILE", &right)]));
+    let (exit, checks) = doctor(&backend, &[("EVERHOOK_SECRETS_KEY_FILE", &right)]);
+    assert!(exit == Some(0) && find(&checks, "secrets").0 == "ok", "{checks:?}");
+    let strange = api_key();
+    let settings = [("EVERHOOK_SECRETS_KEY_FILE", right.as_str()), ("EVERHOOK_KEY", &strange)];
+    let (state, text) = find(&doctor(&backend, &settings).1, "client key");
+    assert!(state == "warn" && text.contains("not an active key") && !text.contains(&strange), "{text}");
+    let (exit, checks) = doctor(&backend, &[("EVERHOOK_SECRETS_KEY_FILE", &wrong)]);
+    let (state, text) = find(&checks, "secrets");
+    assert!(exit == Some(1) && state == "fail" && text.contains("→ restore the key file of this store"), "{text}");
 }
 
 #[test]

@@ -21,6 +21,7 @@ mod contract;
 mod copy;
 mod coverage;
 mod crash;
+mod crash_bulk;
 mod dashboard;
 mod delivery;
 mod doctor;

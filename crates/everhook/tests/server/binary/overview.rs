@@ -49,9 +49,22 @@ fn an_overview_shows_what_was_delivered_and_what_failed(backend: Arc<Backend>) {
         assert!(totals["p50"].as_f64().unwrap() > 0.0 && totals["deliveredPerMinute"].as_f64().unwrap() > 0.0);
     }
     let shown = Operator::new(&server).prints(&["status"]);
-    for part in ["state    ready", "dead        3\n", "FAILED AS  ATTEMPTS\n5xx        6\n", "FAILING ENDPOINT"] {
+    for part in [
+        "state    ready",
+        "dead      3\n",
+        "range      the last 1h\n",
+        "FAILED AS  ATTEMPTS\n5xx        6\n",
+        "FAILING ENDPOINT",
+    ] {
         assert!(shown.contains(part), "{part:?} is not in:\n{shown}");
     }
+}
+
+#[test]
+fn a_server_without_jobs_has_a_status() {
+    let server = Server::start(&Backend::sqlite(), &[("JOBS", "false")]);
+    let shown = Operator::new(&server).prints(&["status"]);
+    assert!(shown.starts_with("state    ready\n") && !shown.contains("QUEUE"), "{shown}");
 }
 
 fn counts_survive_a_restart(backend: Arc<Backend>) {

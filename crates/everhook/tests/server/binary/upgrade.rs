@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use everhook_testkit::receiver::{Answer, Receiver};
 use everhook_testkit::rng;
 use everhook_testkit::wait::until_true;
+use serde_json::json;
 
 use crate::binary::checker::{Load, Run};
 use crate::binary::client::Application;
@@ -75,6 +76,26 @@ fn upgrade_under_load_with_old_and_new_nodes_side_by_side() {
     let report = run.check();
     eprintln!("{report:?}");
     assert_eq!(report.duplicates, 0, "nothing went wrong that would explain them");
+}
+
+#[test]
+fn upgrade_by_the_command_leaves_entries_in_the_audit_log() {
+    let Some(binary) = earlier() else { return };
+    for backend in [Backend::sqlite(), Backend::postgres()] {
+        let mut old = Server::prepare(&backend, &SETTINGS).of(binary.clone());
+        old.start_again();
+        let mut new = old.another().of(environment::binary());
+        old.terminate();
+        assert!(old.wait().success(), "the old node stops in good order");
+        let migrated = backend.run(&["migrate", "--principal", "ann"]);
+        assert!(migrated.starts_with("migrated the schema"), "{migrated}");
+        assert!(!migrated.contains("no entry"), "{migrated}");
+        assert!(backend.run(&["migrate"]).starts_with("the schema is up to date"));
+        new.start_again();
+        let entries = new.client().list("/audit?action=migrate");
+        let people: Vec<_> = entries.iter().map(|entry| (&entry["phase"], &entry["principal"])).collect();
+        assert_eq!(people, [(&json!("ended"), &json!("ann")), (&json!("begun"), &json!("ann"))]);
+    }
 }
 
 #[test]

@@ -1,5 +1,0 @@
--- Mark every other signing key as superseded; their tokens stay valid. Keys are few.
-update everhook.token_key
-set superseded_at = everhook.now_us()
-where superseded_at is null
-    and id <> :id;

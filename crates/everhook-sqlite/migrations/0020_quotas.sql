@@ -1,3 +1,0 @@
--- Changed quotas, which every node lists every few seconds. Additive: an older binary does not use the index.
-create index resource_quota on resource (updated_at)
-where kind = 13;

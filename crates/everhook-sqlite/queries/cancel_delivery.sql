@@ -1,7 +1,0 @@
--- Delete the task of a delivery that no session holds. Index: the primary key.
--- Differs: one row at a time; a separate statement logs the attempt.
-delete from task
-where environment = :environment
-    and subject = :subject
-    and id = :id
-    and state <> 1;

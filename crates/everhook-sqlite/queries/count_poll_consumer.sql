@@ -1,9 +1,0 @@
--- Count the consumers of a poller, up to a limit. Index: the primary key.
-select count(*)
-from (
-    select 1
-    from poll_consumer
-    where environment = :environment
-        and endpoint = :endpoint
-    limit :limit
-) as known;

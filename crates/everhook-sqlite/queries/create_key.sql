@@ -1,4 +1,0 @@
--- Store an API key; repeating it changes nothing. Index: the primary key.
-insert into api_key (id, hash, hint, name, environment, application, scope, rights, created_at, expires_at)
-values (:id, :hash, :hint, :name, :environment, :application, :scope, :rights, :now, :expires_at)
-on conflict (id) do nothing;

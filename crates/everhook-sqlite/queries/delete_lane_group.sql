@@ -1,4 +1,0 @@
--- Delete the lane group of a deleted application or queue. Index: the primary key.
-delete from lane_group
-where environment = :environment
-    and id = :id;

@@ -1,2 +1,0 @@
--- End the pause of egress. The table has at most one row.
-delete from egress_pause;

@@ -1,6 +1,0 @@
--- Find the entry of one phase of an operation, to repeat a write without effect. Index: audit_operation.
-select seq
-from audit
-where environment = :environment
-    and operation = :operation
-    and phase = :phase;

@@ -1,6 +1,0 @@
--- Find the end of the audit log of an environment. Index: the primary key.
-select seq, hash
-from audit
-where environment = :environment
-order by seq desc
-limit 1;

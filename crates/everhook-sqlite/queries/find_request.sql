@@ -1,5 +1,0 @@
--- Find the request that holds a key. Index: the primary key.
-select body, status, answer
-from request
-where environment = :environment
-    and hash = :hash;

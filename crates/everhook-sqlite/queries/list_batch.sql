@@ -1,8 +1,0 @@
--- List batches in a range of ids. Index: the primary key.
-select {BatchRecord}
-from batch
-where environment = :environment
-    and id > :above
-    and id < :below
-order by id :order
-limit :limit;

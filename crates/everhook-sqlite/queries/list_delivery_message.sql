@@ -1,9 +1,0 @@
--- List the ids of an application's messages in a range, whose deliveries a list shows. Index: the primary key.
-select id
-from message
-where environment = :environment
-    and application = :application
-    and id > :above
-    and id < :below
-order by id :order
-limit :limit;

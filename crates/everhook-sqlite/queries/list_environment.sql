@@ -1,4 +1,0 @@
--- List every environment, oldest first. Scans: environments are few.
-select {Environment}
-from environment
-order by id;

@@ -1,8 +1,0 @@
--- List the delivery policies of all environments that have one. Environments are few; each is one look-up in the primary
--- key of resource.
-select environment.id, {policy: EnvironmentPolicy}
-from environment
-    join resource as policy on policy.environment = environment.id
-        and policy.kind = 6
-        and policy.parent = x''
-        and policy.id = :id;

@@ -1,7 +1,0 @@
--- List the latest runs of a schedule, newest first. Index: the primary key.
-select {Run}
-from schedule_run
-where environment = :environment
-    and schedule = :schedule
-order by id desc
-limit :limit;

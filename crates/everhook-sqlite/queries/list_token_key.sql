@@ -1,4 +1,0 @@
--- List the keys that sign tokens, newest first. Keys are few.
-select {TokenKey}
-from token_key
-order by created_at desc, id desc;

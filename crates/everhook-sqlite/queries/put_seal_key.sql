@@ -1,5 +1,0 @@
--- Make a key the one that seals. Index: the primary key.
-insert into seal_key (id, state, created_at)
-values (:id, 0, :now)
-on conflict (id) do update
-set state = 0;

@@ -1,6 +1,0 @@
--- Release the key of a request that failed, if its claim is still held. Index: the primary key.
-delete from request
-where environment = :environment
-    and hash = :hash
-    and holder = :holder
-    and status is null;

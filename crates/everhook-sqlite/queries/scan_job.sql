@@ -1,8 +1,0 @@
--- Find the last id that one search of jobs reads, like `scan_message`. Index: the primary key.
-select id
-from job
-where environment = :environment
-    and id > :above
-    and id < :below
-order by id :order
-limit 1 offset :skipped;
