@@ -46,7 +46,7 @@ const SLICE: usize = 100;
 const SLICE_MIN: u32 = 10;
 /// Rows that one transaction of a command for deliveries reads. Most rows cost less than a new delivery.
 const STEER_SLICE: usize = 250;
-/// Messages whose attempts one read counts.
+/// Messages that one transaction counts, and messages whose attempts one read counts.
 const COUNT_SLICE: usize = 1000;
 /// The pause after a transaction, as a multiple of its duration. It leaves time for other writes.
 const PAUSE_SHARE: u32 = 4;
@@ -124,12 +124,21 @@ impl BackgroundWorker {
         let found = self.store.read(query::FindJob { scope: Scope::of(SERVER_ENVIRONMENT), id: job }).await?;
         let from = Position::of(found.and_then(|record| record.progress).as_ref());
         let Bulk { action, effect, rate } = bulk;
-        let (work, slice) = match action {
-            BulkAction::Replay(replay) => (BulkWork::Replay(replay), SLICE),
-            BulkAction::Purge(purge) => (BulkWork::Purge(purge), SLICE),
-            BulkAction::Cancel(selection) => (BulkWork::Steer(selection, DeliveryCommand::Cancel), STEER_SLICE),
-            BulkAction::Redrive(selection) => (BulkWork::Steer(selection, DeliveryCommand::RetryNow), STEER_SLICE),
+        let work = match action {
+            BulkAction::Replay(replay) => BulkWork::Replay(replay),
+            BulkAction::Purge(purge) => BulkWork::Purge(purge),
+            BulkAction::Cancel(selection) => BulkWork::Steer(selection, DeliveryCommand::Cancel),
+            BulkAction::Redrive(selection) => BulkWork::Steer(selection, DeliveryCommand::RetryNow),
         };
+        let slice = match (&work, effect) {
+            // It may read payloads.
+            (BulkWork::Replay(_), _) => SLICE,
+            (_, Effect::Count) => COUNT_SLICE,
+            (BulkWork::Purge(_), Effect::Apply) => SLICE,
+            (BulkWork::Steer(..), Effect::Apply) => STEER_SLICE,
+        };
+        // A count changes nothing, so that no rate holds it back.
+        let rate = rate.filter(|_| effect == Effect::Apply);
         self.advance(context, environment, work, from, Pace { kind, effect, rate, slice }).await
     }
 
