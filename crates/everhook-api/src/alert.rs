@@ -212,10 +212,10 @@ async fn check_places(api: &Api, scope: Scope, wanted: &AlertIn) -> Result<(), A
             return Err(field.breaks("must be the id or uid of an operational endpoint").into());
         }
     }
-    if let Some(endpoint) = wanted.endpoint() {
-        if api.read(query::FindEndpoints { scope, ids: vec![endpoint] }).await?.is_empty() {
-            return Err(at("endpointId").breaks("must be the id of an endpoint of the environment").into());
-        }
+    if let Some(endpoint) = wanted.endpoint()
+        && api.read(query::FindEndpoints { scope, ids: vec![endpoint] }).await?.is_empty()
+    {
+        return Err(at("endpointId").breaks("must be the id of an endpoint of the environment").into());
     }
     Ok(())
 }
