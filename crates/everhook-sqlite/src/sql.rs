@@ -8,7 +8,7 @@ use everhook_store::sql::cell::{Cells, FromCells};
 use everhook_store::sql::param::{Scalar, Sink, Value};
 use everhook_store::sql::shared::SHARED;
 use everhook_store::sql::statement::{Statement, Text, TextOf};
-use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::types::{Null, ValueRef};
 use rusqlite::{CachedStatement, Row, ToSql};
 
 use crate::DIALECT;
@@ -109,29 +109,35 @@ struct Binder<'s, 'c> {
 
 impl<'v> Sink<'v> for Binder<'_, '_> {
     fn push(&mut self, value: Value<'v>) {
-        self.bound += 1;
-        if self.refused.is_ok() {
-            self.refused = self.statement.raw_bind_parameter(self.bound, Bound(&value));
+        match value {
+            Value::One(scalar) => self.one(scalar),
+            Value::Many(_) => {
+                let refused = "SQLite has no arrays";
+                self.refused = Err(rusqlite::Error::ToSqlConversionFailure(refused.into()));
+            }
+        }
+    }
+
+    #[inline]
+    fn one(&mut self, scalar: Scalar<'v>) {
+        match scalar {
+            Scalar::Null => self.bind(Null),
+            Scalar::Bool(value) => self.bind(value),
+            Scalar::Int(value) => self.bind(value),
+            Scalar::Text(text) => self.bind(&*text),
+            Scalar::Bytes(bytes) => self.bind(bytes),
+            Scalar::Id(bytes) => self.bind(&bytes[..]),
         }
     }
 }
 
-struct Bound<'c>(&'c Value<'c>);
-
-impl ToSql for Bound<'_> {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        let Value::One(scalar) = self.0 else {
-            let refused = "SQLite has no arrays";
-            return Err(rusqlite::Error::ToSqlConversionFailure(refused.into()));
-        };
-        Ok(match scalar {
-            Scalar::Null => ToSqlOutput::Borrowed(ValueRef::Null),
-            Scalar::Bool(value) => ToSqlOutput::Borrowed(ValueRef::Integer((*value).into())),
-            Scalar::Int(value) => ToSqlOutput::Borrowed(ValueRef::Integer(*value)),
-            Scalar::Text(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
-            Scalar::Bytes(bytes) => ToSqlOutput::Borrowed(ValueRef::Blob(bytes)),
-            Scalar::Id(bytes) => ToSqlOutput::Borrowed(ValueRef::Blob(bytes)),
-        })
+impl Binder<'_, '_> {
+    #[inline]
+    fn bind(&mut self, value: impl ToSql) {
+        self.bound += 1;
+        if self.refused.is_ok() {
+            self.refused = self.statement.raw_bind_parameter(self.bound, value);
+        }
     }
 }
 

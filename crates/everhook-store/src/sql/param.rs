@@ -98,6 +98,12 @@ pub enum StoreClock {
 /// Takes the values of a statement, in the order of its parameters.
 pub trait Sink<'v> {
     fn push(&mut self, value: Value<'v>);
+
+    /// Takes a single value. A sink that can use it at once need not wrap it.
+    #[inline]
+    fn one(&mut self, scalar: Scalar<'v>) {
+        self.push(Value::One(scalar));
+    }
 }
 
 /// A type that a field of a statement may have.
@@ -122,7 +128,7 @@ impl<P: Param> Bind for P {
     where
         Self: 'v,
     {
-        sink.push(Value::One(self.scalar()));
+        sink.one(self.scalar());
     }
 }
 
@@ -211,6 +217,8 @@ macro_rules! params {
         impl Param for $type {
             const KIND: Kind = Kind::$kind;
 
+            // Inlined, so that a sink which matches the scalar matches it at compile time.
+            #[inline]
             fn scalar<'v>(self) -> Scalar<'v>
             where
                 Self: 'v,
