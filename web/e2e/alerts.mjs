@@ -47,7 +47,7 @@ async function an_alert_is_created_tested_triggered_and_deleted({ page, receiver
   await until('the rule is stored', async () => (await call('GET', `/alert/${name}`)).threshold === 5);
   await panel.getByRole('button', { name: 'Delete' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Delete alert' }).click();
-  await page.getByText(`Alert ${name} deleted`).waitFor();
+  await page.getByText(`Alert ${name} deleted`, { exact: true }).waitFor();
   check((await call('GET', '/alert')).data.every((alert) => alert.name !== name), 'the rule is gone');
   await call('DELETE', `/job/${job.id}`).catch(() => undefined);
   await call('DELETE', `/operational-webhook/endpoint/${endpoint.id}`);
