@@ -130,16 +130,8 @@ impl BackgroundWorker {
             BulkAction::Cancel(selection) => BulkWork::Steer(selection, DeliveryCommand::Cancel),
             BulkAction::Redrive(selection) => BulkWork::Steer(selection, DeliveryCommand::RetryNow),
         };
-        let slice = match (&work, effect) {
-            // It may read payloads.
-            (BulkWork::Replay(_), _) => SLICE,
-            (_, Effect::Count) => COUNT_SLICE,
-            (BulkWork::Purge(_), Effect::Apply) => SLICE,
-            (BulkWork::Steer(..), Effect::Apply) => STEER_SLICE,
-        };
-        // A count changes nothing, so that no rate holds it back.
-        let rate = rate.filter(|_| effect == Effect::Apply);
-        self.advance(context, environment, work, from, Pace { kind, effect, rate, slice }).await
+        let pace = Pace::of(kind, &work, effect, rate);
+        self.advance(context, environment, work, from, pace).await
     }
 
     /// Works through bulk work, one small transaction at a time.
@@ -294,6 +286,18 @@ struct Pace {
 }
 
 impl Pace {
+    fn of(kind: BackgroundKind, work: &BulkWork, effect: Effect, rate: Option<u32>) -> Pace {
+        let slice = match (work, effect) {
+            // It may read payloads.
+            (BulkWork::Replay(_), _) => SLICE,
+            (_, Effect::Count) => COUNT_SLICE,
+            (BulkWork::Purge(_), Effect::Apply) => SLICE,
+            (BulkWork::Steer(..), Effect::Apply) => STEER_SLICE,
+        };
+        // A count changes nothing, so that no rate holds it back.
+        Pace { kind, effect, rate: rate.filter(|_| effect == Effect::Apply), slice }
+    }
+
     /// Rows of one transaction: about a second of a rate, so that messages are sent evenly.
     fn limit(self) -> usize {
         self.rate.map_or(self.slice, |rate| (rate.max(SLICE_MIN) as usize).min(self.slice))
@@ -374,4 +378,24 @@ fn ended_early(context: &Context) -> Option<Finish> {
 /// The pause after a transaction that took `took`.
 fn pause(took: Duration) -> Duration {
     (took * PAUSE_SHARE).max(PAUSE_MIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use everhook_core::background::Purge;
+    use everhook_core::id::Id;
+    use everhook_core::time::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn a_rate_holds_back_changes_and_no_count() {
+        let work = BulkWork::Purge(Purge { application: ApplicationId(Id::MIN), until: Timestamp::default() });
+        let pause = |effect| {
+            let pace = Pace::of(BackgroundKind::Purge, &work, effect, Some(50));
+            (pace.limit(), pace.pause(Duration::ZERO, 50))
+        };
+        assert_eq!(pause(Effect::Apply), (50, Duration::from_secs(1)));
+        assert_eq!(pause(Effect::Count), (COUNT_SLICE, PAUSE_MIN));
+    }
 }
