@@ -14,7 +14,8 @@ on_both_stores! {
     a_limited_endpoint_gets_all_its_messages,
 }
 
-/// Waits until so many deliveries are being sent and the others wait for the limit.
+/// Waits until so many deliveries are being sent and the others wait for the limit. A delivery is "sending" a moment
+/// before its request arrives, so count requests only with [`Receiver::wait_for`].
 fn wait_for_limit(application: &Application, endpoint: &Endpoint, sending: usize, waiting: usize) {
     let path = application.path(&format!("/delivery?endpoint_id={}", endpoint.id));
     until("all others wait for the concurrency limit", || {
@@ -37,10 +38,10 @@ fn deliveries_beyond_a_concurrency_limit_wait_and_say_why_until_it_is_raised(bac
     let messages = application.send_many(10);
     receiver.wait_for_messages("/free", &messages);
     wait_for_limit(&application, &limited, 2, 8);
-    assert_eq!(receiver.seen("/limited").len(), 2);
+    assert_eq!(receiver.wait_for("/limited", 2).len(), 2);
     application.change(&limited, &json!({ "policy": { "concurrency": 5 } }));
     wait_for_limit(&application, &limited, 5, 5);
-    assert_eq!(receiver.seen("/limited").len(), 5);
+    assert_eq!(receiver.wait_for("/limited", 5).len(), 5);
     receiver.release("/limited");
     receiver.wait_for_messages("/limited", &messages);
 }
@@ -71,7 +72,7 @@ fn replicas_share_a_concurrency_limit() {
         messages.push(sent["id"].as_str().unwrap().to_owned());
     }
     wait_for_limit(&application, &limited, 3, 17);
-    assert_eq!(receiver.count(), 3);
+    assert_eq!(receiver.wait_for("/", 3).len(), 3);
     receiver.release("/");
     receiver.wait_for_messages("/", &messages);
 }
