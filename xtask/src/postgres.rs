@@ -5,7 +5,9 @@
 //! own process group, so that Ctrl-C does not stop the database under running tests.
 //!
 //! PostgreSQL refuses to run as root; the guardian then runs as `postgres` or `nobody`. The server keeps its default
-//! durability settings: a crash test on a database without fsync would prove nothing.
+//! durability settings, because Everhook refuses others. Its files are in memory where there is room: each test creates
+//! and drops a database, which syncs hundreds of files. No test stops this server; those that crash a PostgreSQL start
+//! their own.
 
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, TcpListener};
@@ -13,7 +15,7 @@ use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
-use std::{fs, thread};
+use std::{env, fs, thread};
 
 use anyhow::{Context, Result, bail};
 
@@ -21,6 +23,12 @@ use crate::debian::{self, Requirement};
 
 /// Tests run in parallel, each with its own pools.
 const CONNECTIONS_MAX: u32 = 200;
+
+/// A file system in memory.
+const MEMORY: &str = "/dev/shm";
+
+/// Free space that the cluster may need: a gigabyte of log, and the databases of tests that run side by side.
+const MEMORY_BYTES_MIN: u64 = 4 << 30;
 
 /// Another program may take the free port before PostgreSQL binds it.
 const START_ATTEMPTS_MAX: u32 = 3;
@@ -110,7 +118,8 @@ impl Cluster {
 
     fn start_once(bin: &Path) -> Result<Self> {
         let account = Account::for_server()?;
-        let folder = tempfile::Builder::new().prefix("everhook-pg-").tempdir().context("could not create a folder")?;
+        let folder = tempfile::Builder::new().prefix("everhook-pg-").tempdir_in(place());
+        let folder = folder.context("could not create a folder")?;
         if let Some(Account { user, group }) = account {
             chown(folder.path(), Some(user), Some(group)).context("could not change the owner of the folder")?;
         }
@@ -154,6 +163,12 @@ impl Drop for Cluster {
         drop(self.leash.take());
         let _ = self.guardian.wait();
     }
+}
+
+/// The folder for the files of clusters.
+fn place() -> PathBuf {
+    let free = rustix::fs::statvfs(MEMORY).map_or(0, |system| system.f_bavail * system.f_frsize);
+    if free >= MEMORY_BYTES_MIN { MEMORY.into() } else { env::temp_dir() }
 }
 
 /// The unprivileged account of the server if this process runs as root.
