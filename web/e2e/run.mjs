@@ -2,12 +2,14 @@
 // EVERHOOK_RETRY_SCHEDULE and EVERHOOK_EGRESS_ALLOW=127.0.0.0/8.
 //
 //   node e2e/run.mjs [part of a test's name]
+//
+// EVERHOOK_EXTENT is `journeys`, `usual` or `everything`, which is the default.
 
 import { mkdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { launch } from './browser.mjs';
 import { startReceiver } from './receiver.mjs';
-import { base, signIn, watch } from './world.mjs';
+import { base, extent, signIn, watch } from './world.mjs';
 import accessibility from './accessibility.mjs';
 import alerts from './alerts.mjs';
 import attacks from './attacks.mjs';
@@ -22,10 +24,11 @@ import speed from './speed.mjs';
 const out = process.env.EVERHOOK_SHOTS ?? fileURLToPath(new URL('./out', import.meta.url));
 mkdirSync(out, { recursive: true });
 const wanted = process.argv[2] ?? '';
-// The looks of the screens do not depend on the store, so the tests with the second store skip them.
-const looks = process.env.EVERHOOK_LOOKS === 'skip' ? [] : [accessibility, speed];
 // The journey is first: it needs an empty environment for the first start.
-const tests = [journey, jobs, operate, find, alerts, chat, portal, attacks, looks].flat(2).filter((test) => test.name.includes(wanted));
+const journeys = [journey, jobs, find].flat();
+const usual = [journeys, operate, alerts, chat, portal, attacks, accessibility.usual, speed].flat();
+const extents = { journeys, usual, everything: [usual, accessibility.rest].flat() };
+const tests = extents[extent].filter((test) => test.name.includes(wanted));
 
 const browser = await launch();
 const receiver = await startReceiver();

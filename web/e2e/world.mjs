@@ -2,6 +2,8 @@
 
 export const base = process.env.EVERHOOK_URL ?? 'http://127.0.0.1:8071';
 export const key = process.env.EVERHOOK_KEY ?? '';
+/** `journeys`, `usual`, or `everything` with pictures of all screens. */
+export const extent = process.env.EVERHOOK_EXTENT ?? 'everything';
 
 export async function call(method, path, body) {
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };

@@ -1,12 +1,13 @@
 """Sends random valid and invalid requests to every route of `openapi.json`, and checks the answers against it.
 
-    python run.py SERVER_URL ADMIN_KEY [SEED]
+    python run.py SERVER_URL ADMIN_KEY [SEED [PHASES]]
 
 Needs a Python with the packages of `packages/requirements-properties.txt`. The server must answer no request with a
 5xx, with a status or content type that its route does not document, or with a body that does not match the schema.
 The program first creates one thing of each kind, and gives its id to the generator: most requests would otherwise end
 with 404. The key has to be an admin key, because some routes span environments. Use an empty database: the requests
-delete things.
+delete things. PHASES are `coverage`, which sends the boundary values of each field, and `fuzzing`, which sends random
+ones, separated by a comma; both by default.
 """
 
 import json
@@ -20,6 +21,7 @@ import uuid
 FOLDER = pathlib.Path(__file__).parent
 REPOSITORY = FOLDER.parents[4]
 DEFAULT_SEED = "1"
+DEFAULT_PHASES = "coverage,fuzzing"
 
 # The share of requests that name a thing which exists.
 KNOWN = 0.8
@@ -87,12 +89,14 @@ def settings(known, spare):
 
 
 def main():
-    url, key, seed = [*sys.argv[1:], DEFAULT_SEED][:3]
+    url, key, *given = sys.argv[1:]
+    seed, phases = (*given, *(DEFAULT_SEED, DEFAULT_PHASES)[len(given) :])
     api = Api(url, key)
     with tempfile.TemporaryDirectory() as folder:
         config = pathlib.Path(folder, "schemathesis.toml")
         config.write_text(settings(create(api), create_spare(api)))
-        command = [sys.executable, "-m", "schemathesis.cli", "--config-file", str(config), "run", "--seed", seed]
+        command = [sys.executable, "-m", "schemathesis.cli", "--config-file", str(config), "run"]
+        command += ["--seed", seed, "--phases", f"examples,{phases}"]
         command += ["--url", url, "--header", f"Authorization: Bearer {key}", str(REPOSITORY / "openapi.json")]
         sys.exit(subprocess.run(command, cwd=folder).returncode)
 

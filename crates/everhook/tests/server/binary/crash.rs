@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use everhook_testkit::length::length;
 use everhook_testkit::receiver::{Answer, Receiver};
 use everhook_testkit::rng::{self, Rng};
 use everhook_testkit::wait::{Deadline, PATIENCE, until};
@@ -24,8 +25,8 @@ on_both_stores! {
     a_bulk_replay_that_is_killed_goes_on_and_sends_each_message_once,
 }
 
-/// Number of kills; `EVERHOOK_TEST_KILLS` overrides it.
-const KILLS: usize = 50;
+/// Number of kills, usual and in a long run; `EVERHOOK_TEST_KILLS` overrides it.
+const KILLS: (usize, usize) = (20, 50);
 const CLIENTS: usize = 4;
 /// Tasks of dead servers are taken over after a second. Failed deliveries are retried soon and often.
 const SETTINGS: [(&str, &str); 2] = [("LEASE_SECONDS", "1"), ("RETRY_SCHEDULE", "0.1,0.2,0.5,1,1,1,2,2,2,2,2,2")];
@@ -46,7 +47,8 @@ enum Moment {
 
 fn no_acknowledged_message_is_lost_when_the_server_is_killed_again_and_again(backend: Arc<Backend>) {
     let seed = variable("EVERHOOK_TEST_SEED").map_or_else(rng::seed, |seed| seed.parse().unwrap());
-    let kills = variable("EVERHOOK_TEST_KILLS").map_or(KILLS, |kills| kills.parse().unwrap());
+    let kills = variable("EVERHOOK_TEST_KILLS");
+    let kills = kills.map_or_else(|| length(KILLS.0, KILLS.1), |kills| kills.parse().unwrap());
     eprintln!("EVERHOOK_TEST_SEED={seed} EVERHOOK_TEST_KILLS={kills}");
     let random = Rng::new(seed);
     let (mut server, receiver) = (Server::start(&backend, &SETTINGS), Receiver::start());

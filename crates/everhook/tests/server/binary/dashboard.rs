@@ -1,7 +1,12 @@
 //! The dashboard in a real browser: the tests of `web/e2e` against the real server, on both stores.
+//!
+//! Only a long run repeats on PostgreSQL the tests of screens: a screen shows the answers of the API, whose tests cover
+//! both stores.
 
 use std::process::Command;
 use std::sync::Arc;
+
+use everhook_testkit::length::length;
 
 use crate::binary::environment::{repository, variable};
 use crate::binary::server::{Backend, Server, on_both_stores};
@@ -17,14 +22,17 @@ fn contract_the_dashboard_works_in_a_browser(backend: Arc<Backend>) {
     // The receiver plays a chat platform, too.
     let settings = [("RETRY_SCHEDULE", "1,1"), ("EGRESS_ALLOW", "127.0.0.0/8"), ("CHAT_HOSTS", "127.0.0.1")];
     let server = Server::start(&backend, &settings);
-    let (store, looks) = if matches!(*backend, Backend::Sqlite(_)) { ("sqlite", "test") } else { ("postgres", "skip") };
+    let (store, extent) = match *backend {
+        Backend::Sqlite(_) => ("sqlite", length("usual", "everything")),
+        _ => ("postgres", length("journeys", "usual")),
+    };
     let output = Command::new("node")
         .arg("e2e/run.mjs")
         .current_dir(repository("web"))
         .env("CHROMIUM", chromium)
         .env("EVERHOOK_URL", server.url())
         .env("EVERHOOK_KEY", server.key())
-        .env("EVERHOOK_LOOKS", looks)
+        .env("EVERHOOK_EXTENT", extent)
         .env("EVERHOOK_SHOTS", repository("target/dashboard").join(store))
         .output()
         .expect("node runs");
