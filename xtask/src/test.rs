@@ -21,6 +21,9 @@ use crate::{mutants, node, pgbouncer, python, rust_client, tidy, upgrade, web};
 /// cannot filter by crate, so without nextest a few more tests are skipped.
 const SLOW: [&str; 3] = ["crash", "contract", "upgrade"];
 
+/// Tells the tests to run at full length.
+const LONG: &str = "EVERHOOK_TEST_LONG";
+
 /// How many tests nextest runs at a time.
 const THREADS: &str = "NEXTEST_TEST_THREADS";
 
@@ -32,6 +35,8 @@ const THREADS: &str = "NEXTEST_TEST_THREADS";
 /// last line is the total.
 ///
 ///     cargo xtask test                                   everything, as CI does
+///     cargo xtask test --lint                            the same, and clippy on everything, in one compilation
+///     cargo xtask test --long                            more kills, random requests and screens
 ///     cargo xtask test --fast                            without crash, contract, upgrade and doc tests
 ///     cargo xtask test -- retry_after                    tests whose name contains retry_after
 ///     cargo xtask test -- -p everhook-core retry         the same, in one crate
@@ -42,15 +47,28 @@ pub(crate) struct Arguments {
     #[arg(long)]
     fast: bool,
 
+    /// Run the tests that have two lengths at the longer one. Sets EVERHOOK_TEST_LONG.
+    #[arg(long, conflicts_with = "fast")]
+    long: bool,
+
+    /// Compile with clippy; a warning in any target of the workspace is an error.
+    #[arg(long)]
+    lint: bool,
+
     /// Arguments of `cargo nextest run` (or `cargo test`): names, -p CRATE. Skips doc tests and tidy.
     #[arg(last = true, value_name = "FILTER")]
     filter: Vec<String>,
 }
 
 impl Arguments {
-    /// All tests, as in CI.
+    /// All tests and lints, as in CI.
     pub(crate) fn everything() -> Self {
-        Self { fast: false, filter: Vec::new() }
+        Self { fast: false, long: false, lint: true, filter: Vec::new() }
+    }
+
+    /// Returns a cargo command. All commands that compile the workspace use it, so that it is compiled once.
+    fn cargo(&self, workspace: &Workspace) -> Result<Command> {
+        if self.lint { workspace.linting_cargo() } else { Ok(workspace.cargo()) }
     }
 }
 
@@ -73,7 +91,7 @@ fn run_steps(workspace: &Workspace, arguments: &Arguments, set_up: &SetUp) -> Re
     if arguments.filter.is_empty() {
         if !arguments.fast {
             println!("==> running the doc tests");
-            let mut command = workspace.cargo();
+            let mut command = arguments.cargo(workspace)?;
             command.args(["test", "--workspace", "--doc", "--no-fail-fast"]);
             steps.push(("doc tests", count::cargo_test(command.envs(set_up.variables()))?));
         }
@@ -90,7 +108,7 @@ fn run_steps(workspace: &Workspace, arguments: &Arguments, set_up: &SetUp) -> Re
 }
 
 fn run_tests(workspace: &Workspace, arguments: &Arguments, set_up: &SetUp) -> Result<Counts> {
-    let mut command = workspace.cargo();
+    let mut command = arguments.cargo(workspace)?;
     command.envs(set_up.variables());
     if has_nextest(workspace) {
         println!("==> running the tests");
@@ -116,10 +134,9 @@ fn run_tests(workspace: &Workspace, arguments: &Arguments, set_up: &SetUp) -> Re
     count::cargo_test(&mut command)
 }
 
-/// Half as many more than processors: tests wait for processes, timers and databases about a third of their time.
+/// Twice as many as processors: tests wait for processes, timers and databases about half of their time.
 fn threads() -> usize {
-    let processors = thread::available_parallelism().map_or(1, NonZero::get);
-    processors + processors / 2
+    2 * thread::available_parallelism().map_or(1, NonZero::get)
 }
 
 fn summarise(steps: &[Step]) -> ExitCode {
@@ -150,35 +167,17 @@ impl SetUp {
             variables.push(("EVERHOOK_TEST_DATABASE", started.url().into()));
             cluster = Some(started);
         }
-        if !arguments.fast && env::var_os("EVERHOOK_TEST_PYTHON").is_none() {
-            variables.push(("EVERHOOK_TEST_PYTHON", python::prepare(workspace)?.into()));
+        if arguments.long {
+            variables.push((LONG, "1".into()));
         }
-        if !arguments.fast && env::var_os(node::VARIABLE).is_none() {
-            variables.push((node::VARIABLE, node::prepare(workspace)?.into()));
-        }
-        if !arguments.fast && env::var_os(rust_client::VARIABLE).is_none() {
-            variables.push((rust_client::VARIABLE, rust_client::prepare(workspace)?.into()));
-        }
-        if !arguments.fast && env::var_os(web::CHROMIUM_VARIABLE).is_none() {
-            variables.push((web::CHROMIUM_VARIABLE, web::chromium()?.into()));
-            // The tests in the browser are programs of the dashboard's folder.
-            web::prepare(workspace)?;
-        }
-        if env::var_os(pgbouncer::VARIABLE).is_none() {
-            match pgbouncer::prepare() {
-                Ok(program) => variables.push((pgbouncer::VARIABLE, program.into())),
-                // Only the tests of a pooler need it, and report that they are skipped.
-                Err(error) => eprintln!("warning: {error:#}"),
-            }
-        }
-        if wants_old_binary(arguments) && env::var_os(upgrade::VARIABLE).is_none() {
-            // Built first, because today's binary is built in the same place afterwards.
-            let binary = upgrade::prepare(workspace)?;
-            variables.extend(binary.map(|binary| (upgrade::VARIABLE, binary.into())));
-        }
-        println!("==> building the binary and the tests");
-        build(workspace, arguments)?;
-        variables.push(("EVERHOOK_TEST_BINARY", workspace.binary().into()));
+        // Downloads wait for the network, and builds for the processors.
+        let (installed, built) = thread::scope(|scope| {
+            let installing = scope.spawn(|| install(workspace, arguments));
+            let built = build_all(workspace, arguments);
+            (installing.join().expect("installing does not panic"), built)
+        });
+        variables.extend(installed?);
+        variables.extend(built?);
         Ok(Self { _cluster: cluster, variables })
     }
 
@@ -187,13 +186,60 @@ impl SetUp {
     }
 }
 
+type Variables = Vec<(&'static str, OsString)>;
+
+/// Prepares the programs and packages around the tests.
+fn install(workspace: &Workspace, arguments: &Arguments) -> Result<Variables> {
+    let mut variables = Variables::new();
+    if !arguments.fast && env::var_os("EVERHOOK_TEST_PYTHON").is_none() {
+        variables.push(("EVERHOOK_TEST_PYTHON", python::prepare(workspace)?.into()));
+    }
+    if !arguments.fast && env::var_os(node::VARIABLE).is_none() {
+        variables.push((node::VARIABLE, node::prepare(workspace)?.into()));
+    }
+    if !arguments.fast && env::var_os(web::CHROMIUM_VARIABLE).is_none() {
+        variables.push((web::CHROMIUM_VARIABLE, web::chromium()?.into()));
+        // The tests in the browser are programs of the dashboard's folder.
+        web::prepare(workspace)?;
+    }
+    if env::var_os(pgbouncer::VARIABLE).is_none() {
+        match pgbouncer::prepare() {
+            Ok(program) => variables.push((pgbouncer::VARIABLE, program.into())),
+            // Only the tests of a pooler need it, and report that they are skipped.
+            Err(error) => eprintln!("warning: {error:#}"),
+        }
+    }
+    // It has a build folder of its own, and uses the processor that the build of the tests often leaves idle.
+    if !arguments.fast && env::var_os(rust_client::VARIABLE).is_none() {
+        variables.push((rust_client::VARIABLE, rust_client::prepare(workspace)?.into()));
+    }
+    Ok(variables)
+}
+
+/// Builds the tests and the binaries that they run.
+fn build_all(workspace: &Workspace, arguments: &Arguments) -> Result<Variables> {
+    let mut variables = Variables::new();
+    if wants_old_binary(arguments) && env::var_os(upgrade::VARIABLE).is_none() {
+        // Built first, because today's binary is built in the same place afterwards.
+        let binary = upgrade::prepare(workspace)?;
+        variables.extend(binary.map(|binary| (upgrade::VARIABLE, binary.into())));
+    }
+    println!("==> building the binary and the tests");
+    build(workspace, arguments)?;
+    variables.push(("EVERHOOK_TEST_BINARY", workspace.binary().into()));
+    Ok(variables)
+}
+
 /// Builds the binary together with the tests: one call uses one set of features, so no dependency is compiled twice.
 fn build(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
-    let mut command = workspace.cargo();
-    command.args(["build", "--bin", "everhook"]);
-    if !names_a_package(arguments) {
-        command.args(["--workspace", "--tests"]);
-    }
+    let mut command = arguments.cargo(workspace)?;
+    command.arg("build");
+    match (names_a_package(arguments), arguments.lint) {
+        (true, _) => command.args(["--bin", "everhook"]),
+        (false, false) => command.args(["--bin", "everhook", "--workspace", "--tests"]),
+        // Lints apply to examples and to binaries without tests, too.
+        (false, true) => command.args(["--workspace", "--all-targets", "--locked"]),
+    };
     let status = command.stdin(Stdio::null()).status().context("could not start cargo")?;
     if !status.success() {
         bail!("the build failed (see above)");

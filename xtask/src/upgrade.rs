@@ -1,7 +1,8 @@
 //! The binary of an earlier commit, built from the history of this clone, for the test of a rolling upgrade.
 //!
 //! It is built in the workspace's own build folder, so that unchanged dependencies are not compiled again. It gets its
-//! own version, so that cargo does not confuse its crates with today's. Then the binary is copied elsewhere.
+//! own version, so that cargo does not confuse its crates with today's, and today's features of tokio, on which many
+//! dependencies depend. Then the binary is copied elsewhere.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,9 @@ const COMMIT: &str = "c4ace77ed64fbc7fe972a7a298b7a4a58dc93b1b";
 /// The version that the old binary reports, for example in `everhook node list`.
 const VERSION: &str = "0.0.1";
 
+/// Features of tokio that only tests and tools have. They apply to every crate of a build of the whole workspace.
+const TOKIO_FEATURES: &str = "\"process\", \"test-util\", ";
+
 /// Returns the old binary, and builds it if needed. Without the history to build it from, prints a warning and returns
 /// `None`.
 pub(crate) fn prepare(workspace: &Workspace) -> Result<Option<PathBuf>> {
@@ -36,7 +40,7 @@ pub(crate) fn prepare(workspace: &Workspace) -> Result<Option<PathBuf>> {
     println!("==> building the binary of commit {short}, to upgrade from");
     let source = folder.join(format!("source-{short}"));
     extract(workspace, &source)?;
-    rename(&source.join("Cargo.toml"))?;
+    adapt(&source.join("Cargo.toml"))?;
     build(workspace, &source)?;
     fs::copy(workspace.binary(), &binary).context("could not copy the old binary")?;
     fs::remove_dir_all(&source).context("could not remove the old sources")?;
@@ -74,10 +78,13 @@ fn extract(workspace: &Workspace, source: &Path) -> Result<()> {
     Ok(())
 }
 
-fn rename(manifest: &Path) -> Result<()> {
+fn adapt(manifest: &Path) -> Result<()> {
     let text = fs::read_to_string(manifest).context("could not read the old manifest")?;
-    let own = format!("version = \"{VERSION}\"");
-    let lines = text.lines().map(|line| if line.starts_with("version = ") { own.as_str() } else { line });
+    let lines = text.lines().map(|line| match line {
+        line if line.starts_with("version = ") => format!("version = \"{VERSION}\""),
+        line if line.starts_with("tokio = ") => line.replace("features = [", &format!("features = [{TOKIO_FEATURES}")),
+        line => line.to_owned(),
+    });
     fs::write(manifest, lines.collect::<Vec<_>>().join("\n") + "\n").context("could not write the old manifest")
 }
 
