@@ -22,12 +22,11 @@ use http::request::Parts;
 use http::{HeaderValue, StatusCode};
 use tracing::warn;
 
-use crate::audit::Audited;
 use crate::auth::{Caller, Rights};
 use crate::error::ApiError;
 use crate::input;
 use crate::limits::{ANSWER_BYTES_MAX, ANSWER_POLL, ANSWER_WAIT};
-use crate::routes::Answering;
+use crate::routes::{Answering, AnyHandler};
 use crate::state::Api;
 
 /// The routes whose handlers take the key inside the transaction of their work.
@@ -62,7 +61,7 @@ pub(crate) fn deduplicates(path: &str) -> bool {
 
 /// A handler whose answers are stored under the key of the request.
 #[derive(Clone)]
-pub(crate) struct Keyed(pub(crate) Audited);
+pub(crate) struct Keyed(pub(crate) AnyHandler);
 
 impl Handler<(), Arc<Api>> for Keyed {
     type Future = Answering;
@@ -84,7 +83,7 @@ struct Held {
     holder: Id,
 }
 
-async fn run(handler: Audited, request: Request, api: Arc<Api>) -> Result<Response, ApiError> {
+async fn run(handler: AnyHandler, request: Request, api: Arc<Api>) -> Result<Response, ApiError> {
     let (mut parts, body) = request.into_parts();
     let Some(header) = input::idempotency_key(&parts)?.map(str::to_owned) else {
         return Ok(handler.call(Request::from_parts(parts, body), api).await);

@@ -20,9 +20,10 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::application::{self, ApplicationIn};
+use crate::direct;
 use crate::error::ApiError;
 use crate::input::{self, Input};
-use crate::message::MessageIn;
+use crate::message::{CheckedMessage, MessageIn};
 use crate::routes::Routes;
 use crate::scope::{self, ApplicationPath, InEnvironment, PathParams};
 use crate::state::Api;
@@ -130,7 +131,11 @@ async fn check(
         return Err(at("application").breaks("cannot be set here: set it beside the list of messages").into());
     }
     let found = Found { id: application, version: None };
-    message.prepare(api, scope, found, key).await.map(|(new, _)| new)
+    let CheckedMessage { mut new, url, .. } = message.check(api, scope, found, key)?;
+    if let Some(url) = url {
+        new.audience = direct::audience(api, scope.application(application), &url).await?;
+    }
+    Ok(new)
 }
 
 impl BatchedMessageOut {

@@ -45,12 +45,14 @@ impl Node {
     }
 
     /// Commits a message with all its deliveries; returns when they are durable.
-    pub async fn accept(&self, message: NewMessage) -> Result<Appended, AcceptError> {
+    pub fn accept(&self, message: NewMessage) -> impl Future<Output = Result<Appended, AcceptError>> + Send {
         let begun = self.clock.elapsed();
-        self.admit(&message, 1, begun)?;
-        let appended = self.accepting.submit(message).await?;
-        self.trace_accepted(begun, std::slice::from_ref(&appended));
-        Ok(appended)
+        let submitted = self.admit(&message, 1, begun).map(|()| self.accepting.submit(message));
+        async move {
+            let appended = submitted?.await?;
+            self.trace_accepted(begun, std::slice::from_ref(&appended));
+            Ok(appended)
+        }
     }
 
     /// Commits messages of one application in one transaction, all of them or none, and returns one result for each, in
