@@ -173,9 +173,8 @@ async fn create(
     let prefix = at("prefix").check(batch::prefix(&wanted.prefix))?;
     let metadata = input::metadata(wanted.metadata.unwrap_or_default())?;
     let application = find_application(&api, scope, &wanted.application).await?.ok_or_else(no_application)?.id;
-    let (id, created_at, batch) = (BatchId(api.new_id()), api.now(), Batch::new());
-    let new = BatchRecord { id, application, name, prefix, metadata, created_at, batch };
-    let new = NewBatch { batch: new, key: input.key.clone() };
+    let batch = BatchRecord { metadata, ..BatchRecord::new(BatchId(api.new_id()), application, name, prefix) };
+    let new = NewBatch { batch, key: input.key.clone() };
     match api.node.create_batch(scope, new).await? {
         Created::New(new) | Created::Repeated(new) | Created::Taken(new) => Ok((StatusCode::CREATED, Json(new.into()))),
         Created::KeyReused => Err(ApiError::key_reused()),
@@ -285,7 +284,7 @@ async fn resolve(
     let ids =
         jobs.iter().enumerate().map(|(index, text)| text.parse().map_err(|bad| at("jobs").index(index).breaks(bad)));
     let ids = ids.collect::<Result<Vec<JobId>, Violation>>()?;
-    match api.node.resolve_batch(scope, id, Resolve { jobs: ids, how }).await? {
+    match api.node.resolve_batch(scope, Resolve { batch: id, jobs: ids, how }).await? {
         Resolved::Done(batch) => Ok(Json(batch.into())),
         Resolved::Bad(bad) => Err(at("jobs").breaks(bad).into()),
         Resolved::NoBatch => Err(path.not_found()),

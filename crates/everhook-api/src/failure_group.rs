@@ -15,6 +15,7 @@ use everhook_core::limits::{FAILURES_COUNTED_MAX, FAILURES_LISTED_MAX, NOTE_CHAR
 use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
 use everhook_store::directory::PlacedEndpoint;
+use everhook_store::failure::FailureNote;
 use everhook_store::query;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -256,7 +257,7 @@ async fn mark(
     let FailureNoteIn { note } = input.json_or_default()?;
     let note = input::text("note", note.unwrap_or_default(), NOTE_CHARS_MAX)?;
     find(api, scope, path).await?;
-    api.node.mark_failures(scope, path.key()?, state, note).await?;
+    api.node.mark_failures(scope, FailureNote { key: path.key()?, state, note }).await?;
     find(api, scope, path).await.map(Json)
 }
 

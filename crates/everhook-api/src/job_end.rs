@@ -27,6 +27,7 @@ use crate::job::{JobPath, no_job};
 use crate::routes::Routes;
 use crate::scope::{InJobs, PathParams};
 use crate::state::Api;
+use everhook_store::job::ProgressReport;
 use everhook_store::query;
 
 /// The report of a worker that a job succeeded.
@@ -182,7 +183,7 @@ async fn progress(
     let ProgressIn { worker_id, epoch, percent, text } = input.json()?;
     let (id, by) = (path.id()?, LeaseProof { session: worker_id, epoch });
     let progress = at("percent").check(Progress::new(percent, &text.unwrap_or_default()))?;
-    match api.node.report_progress(scope, id, by, progress).await? {
+    match api.node.report_progress(scope, ProgressReport { job: id, by, progress }).await? {
         Ok(()) => Ok(Json(JobStateOut { id, state: Shown(JobState::Leased) })),
         Err(why) => Err(not_yours(&api, scope, id, why).await?),
     }

@@ -20,6 +20,7 @@ use crate::catalog::{Order, Slice};
 use crate::delivery::{DeliveryFilter, Visit, VisitedTask};
 use crate::job::JobRecord;
 use crate::piece::IdRange;
+use crate::query::CountAttempts;
 
 /// A request for the next slice of bulk work.
 #[derive(Clone, Debug)]
@@ -186,6 +187,14 @@ impl BackgroundFilter {
 /// Returns the concurrency key of an environment's background tasks.
 pub fn owner_key(environment: EnvironmentId) -> String {
     environment.0.to_string()
+}
+
+impl CountAttempts {
+    /// Returns the range of ids that the messages of the window can have.
+    pub fn range(&self) -> IdRange {
+        let range = IdRange::beyond(self.after.map(|id| id.0), Order::Ascending);
+        range.between(Some(self.since), Some(self.until), (ID_SKEW_MAX, ID_SKEW_MAX))
+    }
 }
 
 /// The attempts of a slice of messages.

@@ -17,6 +17,7 @@ use everhook_core::limits::LOG_LINES_MAX;
 use everhook_core::name::Name;
 use everhook_core::scope::Scope;
 use everhook_core::task::Task;
+use everhook_store::job::ProgressReport;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
@@ -190,8 +191,8 @@ impl Context {
         let progress = self.0.progress.lock().expect("nothing panics while it holds this lock").take();
         let Some(progress) = progress else { return };
         let (key, by) = (self.0.task.key, self.lease());
-        let told =
-            self.0.node.store.report_progress(Scope::of(key.environment), JobId(key.subject), by, progress).await;
+        let report = ProgressReport { job: JobId(key.subject), by, progress };
+        let told = self.0.node.store.report_progress(Scope::of(key.environment), report).await;
         match told {
             Ok(Ok(())) => {}
             Ok(Err(why)) => debug!(job.id = %JobId(key.subject), error = %why, "progress was not stored"),
