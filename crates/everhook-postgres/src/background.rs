@@ -97,7 +97,7 @@ impl PostgresStore {
             progress: i16::from(progress.percent()),
             text: progress.text(),
         };
-        tx.finish(put).await?;
+        tx.finish((advance.reset_crashes(record.as_ref()), put)).await?;
         Ok(Ok(Some(advanced)))
     }
 

@@ -76,6 +76,9 @@ pub(crate) fn advance(
     };
     if let Some(advanced) = &advanced {
         put_progress(tx, SERVER_ENVIRONMENT, advance.job, &advance.progress(advanced))?;
+        if let Some(reset) = advance.reset_crashes(record.as_ref()) {
+            run(tx.conn, reset)?;
+        }
     }
     Ok(Ok(advanced))
 }

@@ -9,7 +9,7 @@ use everhook_core::background::replay::{Pick, Replay};
 use everhook_core::background::selection::BulkSelection;
 use everhook_core::background::{BackgroundStatus, Effect, Position, Purge};
 use everhook_core::delivery::{DeliveryCommand, DeliveryState};
-use everhook_core::id::{EndpointId, EnvironmentId, Id, JobId, MessageId, TaskId};
+use everhook_core::id::{EndpointId, EnvironmentId, Id, JobId, MessageId, SERVER_ENVIRONMENT, TaskId};
 use everhook_core::job::report::Progress;
 use everhook_core::job::{LeaseLost, LeaseProof, check_lease_proof};
 use everhook_core::limits::ID_SKEW_MAX;
@@ -21,6 +21,7 @@ use crate::delivery::{DeliveryFilter, Visit, VisitedTask};
 use crate::job::JobRecord;
 use crate::piece::IdRange;
 use crate::query::CountAttempts;
+use crate::sql::shared::ResetTaskCrash;
 
 /// A request for the next slice of bulk work.
 #[derive(Clone, Debug)]
@@ -140,6 +141,12 @@ impl Advance {
     /// Returns the result of a slice that changed some of the messages that it read.
     pub fn done(&self, read: &SliceRead, changed: usize) -> Advanced {
         Advanced { position: self.from.advanced(changed, read.last), changed, is_last: read.rows < self.limit }
+    }
+
+    /// Forgets the crashes of earlier holders after a slice. Work that advances between crashes is not their cause.
+    pub fn reset_crashes(&self, job: Option<&JobRecord>) -> Option<ResetTaskCrash> {
+        let crashes = job.and_then(|job| job.open).map_or(0, |open| open.task.crashes);
+        (crashes > 0).then_some(ResetTaskCrash { environment: SERVER_ENVIRONMENT, job: self.job })
     }
 
     /// Returns the progress to store with a slice.

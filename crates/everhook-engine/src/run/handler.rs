@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::convert::Infallible;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -86,13 +87,16 @@ struct Inner {
     /// The latest progress that is not yet written.
     progress: Mutex<Option<Progress>>,
     said: Notify,
+    /// Whether the job has advanced in this attempt, so that earlier crashes no longer count.
+    advanced: AtomicBool,
 }
 
 impl Context {
     pub(crate) fn new(task: Task, job: Arc<Job>, session: Arc<Session>, node: Arc<Node>) -> Context {
         let (cancelled, log, progress, said) =
             (CancellationToken::new(), Mutex::default(), Mutex::default(), Notify::new());
-        Context(Arc::new(Inner { task, job, session, node, cancelled, log, progress, said }))
+        let advanced = AtomicBool::new(false);
+        Context(Arc::new(Inner { task, job, session, node, cancelled, log, progress, said, advanced }))
     }
 
     pub fn job(&self) -> &Job {
@@ -161,6 +165,15 @@ impl Context {
 
     pub(crate) fn new_id(&self) -> Id {
         self.0.node.new_id()
+    }
+
+    /// Notes that the store has recorded an advance of the job, and has forgotten the crashes of earlier holders.
+    pub(crate) fn note_advance(&self) {
+        self.0.advanced.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn has_advanced(&self) -> bool {
+        self.0.advanced.load(Ordering::Relaxed)
     }
 
     /// Wakes the dispatchers of deliveries, after the handler added some.

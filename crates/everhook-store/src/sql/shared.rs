@@ -278,6 +278,7 @@ statement! {
     } -> Vec<BatchRecord>;
 
     // Background tasks.
+    pub ResetTaskCrash = "reset_task_crash" { environment: EnvironmentId, job: JobId };
     pub ScanBackground<'a> = "scan_background" { owner: &'a str, scan: IdScan<'a> } -> Option<Id>;
     pub ListTaskDead = "list_task_dead" { environment: EnvironmentId, lane: EndpointId, after: Id, limit: usize }
         -> Vec<(MessageId, TaskId)>;
