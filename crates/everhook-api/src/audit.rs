@@ -9,7 +9,7 @@ use std::sync::Arc;
 use aws_lc_rs::digest;
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{FromRequestParts, Request, State};
+use axum::extract::{FromRequestParts, Request};
 use axum::handler::Handler;
 use axum::response::{IntoResponse, Response};
 use everhook_core::audit::{AuditEntry, AuditFacts, AuditHash, AuditLink, AuditPhase};
@@ -33,6 +33,7 @@ use crate::input;
 use crate::limits::{AUDIT_TEXT_BYTES_MAX, AUDIT_VERIFY_PIECE, AUDIT_VERIFY_ROUNDS};
 use crate::page::{Cursor, Listing, OrderParams, Page, PageParams};
 use crate::query::{self as parameters, Query};
+use crate::routes::Answer;
 use crate::routes::{Answering, AnyHandler, Routes};
 use crate::scope::InEnvironment;
 use crate::state::Api;
@@ -267,11 +268,10 @@ pub(crate) fn routes() -> Routes {
     params(AuditParams, PageParams, OrderParams), responses((status = 200, body = Page<AuditEntryOut>))
 )]
 async fn list(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
+    InEnvironment { api, scope }: InEnvironment,
     Query(wanted): Query<AuditParams>,
     listing: Listing,
-) -> Result<Json<Page<AuditEntryOut>>, ApiError> {
+) -> Answer<Page<AuditEntryOut>> {
     let cursor: Cursor<i64> = listing.cursor(Order::Descending)?;
     let AuditParams { actor, action, object, since, until } = wanted;
     for (name, text) in [("actor", &actor), ("action", &action), ("object", &object)] {
@@ -290,10 +290,9 @@ async fn list(
     responses((status = 200, body = AuditVerifyOut))
 )]
 async fn verify(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
+    InEnvironment { api, scope }: InEnvironment,
     Query(AuditVerifyParams { after }): Query<AuditVerifyParams>,
-) -> Result<Json<AuditVerifyOut>, ApiError> {
+) -> Answer<AuditVerifyOut> {
     let mut link = match after {
         None | Some(0) => AuditLink::START,
         Some(seq) => match read(&api, scope, seq.saturating_sub(1), 1).await?.first() {

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use everhook_core::id::Id;
 use everhook_core::scope::Scope;
 use everhook_store::dedup::DedupKey;
-use everhook_store::request::{RequestAnswer, RequestClaim};
+use everhook_store::request::{RequestAnswer, RequestClaim, RequestEnd};
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{HeaderValue, StatusCode};
@@ -145,11 +145,12 @@ async fn finish(api: &Api, held: Held, answer: Response) -> Result<Response, Api
     let (head, body) = answer.into_parts();
     let failed = |_| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", "Internal Server Error");
     let body: Bytes = to_bytes(body, usize::MAX).await.map_err(failed)?;
-    let kept = head.status.is_success().then(|| RequestAnswer {
+    let answer = head.status.is_success().then(|| RequestAnswer {
         status: head.status.as_u16(),
         body: (body.len() <= ANSWER_BYTES_MAX).then(|| body.clone()),
     });
-    if let Err(error) = api.node.finish_request(held.scope, held.key, held.holder, kept).await {
+    let end = RequestEnd { key: held.key, holder: held.holder, answer };
+    if let Err(error) = api.node.finish_request(held.scope, end).await {
         // The work is done, so that its answer counts. The key stays claimed until the claim expires.
         warn!(error = &error as &dyn std::error::Error, "could not store the answer of a request");
     }

@@ -6,11 +6,9 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use everhook_core::delivery::DeliveryTally;
@@ -46,7 +44,7 @@ use crate::message_search::{TextParams, find};
 use crate::once::OnceIn;
 use crate::page::{Cursor, Page, PageParams};
 use crate::query::Query;
-use crate::routes::Routes;
+use crate::routes::{EmptyAnswer, Routes, routes_of};
 use crate::scope::{self, ApplicationPath, InApplication, InEnvironment, MessagePath, OfMessage, PathParams};
 use crate::state::Api;
 
@@ -205,11 +203,7 @@ pub(crate) struct FilterParams {
 }
 
 pub(crate) fn routes() -> Routes {
-    Routes::default()
-        .add(create, __path_create)
-        .add(list, __path_list)
-        .add(get, __path_get)
-        .add(expunge, __path_expunge)
+    routes_of![create __path_create, list __path_list, get __path_get, expunge __path_expunge]
 }
 
 /// Create a message. The response follows when the message and its deliveries are durable.
@@ -219,8 +213,7 @@ pub(crate) fn routes() -> Routes {
     responses((status = 202, body = MessageOut), (status = 200, body = MessageOut, description = "Suppressed: another message has the once-slot."))
 )]
 async fn create(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
+    InEnvironment { api, scope }: InEnvironment,
     PathParams(ApplicationPath { app_id }): PathParams<ApplicationPath>,
     Query(content): Query<ContentParams>,
     input: Input,
@@ -310,8 +303,7 @@ pub(crate) async fn show_repeated(
     responses((status = 200, body = Page<MessageOut>))
 )]
 async fn list(
-    State(api): State<Arc<Api>>,
-    InApplication { scope, .. }: InApplication,
+    InApplication { api, scope, .. }: InApplication,
     Query(page): Query<PageParams>,
     Query(filter): Query<FilterParams>,
     Query(text): Query<TextParams>,
@@ -341,11 +333,7 @@ async fn list(
     get, path = "/api/v1/app/{app_id}/msg/{msg_id}", operation_id = "v1.message.get", tag = "Message",
     params(ApplicationPath, MessagePath, ContentParams), responses((status = 200, body = MessageOut))
 )]
-async fn get(
-    State(api): State<Arc<Api>>,
-    OfMessage { message, .. }: OfMessage,
-    Query(content): Query<ContentParams>,
-) -> Response {
+async fn get(OfMessage { api, message, .. }: OfMessage, Query(content): Query<ContentParams>) -> Response {
     Json(MessageOut::new(&message, api.now(), &content, None)).into_response()
 }
 
@@ -354,8 +342,8 @@ async fn get(
     delete, path = "/api/v1/app/{app_id}/msg/{msg_id}/content", operation_id = "v1.message.expunge-content",
     tag = "Message", params(ApplicationPath, MessagePath), responses((status = 204))
 )]
-async fn expunge(State(api): State<Arc<Api>>, _: InEnvironment, of: OfMessage) -> Result<StatusCode, ApiError> {
-    let found = api.node.expunge(of.scope, Expunge::Message(of.message.id)).await?;
+async fn expunge(_: InEnvironment, of: OfMessage) -> EmptyAnswer {
+    let found = of.api.node.expunge(of.scope, Expunge::Message(of.message.id)).await?;
     if found { Ok(StatusCode::NO_CONTENT) } else { Err(ApiError::not_found(format_args!("message {}", of.message.id))) }
 }
 

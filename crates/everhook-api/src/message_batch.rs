@@ -3,10 +3,7 @@
 //! A message that breaks a rule refuses the whole request, because it is a mistake in the caller's code. A message whose
 //! event id or once-slot is taken is an everyday result, and has an entry of its own in the answer.
 
-use std::sync::Arc;
-
 use axum::Json;
-use axum::extract::State;
 use everhook_core::id::{ApplicationId, MessageId};
 use everhook_core::limits::MESSAGE_BATCH_MAX;
 use everhook_core::scope::Scope;
@@ -24,7 +21,7 @@ use crate::direct;
 use crate::error::ApiError;
 use crate::input::{self, Input};
 use crate::message::{CheckedMessage, MessageIn};
-use crate::routes::Routes;
+use crate::routes::{Routes, StatusAnswer};
 use crate::scope::{self, ApplicationPath, InEnvironment, PathParams};
 use crate::state::Api;
 
@@ -90,11 +87,10 @@ pub(crate) fn routes() -> Routes {
     responses((status = 202, body = MessageBatchOut))
 )]
 async fn create_batch(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
+    InEnvironment { api, scope }: InEnvironment,
     PathParams(ApplicationPath { app_id }): PathParams<ApplicationPath>,
     input: Input,
-) -> Result<(StatusCode, Json<MessageBatchOut>), ApiError> {
+) -> StatusAnswer<MessageBatchOut> {
     let locator = scope::application(&app_id)?;
     let MessageBatchIn { messages, application } = input.json()?;
     application::check_uid(application.as_ref(), &locator)?;

@@ -7,7 +7,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use everhook_core::id::{JobId, ScheduleId};
 use everhook_core::job::{Job, Unique};
-use everhook_core::schedule::fire::ScheduleState;
 use everhook_core::schedule::{Cadence, Overlap, Schedule};
 use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
@@ -28,16 +27,7 @@ fn every(fx: &Fixture, text: &str, every: Duration) -> ScheduleRecord {
     let id = ScheduleId(fx.id());
     let anchor = Timestamp::from_micros(1_700_000_000_000_000);
     let job = Job::new(JobId(everhook_core::id::Id::MIN), name("q"), name("k"), Bytes::from_static(b"{\"a\": 1.0}"));
-    ScheduleRecord {
-        name: name(text),
-        schedule: Schedule::new(id, Cadence::Every { every, anchor }),
-        starts: Starts::Job(Box::new(job)),
-        paused: false,
-        state: ScheduleState::paused(),
-        created_at: Timestamp::default(),
-        updated_at: Timestamp::default(),
-        revision: 0,
-    }
+    ScheduleRecord::new(name(text), Schedule::new(id, Cadence::Every { every, anchor }), Starts::Job(Box::new(job)))
 }
 
 async fn create(fx: &Fixture, record: &ScheduleRecord) -> ScheduleRecord {
