@@ -69,12 +69,13 @@ async fn two_nodes_never_fire_a_schedule_twice() {
     second.drain(Duration::ZERO).await;
     let nominal = runs.iter().map(|run| run.nominal).collect::<BTreeSet<_>>();
     assert_eq!(nominal.len(), runs.len(), "{runs:?}");
-    assert!(runs.iter().all(|run| run.kind == RunKind::Fired && run.object.is_some()), "{runs:?}");
+    // A machine that is stalled for a second misses times, which are logged as well.
+    assert!(runs.iter().all(|run| run.kind == RunKind::Missed || run.object.is_some()), "{runs:?}");
     let slice = Slice { after: None, order: Order::Ascending, limit: 100 };
     let jobs =
         store.read(query::Jobs { scope: Scope::of(ENVIRONMENT), filter: JobFilter::all(slice) }).await.unwrap().rows;
     let runs = store.read(query::Runs { scope: Scope::of(ENVIRONMENT), id, limit: 100 }).await.unwrap();
-    assert_eq!(jobs.len(), runs.len());
+    assert_eq!(jobs.len(), runs.iter().filter(|run| run.kind == RunKind::Fired).count());
 }
 
 #[tokio::test]
