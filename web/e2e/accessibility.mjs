@@ -7,7 +7,16 @@ import { base, call, extent, settled, signIn, watch } from './world.mjs';
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
+/** Waits until what fades or moves has come to its end; a colour in between has too little contrast. */
+async function still(page) {
+  await page.evaluate(() => {
+    const ending = document.getAnimations().filter((one) => Number.isFinite(one.effect?.getComputedTiming().endTime));
+    return Promise.all(ending.map((one) => one.finished.catch(() => undefined)));
+  });
+}
+
 async function examine(page, where, problems) {
+  await still(page);
   await page.evaluate(axe);
   const result = await page.evaluate(() => window.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'wcag22aa'] }));
   for (const violation of result.violations.filter(({ impact }) => impact === 'serious' || impact === 'critical')) {
@@ -76,7 +85,7 @@ async function every_dialog_is_accessible_and_fits_a_narrow_screen({ page, signI
       await page.getByRole('button', { name: button }).first().click();
       const dialog = page.getByRole('dialog');
       await dialog.getByRole('button', { name: /^(Cancel|Close)$/ }).last().waitFor();
-      await page.evaluate(() => Promise.all(document.getAnimations().map((one) => one.finished.catch(() => undefined))));
+      await still(page);
       const box = await dialog.boundingBox();
       const foot = await dialog.locator('footer button').last().boundingBox();
       if (box.x < 0 || box.x + box.width > width || foot.x + foot.width > width || foot.y + foot.height > 844) problems.push(`${width} ${path}: the dialog is not in sight`);

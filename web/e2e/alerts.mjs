@@ -34,7 +34,7 @@ async function an_alert_is_created_tested_triggered_and_deleted({ page, receiver
   await panel.getByRole('button', { name: 'Send test page' }).click();
   await until('the test page arrived', () => receiver.seen(path).length === 1);
   const job = await call('POST', '/job', { queue: 'alerts', kind: 'alert.wait', payload: {}, delaySeconds: 0 });
-  await until('the alert was triggered', async () => (await call('GET', `/alert/${name}`)).state === 'triggered', 60);
+  await until('the alert was triggered', async () => (await call('GET', `/alert/${name}`)).state === 'triggered');
   await panel.getByText('Triggered', { exact: true }).first().waitFor();
   await panel.getByText(/^Triggered, 1/).waitFor();
   await until('the page arrived', () => receiver.seen(path).length === 2);

@@ -49,12 +49,14 @@ async function a_text_in_a_payload_is_found_and_the_view_is_saved({ page, signIn
   await page.getByRole('button', { name: 'Apply' }).click();
   await page.waitForURL((url) => url.searchParams.get('text') === mark);
   await page.getByRole('link', { name: 'other.one' }).first().waitFor({ state: 'detached' });
+  await page.getByRole('link', { name: 'found.it' }).first().waitFor();
   check((await page.getByRole('link', { name: 'found.it' }).count()) === 1, 'only the message with the text is listed');
 
   await page.getByRole('button', { name: 'Views' }).click();
   await page.getByLabel('Name of this view').fill('Lost <b>orders</b>');
   await page.getByRole('button', { name: 'Save view' }).click();
-  await page.getByRole('button', { name: 'Lost <b>orders</b>' }).waitFor();
+  // The menu has the name, too, until it is closed.
+  await page.getByRole('button', { name: 'Lost <b>orders</b>' }).first().waitFor();
   await shot('view');
   await page.goto(`${base}/messages`);
   await settled(page);
@@ -62,7 +64,7 @@ async function a_text_in_a_payload_is_found_and_the_view_is_saved({ page, signIn
   await page.getByRole('button', { name: 'Lost <b>orders</b>', exact: true }).click();
   await page.waitForURL((url) => url.searchParams.get('text') === mark && url.searchParams.get('app') === app.id);
   await page.getByRole('link', { name: 'found.it' }).waitFor();
-  await page.getByRole('button', { name: 'Lost <b>orders</b>' }).click();
+  await page.getByRole('button', { name: 'Lost <b>orders</b>' }).first().click();
   await page.getByRole('button', { name: 'Delete view Lost <b>orders</b>' }).click();
   await page.getByText('No saved views in this browser').waitFor();
   await page.keyboard.press('Escape');

@@ -15,7 +15,7 @@ async function job_runs_fails_and_is_retried({ page, signIn, shot }) {
   await page.waitForURL(/\/jobs\/job_/);
   const id = /job_[0-9A-Za-z]+/.exec(page.url())[0];
   const worker = await call('POST', '/worker', { name: 'browser-worker', queues: [queue] });
-  const [leased] = (await call('POST', `/worker/${worker.id}/lease`, { limit: 1 })).data;
+  const [leased] = (await call('POST', `/worker/${worker.id}/lease`, { limit: 1, waitSeconds: 15 })).data;
   check(leased.id === id, 'the worker got the job');
   await page.getByText('Leased', { exact: true }).first().waitFor();
   await call('POST', `/job/${id}/fail`, { workerId: worker.id, epoch: leased.epoch, error: 'no such template', log: ['render started', 'template missing'] });

@@ -66,7 +66,7 @@ async function failing_endpoint_is_seen_redriven_and_recovered({ page, receiver,
     const delivery = await call('GET', `/app/${app.id}/msg/${message}/endpoint/${endpoint}`);
     if (delivery.state === 'pending') await call('POST', `/app/${app.id}/msg/${message}/endpoint/${endpoint}/retry-now`).catch(() => undefined);
     return delivery.state === 'dead';
-  }, 60);
+  });
   await page.getByText('Dead', { exact: true }).first().waitFor();
 
   await page.goto(`${base}/dead?app=${app.id}`);

@@ -1,6 +1,6 @@
 // Pausing endpoints, their policy, the messages of all applications, live updates, and the look of the portal.
 
-import { base, call, check, settled, until } from './world.mjs';
+import { base, call, check, settled, until, watch } from './world.mjs';
 
 async function a_paused_endpoint_holds_its_deliveries_and_resumes({ page, receiver, signIn, shot }) {
   const app = await call('POST', '/app?get_if_exists=true', { name: 'Pauses', uid: 'pauses' });
@@ -196,7 +196,7 @@ async function a_paused_application_holds_the_deliveries_of_its_endpoints({ page
   await until('the delivery arrived', () => receiver.seen(path).length === 1);
 }
 
-async function a_key_is_shown_once_and_a_read_only_key_sees_no_button({ page, context, signIn, shot }) {
+async function a_key_is_shown_once_and_a_read_only_key_sees_no_button({ page, context, problems, signIn, shot }) {
   await signIn();
   await page.goto(`${base}/keys`);
   await page.getByRole('button', { name: 'New key' }).click();
@@ -217,6 +217,7 @@ async function a_key_is_shown_once_and_a_read_only_key_sees_no_button({ page, co
   const endpoint = await call('POST', `/app/${app.id}/endpoint`, { url: 'https://example.com/read-only-key' });
   const reader = await context.browser().newContext({ viewport: { width: 1440, height: 900 } });
   const seen = await reader.newPage();
+  watch(seen, problems);
   await seen.goto(`${base}/sign-in`);
   await seen.getByLabel('API key').fill(text);
   await seen.getByRole('button', { name: 'Sign in' }).click();

@@ -38,7 +38,6 @@ for (const test of tests) {
   const problems = [];
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
   const page = await context.newPage();
-  page.setDefaultTimeout(20_000);
   watch(page, problems);
   const shot = (label) => page.screenshot({ path: `${out}/${name}-${label}.png` });
   const started = Date.now();

@@ -13,8 +13,11 @@ export async function call(method, path, body) {
   return text ? JSON.parse(text) : null;
 }
 
+/** Longer than any successful step takes, even on a slow, busy machine. */
+const PATIENCE_SECONDS = 60;
+
 /** Waits until `probe` returns something; the page and the server work meanwhile. */
-export async function until(what, probe, seconds = 30) {
+export async function until(what, probe, seconds = PATIENCE_SECONDS) {
   const end = Date.now() + seconds * 1000;
   for (;;) {
     const found = await probe();
@@ -26,6 +29,7 @@ export async function until(what, probe, seconds = 30) {
 
 /** Fails a test if the page throws, breaks the policy, or runs code of a customer. */
 export function watch(page, problems) {
+  page.setDefaultTimeout(PATIENCE_SECONDS * 1000);
   page.on('pageerror', (error) => problems.push(`exception: ${error}`));
   page.on('dialog', (dialog) => {
     problems.push(`dialog: ${dialog.message()}`);

@@ -3,10 +3,7 @@
 //! This file stores rules and shows their states; a node evaluates them (`engine::alerts`). Pages go to operational
 //! endpoints, so that the rules for URLs and chat hosts are theirs. Application tokens cannot use these routes.
 
-use std::sync::Arc;
-
 use axum::Json;
-use axum::extract::State;
 use everhook_core::alert::Alert;
 use everhook_core::id::{AlertId, EndpointId};
 use everhook_core::limits::ALERTS_MAX;
@@ -29,7 +26,7 @@ use crate::input::Input;
 use crate::merge::Members;
 use crate::page::{Cursor, Listing, OrderParams, Page, PageParams};
 use crate::resource::{self, ApiResource};
-use crate::routes::Routes;
+use crate::routes::{Answer, EmptyAnswer, Routes, StatusAnswer, routes_of};
 use crate::scope::{self, InEnvironment, PathParams};
 use crate::state::Api;
 
@@ -51,15 +48,10 @@ impl AlertPath {
 }
 
 pub(crate) fn routes() -> Routes {
-    Routes::default()
-        .add(list, __path_list)
-        .add(create, __path_create)
-        .add(get, __path_get)
-        .add(put, __path_put)
-        .add(patch, __path_patch)
-        .add(delete, __path_delete)
-        .add(list_pages, __path_list_pages)
-        .add(test, __path_test)
+    routes_of![
+        list __path_list, create __path_create, get __path_get, put __path_put, patch __path_patch,
+        delete __path_delete, list_pages __path_list_pages, test __path_test,
+    ]
 }
 
 /// List alerts with their states, ordered by name.
@@ -67,11 +59,7 @@ pub(crate) fn routes() -> Routes {
     get, path = "/api/v1/alert", operation_id = "v1.alert.list", tag = "Alert", params(PageParams, OrderParams),
     responses((status = 200, body = Page<AlertOut>))
 )]
-async fn list(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
-    listing: Listing,
-) -> Result<Json<Page<AlertOut>>, ApiError> {
+async fn list(InEnvironment { api, scope }: InEnvironment, listing: Listing) -> Answer<Page<AlertOut>> {
     let cursor: Cursor<Name> = listing.cursor(Order::Ascending)?;
     let piece = api.read(query::Alerts { scope, slice: cursor.slice() }).await?;
     Ok(Json(cursor.page_of(piece, |row| row.name.clone(), AlertOut::from)))
@@ -83,11 +71,7 @@ async fn list(
     request_body(content = AlertIn, example = json!({"name": "dead-letters", "signal": "dead", "threshold": 100})),
     responses((status = 201, body = AlertOut))
 )]
-async fn create(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
-    input: Input,
-) -> Result<(StatusCode, Json<AlertOut>), ApiError> {
+async fn create(InEnvironment { api, scope }: InEnvironment, input: Input) -> StatusAnswer<AlertOut> {
     let wanted: AlertIn = input.json()?;
     check_places(&api, scope, &wanted).await?;
     let alert = wanted.check(AlertId(api.new_id()), None)?;
@@ -100,11 +84,7 @@ async fn create(
     get, path = "/api/v1/alert/{alert}", operation_id = "v1.alert.get", tag = "Alert", params(AlertPath),
     responses((status = 200, body = AlertOut))
 )]
-async fn get(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
-    PathParams(path): PathParams<AlertPath>,
-) -> Result<Json<AlertOut>, ApiError> {
+async fn get(InEnvironment { api, scope }: InEnvironment, path: PathParams<AlertPath>) -> Answer<AlertOut> {
     Ok(Json(resource::get::<Alert>(&api, scope, &path.name()?).await?.into()))
 }
 
@@ -116,11 +96,10 @@ async fn get(
     responses((status = 200, body = AlertOut), (status = 201, body = AlertOut, description = "The alert is new."))
 )]
 async fn put(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
-    PathParams(path): PathParams<AlertPath>,
+    InEnvironment { api, scope }: InEnvironment,
+    path: PathParams<AlertPath>,
     input: Input,
-) -> Result<(StatusCode, Json<AlertOut>), ApiError> {
+) -> StatusAnswer<AlertOut> {
     let name = path.name()?;
     let wanted = input.json::<AlertIn>()?.named(&name)?;
     check_places(&api, scope, &wanted).await?;
@@ -135,11 +114,10 @@ async fn put(
     request_body(content = AlertIn, example = json!({"threshold": 50})), responses((status = 200, body = AlertOut))
 )]
 async fn patch(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
-    PathParams(path): PathParams<AlertPath>,
+    InEnvironment { api, scope }: InEnvironment,
+    path: PathParams<AlertPath>,
     input: Input,
-) -> Result<Json<AlertOut>, ApiError> {
+) -> Answer<AlertOut> {
     let name = path.name()?;
     let wanted: AlertIn = input.json()?;
     resource::get::<Alert>(&api, scope, &name).await?;
@@ -156,11 +134,7 @@ async fn patch(
     delete, path = "/api/v1/alert/{alert}", operation_id = "v1.alert.delete", tag = "Alert", params(AlertPath),
     responses((status = 204))
 )]
-async fn delete(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
-    PathParams(path): PathParams<AlertPath>,
-) -> Result<StatusCode, ApiError> {
+async fn delete(InEnvironment { api, scope }: InEnvironment, path: PathParams<AlertPath>) -> EmptyAnswer {
     let name = path.name()?;
     resource::delete::<Alert>(&api, scope, &name, ResourceKey::Alert(name.clone())).await
 }
@@ -171,10 +145,9 @@ async fn delete(
     responses((status = 200, body = AlertHistoryOut))
 )]
 async fn list_pages(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
-    PathParams(path): PathParams<AlertPath>,
-) -> Result<Json<AlertHistoryOut>, ApiError> {
+    InEnvironment { api, scope }: InEnvironment,
+    path: PathParams<AlertPath>,
+) -> Answer<AlertHistoryOut> {
     Ok(Json(AlertHistoryOut::of(resource::get::<Alert>(&api, scope, &path.name()?).await?)))
 }
 
@@ -183,11 +156,7 @@ async fn list_pages(
     post, path = "/api/v1/alert/{alert}/test", operation_id = "v1.alert.test", tag = "Alert", params(AlertPath),
     responses((status = 202, body = AlertTestOut))
 )]
-async fn test(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
-    PathParams(path): PathParams<AlertPath>,
-) -> Result<(StatusCode, Json<AlertTestOut>), ApiError> {
+async fn test(InEnvironment { api, scope }: InEnvironment, path: PathParams<AlertPath>) -> StatusAnswer<AlertTestOut> {
     let alert = resource::get::<Alert>(&api, scope, &path.name()?).await?;
     let messages = api.node.test_alert(scope, &alert).await?;
     if messages.is_empty() {

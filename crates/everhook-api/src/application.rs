@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
 use everhook_core::application::Application;
 use everhook_core::id::ApplicationId;
 use everhook_core::limits::TITLE_CHARS_MAX;
@@ -28,7 +27,7 @@ use crate::page::{Listing, OrderParams, Page, PageParams};
 use crate::policy;
 use crate::query::Query;
 use crate::resource::{self, Creation};
-use crate::routes::Routes;
+use crate::routes::{Answer, EmptyAnswer, Routes, StatusAnswer, routes_of};
 use crate::scope::{self, ApplicationPath, InApplication, InEnvironment, PathParams};
 use crate::state::Api;
 
@@ -108,13 +107,10 @@ pub(crate) struct ExcludeParams {
 }
 
 pub(crate) fn routes() -> Routes {
-    Routes::default()
-        .add(list, __path_list)
-        .add(create, __path_create)
-        .add(get, __path_get)
-        .add(put, __path_put)
-        .add(patch, __path_patch)
-        .add(delete, __path_delete)
+    routes_of![
+        list __path_list, create __path_create, get __path_get, put __path_put, patch __path_patch,
+        delete __path_delete,
+    ]
 }
 
 /// List applications.
@@ -124,11 +120,10 @@ pub(crate) fn routes() -> Routes {
     responses((status = 200, body = Page<ApplicationOut>))
 )]
 async fn list(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
+    InEnvironment { api, scope }: InEnvironment,
     listing: Listing,
     Query(exclude): Query<ExcludeParams>,
-) -> Result<Json<Page<ApplicationOut>>, ApiError> {
+) -> Answer<Page<ApplicationOut>> {
     let cursor = listing.cursor(Order::Ascending)?;
     let rows = api.read(query::Applications { scope, having: exclude.having(), slice: cursor.slice() }).await?;
     Ok(Json(cursor.page(rows, |row| row.id, ApplicationOut::from)))
@@ -144,11 +139,10 @@ async fn list(
     )
 )]
 async fn create(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
+    InEnvironment { api, scope }: InEnvironment,
     Query(params): Query<CreateParams>,
     input: Input,
-) -> Result<(StatusCode, Json<ApplicationOut>), ApiError> {
+) -> StatusAnswer<ApplicationOut> {
     let application = input.json::<ApplicationIn>()?.check(&api, None)?;
     match resource::create(&api, scope, application, input.key.as_ref()).await? {
         Creation::Taken(old) if params.get_if_exists == Some(true) => Ok((StatusCode::OK, Json(old.into()))),
@@ -175,11 +169,10 @@ async fn get(InApplication { application, .. }: InApplication) -> Json<Applicati
     )
 )]
 async fn put(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
+    InEnvironment { api, scope }: InEnvironment,
     PathParams(ApplicationPath { app_id }): PathParams<ApplicationPath>,
     input: Input,
-) -> Result<(StatusCode, Json<ApplicationOut>), ApiError> {
+) -> StatusAnswer<ApplicationOut> {
     let locator = scope::application(&app_id)?;
     let mut wanted = input.json::<ApplicationIn>()?;
     scope::fill_uid(&mut wanted.uid, &locator);
@@ -194,11 +187,10 @@ async fn put(
     responses((status = 200, body = ApplicationOut))
 )]
 async fn patch(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
+    InEnvironment { api, scope }: InEnvironment,
     PathParams(ApplicationPath { app_id }): PathParams<ApplicationPath>,
     input: Input,
-) -> Result<Json<ApplicationOut>, ApiError> {
+) -> Answer<ApplicationOut> {
     let locator = scope::application(&app_id)?;
     let change = |old: Application| {
         let base = Members::of::<ApplicationIn>(&old);
@@ -213,10 +205,9 @@ async fn patch(
     params(ApplicationPath), responses((status = 204))
 )]
 async fn delete(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
+    InEnvironment { api, scope }: InEnvironment,
     InApplication { application, .. }: InApplication,
-) -> Result<StatusCode, ApiError> {
+) -> EmptyAnswer {
     let (place, key) = (Locator::Id(application.id), ResourceKey::Application(application.id));
     resource::delete::<Application>(&api, scope, &place, key).await
 }

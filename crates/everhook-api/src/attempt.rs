@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::{FromRequestParts, State};
+use axum::extract::FromRequestParts;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use everhook_core::exchange::{Exchange, ReplyHeader};
@@ -31,7 +31,7 @@ use crate::error::ApiError;
 use crate::message::{ContentParams, FilterParams, MessageOut};
 use crate::page::{Page, PageParams};
 use crate::query::Query;
-use crate::routes::Routes;
+use crate::routes::{Answer, EmptyAnswer, Routes, routes_of};
 use crate::scope::{
     self, ApplicationPath, AtEndpoint, EndpointPath, InApplication, InEnvironment, MessagePath, OfMessage, PathParams,
 };
@@ -159,16 +159,14 @@ pub(crate) struct AttemptPath {
 
 #[expect(deprecated, reason = "old clients use the old paths")]
 pub(crate) fn routes() -> Routes {
-    Routes::default()
-        .add(list_by_endpoint, __path_list_by_endpoint)
-        .add(list_by_message, __path_list_by_message)
-        .add(list_by_message_deprecated, __path_list_by_message_deprecated)
-        .add(list_by_both_deprecated, __path_list_by_both_deprecated)
-        .add(get, __path_get)
-        .add(expunge, __path_expunge)
+    routes_of![
+        list_by_endpoint __path_list_by_endpoint, list_by_message __path_list_by_message,
+        list_by_message_deprecated __path_list_by_message_deprecated,
+        list_by_both_deprecated __path_list_by_both_deprecated, get __path_get, expunge __path_expunge,
+    ]
 }
 
-type Attempts = Result<Json<Page<MessageAttemptOut>>, ApiError>;
+type Attempts = Answer<Page<MessageAttemptOut>>;
 
 /// List the attempts to an endpoint, newest first.
 #[utoipa::path(
@@ -177,8 +175,8 @@ type Attempts = Result<Json<Page<MessageAttemptOut>>, ApiError>;
     params(ApplicationPath, EndpointPath, PageParams, AttemptParams, FilterParams, ContentParams),
     responses((status = 200, body = Page<MessageAttemptOut>))
 )]
-async fn list_by_endpoint(State(api): State<Arc<Api>>, at: AtEndpoint, asked: Asked) -> Attempts {
-    asked.list(&api, at.scope, AttemptsOf::Endpoint(at.endpoint.id)).await
+async fn list_by_endpoint(at: AtEndpoint, asked: Asked) -> Attempts {
+    asked.list(&at.api, at.scope, AttemptsOf::Endpoint(at.endpoint.id)).await
 }
 
 /// List the attempts of a message, newest first.
@@ -188,21 +186,16 @@ async fn list_by_endpoint(State(api): State<Arc<Api>>, at: AtEndpoint, asked: As
     params(ApplicationPath, MessagePath, ToEndpointParams, PageParams, AttemptParams, FilterParams, ContentParams),
     responses((status = 200, body = Page<MessageAttemptOut>))
 )]
-async fn list_by_message(
-    State(api): State<Arc<Api>>,
-    of: OfMessage,
-    Query(to): Query<ToEndpointParams>,
-    asked: Asked,
-) -> Attempts {
+async fn list_by_message(of: OfMessage, Query(to): Query<ToEndpointParams>, asked: Asked) -> Attempts {
     let scope = of.scope;
     let endpoint = match to.endpoint_id {
         None => None,
         Some(slot) => {
-            let found = scope::find_endpoint(&api, scope, &slot).await?;
+            let found = scope::find_endpoint(&of.api, scope, &slot).await?;
             Some(found.ok_or_else(|| scope::no_endpoint(&slot))?.id)
         }
     };
-    asked.list(&api, scope, AttemptsOf::Message(of.message.id, endpoint)).await
+    asked.list(&of.api, scope, AttemptsOf::Message(of.message.id, endpoint)).await
 }
 
 /// List the attempts of a message. This is the older path of the operation.
@@ -213,13 +206,8 @@ async fn list_by_message(
     params(ApplicationPath, MessagePath, ToEndpointParams, PageParams, AttemptParams, FilterParams, ContentParams),
     responses((status = 200, body = Page<MessageAttemptOut>))
 )]
-async fn list_by_message_deprecated(
-    state: State<Arc<Api>>,
-    of: OfMessage,
-    to: Query<ToEndpointParams>,
-    asked: Asked,
-) -> Attempts {
-    list_by_message(state, of, to, asked).await
+async fn list_by_message_deprecated(of: OfMessage, to: Query<ToEndpointParams>, asked: Asked) -> Attempts {
+    list_by_message(of, to, asked).await
 }
 
 /// List the attempts of a message to an endpoint. This is the older path of the operation.
@@ -230,8 +218,8 @@ async fn list_by_message_deprecated(
     params(ApplicationPath, MessagePath, EndpointPath, PageParams, AttemptParams, FilterParams, ContentParams),
     responses((status = 200, body = Page<MessageAttemptOut>))
 )]
-async fn list_by_both_deprecated(State(api): State<Arc<Api>>, of: OfMessage, at: AtEndpoint, asked: Asked) -> Attempts {
-    asked.list(&api, of.scope, AttemptsOf::Message(of.message.id, Some(at.endpoint.id))).await
+async fn list_by_both_deprecated(of: OfMessage, at: AtEndpoint, asked: Asked) -> Attempts {
+    asked.list(&of.api, of.scope, AttemptsOf::Message(of.message.id, Some(at.endpoint.id))).await
 }
 
 /// Get an attempt.
@@ -241,12 +229,11 @@ async fn list_by_both_deprecated(State(api): State<Arc<Api>>, of: OfMessage, at:
     responses((status = 200, body = MessageAttemptOut))
 )]
 async fn get(
-    State(api): State<Arc<Api>>,
-    InApplication { application, .. }: InApplication,
+    InApplication { api, application, .. }: InApplication,
     of: OfMessage,
-    PathParams(path): PathParams<AttemptPath>,
+    path: PathParams<AttemptPath>,
     Query(params): Query<AttemptParams>,
-) -> Result<Json<MessageAttemptOut>, ApiError> {
+) -> Answer<MessageAttemptOut> {
     let found =
         api.read(query::FindAttempt { scope: of.scope.scope(), message: of.message.id, id: path.id()? }).await?;
     let found = found.ok_or_else(|| path.not_found())?;
@@ -260,14 +247,9 @@ async fn get(
     operation_id = "v1.message-attempt.expunge-content", tag = "Message Attempt",
     params(ApplicationPath, MessagePath, AttemptPath), responses((status = 204))
 )]
-async fn expunge(
-    State(api): State<Arc<Api>>,
-    _: InEnvironment,
-    of: OfMessage,
-    PathParams(path): PathParams<AttemptPath>,
-) -> Result<StatusCode, ApiError> {
+async fn expunge(_: InEnvironment, of: OfMessage, path: PathParams<AttemptPath>) -> EmptyAnswer {
     let what = Expunge::Attempt { message: of.message.id, id: path.id()? };
-    let found = api.node.expunge(of.scope, what).await?;
+    let found = of.api.node.expunge(of.scope, what).await?;
     if found { Ok(StatusCode::NO_CONTENT) } else { Err(path.not_found()) }
 }
 

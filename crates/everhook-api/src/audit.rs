@@ -1,7 +1,7 @@
 //! The audit log: writes an entry before and after each audited operation, lists the entries, and verifies their chain.
 //!
-//! Every route passes [`Audited`], which asks `access` whether the route is audited. The entry before the operation is
-//! committed first, so that no change escapes the log: if the entry cannot be written, the operation does not begin.
+//! `access` lists which routes are audited; [`Audited`] wraps their handlers. The entry before the operation is committed
+//! first, so that no change escapes the log: if the entry cannot be written, the operation does not begin.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use aws_lc_rs::digest;
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{FromRequestParts, MatchedPath, Request, State};
+use axum::extract::{FromRequestParts, Request};
 use axum::handler::Handler;
 use axum::response::{IntoResponse, Response};
 use everhook_core::audit::{AuditEntry, AuditFacts, AuditHash, AuditLink, AuditPhase};
@@ -27,13 +27,13 @@ use serde::{Deserialize, Serialize};
 use tracing::error;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::access;
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::input;
 use crate::limits::{AUDIT_TEXT_BYTES_MAX, AUDIT_VERIFY_PIECE, AUDIT_VERIFY_ROUNDS};
 use crate::page::{Cursor, Listing, OrderParams, Page, PageParams};
 use crate::query::{self as parameters, Query};
+use crate::routes::Answer;
 use crate::routes::{Answering, AnyHandler, Routes};
 use crate::scope::InEnvironment;
 use crate::state::Api;
@@ -54,7 +54,7 @@ struct ChangeHashes {
     after: Option<AuditHash>,
 }
 
-/// A handler whose calls are logged, if the route is audited.
+/// A handler whose calls are logged.
 #[derive(Clone)]
 pub(crate) struct Audited {
     pub(crate) handler: AnyHandler,
@@ -73,10 +73,6 @@ impl Handler<(), Arc<Api>> for Audited {
 impl Audited {
     async fn run(self, request: Request, api: Arc<Api>) -> Result<Response, ApiError> {
         let (mut parts, body) = request.into_parts();
-        let path = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
-        if !access::is_audited(parts.method.as_str(), path) {
-            return Ok(self.handler.call(Request::from_parts(parts, body), api).await);
-        }
         // Refused callers leave no entry: they cannot fill the log.
         let caller = Caller::from_request_parts(&mut parts, &api).await?;
         let bytes = input::read_in_time(&parts, body).await?;
@@ -272,11 +268,10 @@ pub(crate) fn routes() -> Routes {
     params(AuditParams, PageParams, OrderParams), responses((status = 200, body = Page<AuditEntryOut>))
 )]
 async fn list(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
+    InEnvironment { api, scope }: InEnvironment,
     Query(wanted): Query<AuditParams>,
     listing: Listing,
-) -> Result<Json<Page<AuditEntryOut>>, ApiError> {
+) -> Answer<Page<AuditEntryOut>> {
     let cursor: Cursor<i64> = listing.cursor(Order::Descending)?;
     let AuditParams { actor, action, object, since, until } = wanted;
     for (name, text) in [("actor", &actor), ("action", &action), ("object", &object)] {
@@ -295,10 +290,9 @@ async fn list(
     responses((status = 200, body = AuditVerifyOut))
 )]
 async fn verify(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
+    InEnvironment { api, scope }: InEnvironment,
     Query(AuditVerifyParams { after }): Query<AuditVerifyParams>,
-) -> Result<Json<AuditVerifyOut>, ApiError> {
+) -> Answer<AuditVerifyOut> {
     let mut link = match after {
         None | Some(0) => AuditLink::START,
         Some(seq) => match read(&api, scope, seq.saturating_sub(1), 1).await?.first() {

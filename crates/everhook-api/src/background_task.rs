@@ -3,10 +3,7 @@
 //! Each is a job of the server itself (`everhook_engine::background`), which only this file and the routes that start
 //! one know. An application token sees the background tasks of its own application.
 
-use std::sync::Arc;
-
 use axum::Json;
-use axum::extract::State;
 use everhook_core::background::{BackgroundKind, BackgroundStatus, BackgroundTask, Position};
 use everhook_core::id::{BackgroundTaskId, JobId, SERVER_ENVIRONMENT};
 use everhook_core::job::report::{KeptResult, Note};
@@ -32,8 +29,8 @@ use crate::auth::{Caller, Rights};
 use crate::error::ApiError;
 use crate::page::{Cursor, Listing, OrderParams, Page, PageParams};
 use crate::query::{Query, one};
-use crate::routes::Routes;
-use crate::scope::{self, PathParams};
+use crate::routes::{Answer, Routes};
+use crate::scope::{self, ByCaller, PathParams};
 use crate::state::Api;
 
 /// A background task that was started.
@@ -110,11 +107,10 @@ pub(crate) fn routes() -> Routes {
     responses((status = 200, body = Page<BackgroundTaskOut>))
 )]
 async fn list(
-    State(api): State<Arc<Api>>,
-    caller: Caller,
+    ByCaller { api, caller }: ByCaller,
     listing: Listing,
     Query(params): Query<BackgroundTaskParams>,
-) -> Result<Json<Page<BackgroundTaskOut>>, ApiError> {
+) -> Answer<Page<BackgroundTaskOut>> {
     let cursor: Cursor<BackgroundTaskId> = listing.cursor(Order::Descending)?;
     let Slice { after, order, limit } = cursor.slice();
     let filter = BackgroundFilter {
@@ -135,11 +131,7 @@ async fn list(
     get, path = "/api/v1/background-task/{task_id}", operation_id = "v1.background-task.get",
     tag = "Background Task", params(TaskPath), responses((status = 200, body = BackgroundTaskOut))
 )]
-async fn get(
-    State(api): State<Arc<Api>>,
-    caller: Caller,
-    PathParams(path): PathParams<TaskPath>,
-) -> Result<Json<BackgroundTaskOut>, ApiError> {
+async fn get(ByCaller { api, caller }: ByCaller, path: PathParams<TaskPath>) -> Answer<BackgroundTaskOut> {
     find(&api, &caller, &path).await.map(|record| Json(BackgroundTaskOut::new(&record)))
 }
 
@@ -148,11 +140,7 @@ async fn get(
     post, path = "/api/v1/background-task/{task_id}/cancel", operation_id = "v1.background-task.cancel",
     tag = "Background Task", params(TaskPath), responses((status = 200, body = BackgroundTaskOut))
 )]
-async fn cancel(
-    State(api): State<Arc<Api>>,
-    caller: Caller,
-    PathParams(path): PathParams<TaskPath>,
-) -> Result<Json<BackgroundTaskOut>, ApiError> {
+async fn cancel(ByCaller { api, caller }: ByCaller, path: PathParams<TaskPath>) -> Answer<BackgroundTaskOut> {
     let found = find(&api, &caller, &path).await?;
     if BackgroundStatus::from(found.state) != BackgroundStatus::Running {
         return Err(has_ended());

@@ -3,10 +3,7 @@
 //! A batch is open while jobs are added, and then sealed. This file creates, fills, seals and shows batches, and
 //! retries or skips their dead jobs. The store writes the announcements, in the transactions that end the jobs.
 
-use std::sync::Arc;
-
 use axum::Json;
-use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use everhook_core::application::Application;
 use everhook_core::batch::{self, Announcement, Batch, BatchCounts, Intake, Resolution};
@@ -29,7 +26,7 @@ use crate::input::{self, Input};
 use crate::job::request::JobIn;
 use crate::job::{self, EnqueuedListOut, EnqueuedOut, JobsIn};
 use crate::page::{Listing, OrderParams, Page, PageParams};
-use crate::routes::Routes;
+use crate::routes::{Answer, Routes, StatusAnswer, routes_of};
 use crate::scope::{self, InJobs, PathParams};
 use crate::state::Api;
 
@@ -133,14 +130,10 @@ pub(crate) struct BatchPath {
 }
 
 pub(crate) fn routes() -> Routes {
-    Routes::default()
-        .add(list, __path_list)
-        .add(create, __path_create)
-        .add(get, __path_get)
-        .add(add_jobs, __path_add_jobs)
-        .add(seal, __path_seal)
-        .add(retry, __path_retry)
-        .add(skip, __path_skip)
+    routes_of![
+        list __path_list, create __path_create, get __path_get, add_jobs __path_add_jobs, seal __path_seal,
+        retry __path_retry, skip __path_skip,
+    ]
 }
 
 /// List batches, newest first.
@@ -148,11 +141,7 @@ pub(crate) fn routes() -> Routes {
     get, path = "/api/v1/batch", operation_id = "v1.batch.list", tag = "Batch",
     params(PageParams, OrderParams), responses((status = 200, body = Page<BatchOut>))
 )]
-async fn list(
-    State(api): State<Arc<Api>>,
-    InJobs { scope }: InJobs,
-    listing: Listing,
-) -> Result<Json<Page<BatchOut>>, ApiError> {
+async fn list(InJobs { api, scope }: InJobs, listing: Listing) -> Answer<Page<BatchOut>> {
     let cursor = listing.cursor(Order::Descending)?;
     let rows = api.read(query::Batches { scope, slice: cursor.slice() }).await?;
     Ok(Json(cursor.page(rows, |row| row.id, BatchOut::from)))
@@ -163,19 +152,14 @@ async fn list(
     post, path = "/api/v1/batch", operation_id = "v1.batch.create", tag = "Batch", request_body = BatchIn,
     responses((status = 201, body = BatchOut))
 )]
-async fn create(
-    State(api): State<Arc<Api>>,
-    InJobs { scope }: InJobs,
-    input: Input,
-) -> Result<(StatusCode, Json<BatchOut>), ApiError> {
+async fn create(InJobs { api, scope }: InJobs, input: Input) -> StatusAnswer<BatchOut> {
     let wanted: BatchIn = input.json()?;
     let name = input::some_text("name", wanted.name, TITLE_CHARS_MAX)?;
     let prefix = at("prefix").check(batch::prefix(&wanted.prefix))?;
     let metadata = input::metadata(wanted.metadata.unwrap_or_default())?;
     let application = find_application(&api, scope, &wanted.application).await?.ok_or_else(no_application)?.id;
-    let (id, created_at, batch) = (BatchId(api.new_id()), api.now(), Batch::new());
-    let new = BatchRecord { id, application, name, prefix, metadata, created_at, batch };
-    let new = NewBatch { batch: new, key: input.key.clone() };
+    let batch = BatchRecord { metadata, ..BatchRecord::new(BatchId(api.new_id()), application, name, prefix) };
+    let new = NewBatch { batch, key: input.key.clone() };
     match api.node.create_batch(scope, new).await? {
         Created::New(new) | Created::Repeated(new) | Created::Taken(new) => Ok((StatusCode::CREATED, Json(new.into()))),
         Created::KeyReused => Err(ApiError::key_reused()),
@@ -189,11 +173,7 @@ async fn create(
     get, path = "/api/v1/batch/{batch_id}", operation_id = "v1.batch.get", tag = "Batch",
     params(BatchPath), responses((status = 200, body = BatchOut))
 )]
-async fn get(
-    State(api): State<Arc<Api>>,
-    InJobs { scope }: InJobs,
-    PathParams(path): PathParams<BatchPath>,
-) -> Result<Json<BatchOut>, ApiError> {
+async fn get(InJobs { api, scope }: InJobs, path: PathParams<BatchPath>) -> Answer<BatchOut> {
     let found = api.read(query::FindBatch { scope, id: path.id()? }).await?;
     found.map(|found| Json(found.into())).ok_or_else(|| path.not_found())
 }
@@ -208,9 +188,8 @@ async fn get(
     )
 )]
 async fn add_jobs(
-    State(api): State<Arc<Api>>,
-    InJobs { scope }: InJobs,
-    PathParams(path): PathParams<BatchPath>,
+    InJobs { api, scope }: InJobs,
+    path: PathParams<BatchPath>,
     input: Input,
 ) -> Result<Response, ApiError> {
     let id = path.id()?;
@@ -233,11 +212,7 @@ async fn add_jobs(
     post, path = "/api/v1/batch/{batch_id}/seal", operation_id = "v1.batch.seal", tag = "Batch",
     params(BatchPath), responses((status = 200, body = BatchOut))
 )]
-async fn seal(
-    State(api): State<Arc<Api>>,
-    InJobs { scope }: InJobs,
-    PathParams(path): PathParams<BatchPath>,
-) -> Result<Json<BatchOut>, ApiError> {
+async fn seal(InJobs { api, scope }: InJobs, path: PathParams<BatchPath>) -> Answer<BatchOut> {
     let sealed = api.node.seal_batch(scope, path.id()?).await?;
     Ok(Json(sealed.ok_or_else(|| path.not_found())?.into()))
 }
@@ -247,12 +222,7 @@ async fn seal(
     post, path = "/api/v1/batch/{batch_id}/retry", operation_id = "v1.batch.retry", tag = "Batch",
     params(BatchPath), request_body = SelectionIn, responses((status = 200, body = BatchOut))
 )]
-async fn retry(
-    State(api): State<Arc<Api>>,
-    InJobs { scope }: InJobs,
-    PathParams(path): PathParams<BatchPath>,
-    input: Input,
-) -> Result<Json<BatchOut>, ApiError> {
+async fn retry(InJobs { api, scope }: InJobs, path: PathParams<BatchPath>, input: Input) -> Answer<BatchOut> {
     resolve(&api, scope, &path, &input, Resolution::Retried).await
 }
 
@@ -261,22 +231,11 @@ async fn retry(
     post, path = "/api/v1/batch/{batch_id}/skip", operation_id = "v1.batch.skip", tag = "Batch",
     params(BatchPath), request_body = SelectionIn, responses((status = 200, body = BatchOut))
 )]
-async fn skip(
-    State(api): State<Arc<Api>>,
-    InJobs { scope }: InJobs,
-    PathParams(path): PathParams<BatchPath>,
-    input: Input,
-) -> Result<Json<BatchOut>, ApiError> {
+async fn skip(InJobs { api, scope }: InJobs, path: PathParams<BatchPath>, input: Input) -> Answer<BatchOut> {
     resolve(&api, scope, &path, &input, Resolution::Skipped).await
 }
 
-async fn resolve(
-    api: &Api,
-    scope: Scope,
-    path: &BatchPath,
-    input: &Input,
-    how: Resolution,
-) -> Result<Json<BatchOut>, ApiError> {
+async fn resolve(api: &Api, scope: Scope, path: &BatchPath, input: &Input, how: Resolution) -> Answer<BatchOut> {
     let id = path.id()?;
     let SelectionIn { jobs } = input.json()?;
     if jobs.len() > BATCH_SELECTION_MAX {
@@ -285,7 +244,7 @@ async fn resolve(
     let ids =
         jobs.iter().enumerate().map(|(index, text)| text.parse().map_err(|bad| at("jobs").index(index).breaks(bad)));
     let ids = ids.collect::<Result<Vec<JobId>, Violation>>()?;
-    match api.node.resolve_batch(scope, id, Resolve { jobs: ids, how }).await? {
+    match api.node.resolve_batch(scope, Resolve { batch: id, jobs: ids, how }).await? {
         Resolved::Done(batch) => Ok(Json(batch.into())),
         Resolved::Bad(bad) => Err(at("jobs").breaks(bad).into()),
         Resolved::NoBatch => Err(path.not_found()),

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
 use everhook_chat::notice::ChatFacts;
 use everhook_chat::post::{Post, post};
 use everhook_chat::reply::judge;
@@ -30,7 +29,7 @@ use utoipa::ToSchema;
 use crate::attempt::reply_text;
 use crate::error::ApiError;
 use crate::input::{self, Input};
-use crate::routes::Routes;
+use crate::routes::{Answer, Routes};
 use crate::scope::{self, ApplicationPath, InApplication};
 use crate::state::Api;
 
@@ -179,11 +178,7 @@ pub(crate) fn routes() -> Routes {
     post, path = "/api/v1/app/{app_id}/chat/preview", operation_id = "v1.chat.preview", tag = "Chat",
     params(ApplicationPath), request_body = ChatTryIn, responses((status = 200, body = ChatPreviewOut))
 )]
-async fn preview(
-    State(api): State<Arc<Api>>,
-    InApplication { scope, .. }: InApplication,
-    input: Input,
-) -> Result<Json<ChatPreviewOut>, ApiError> {
+async fn preview(InApplication { api, scope, .. }: InApplication, input: Input) -> Answer<ChatPreviewOut> {
     let trial = Trial::new(&api, scope, input.json()?, Url::parse(PLACEHOLDER).ok()).await?;
     let Post { body, failure, .. } = trial.post(&api)?;
     Ok(Json(ChatPreviewOut { body: serde_json::from_slice(&body).unwrap_or_default(), template_error: failure }))
@@ -195,11 +190,7 @@ async fn preview(
     post, path = "/api/v1/app/{app_id}/chat/test", operation_id = "v1.chat.test", tag = "Chat",
     params(ApplicationPath), request_body = ChatTryIn, responses((status = 200, body = ChatTestOut))
 )]
-async fn test(
-    State(api): State<Arc<Api>>,
-    InApplication { scope, .. }: InApplication,
-    input: Input,
-) -> Result<Json<ChatTestOut>, ApiError> {
+async fn test(InApplication { api, scope, .. }: InApplication, input: Input) -> Answer<ChatTestOut> {
     let trial = Trial::new(&api, scope, input.json()?, None).await?;
     let Post { url, body, failure } = trial.post(&api)?;
     let request = serde_json::from_slice(&body).unwrap_or_default();

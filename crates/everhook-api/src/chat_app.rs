@@ -2,10 +2,7 @@
 //!
 //! Secrets are written and never returned.
 
-use std::sync::Arc;
-
 use axum::Json;
-use axum::extract::State;
 use everhook_chat::notice::ChatText;
 use everhook_core::chat::{ChatKind, ChatLevel, ChatSecret, Language};
 use everhook_core::chat_app::{ChatApp, ChatApps, PersonAddress};
@@ -21,7 +18,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::error::ApiError;
 use crate::input::Input;
 use crate::resource::{self, ApiResource};
-use crate::routes::Routes;
+use crate::routes::{Answer, EmptyAnswer, Routes};
 use crate::scope::{self, InEnvironment, PathParams};
 use crate::state::Api;
 
@@ -109,10 +106,7 @@ pub(crate) fn routes() -> Routes {
     get, path = "/api/v1/chat-app", operation_id = "v1.chat-app.list", tag = "Chat",
     responses((status = 200, body = ChatAppsOut))
 )]
-async fn list(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
-) -> Result<Json<ChatAppsOut>, ApiError> {
+async fn list(InEnvironment { api, scope }: InEnvironment) -> Answer<ChatAppsOut> {
     let found = find(&api, scope).await?;
     let updated_at = (found.revision > 0).then_some(found.updated_at);
     Ok(Json(ChatAppsOut { data: found.apps.into_iter().map(ChatAppOut::from).collect(), updated_at }))
@@ -124,11 +118,10 @@ async fn list(
     params(ChatAppPath), request_body = ChatAppIn, responses((status = 200, body = ChatAppOut))
 )]
 async fn put(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
-    PathParams(path): PathParams<ChatAppPath>,
+    InEnvironment { api, scope }: InEnvironment,
+    path: PathParams<ChatAppPath>,
     input: Input,
-) -> Result<Json<ChatAppOut>, ApiError> {
+) -> Answer<ChatAppOut> {
     let kind = path.kind()?;
     let ChatAppIn { client_id, secret, tenant_id, agent_id, api_url } = input.json()?;
     let change = |mut apps: ChatApps| {
@@ -152,11 +145,7 @@ async fn put(
     delete, path = "/api/v1/chat-app/{kind}", operation_id = "v1.chat-app.delete", tag = "Chat",
     params(ChatAppPath), responses((status = 204, description = "Deleted"))
 )]
-async fn delete(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
-    PathParams(path): PathParams<ChatAppPath>,
-) -> Result<StatusCode, ApiError> {
+async fn delete(InEnvironment { api, scope }: InEnvironment, path: PathParams<ChatAppPath>) -> EmptyAnswer {
     let kind = path.kind()?;
     let change = |mut apps: ChatApps| if apps.remove(kind) { Ok(apps) } else { Err(no_app(kind)) };
     resource::change(&api, scope, &(), None, change).await?;
@@ -169,11 +158,10 @@ async fn delete(
     params(ChatAppPath), request_body = ChatAppTestIn, responses((status = 200, body = ChatAppTestOut))
 )]
 async fn test(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
-    PathParams(path): PathParams<ChatAppPath>,
+    InEnvironment { api, scope }: InEnvironment,
+    path: PathParams<ChatAppPath>,
     input: Input,
-) -> Result<Json<ChatAppTestOut>, ApiError> {
+) -> Answer<ChatAppTestOut> {
     let kind = path.kind()?;
     let ChatAppTestIn { address } = input.json()?;
     let address = PersonAddress::read(kind, &address).map_err(|reason| at("address").breaks(reason))?;

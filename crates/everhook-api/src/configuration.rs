@@ -2,17 +2,12 @@
 //!
 //! The binary hands over the settings as they are shown: it redacts secrets, and this module adds nothing.
 
-use std::sync::Arc;
-
 use axum::Json;
-use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::error::ApiError;
-use crate::routes::Routes;
+use crate::routes::{Answer, Routes};
 use crate::scope::AsAdmin;
-use crate::state::Api;
 
 /// A setting of the server.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -42,6 +37,6 @@ pub(crate) fn routes() -> Routes {
 #[utoipa::path(
     get, path = "/api/v1/config", operation_id = "v1.config.list", tag = "Node", responses((status = 200, body = ConfigOut))
 )]
-async fn list(State(api): State<Arc<Api>>, _: AsAdmin) -> Result<Json<ConfigOut>, ApiError> {
+async fn list(AsAdmin { api }: AsAdmin) -> Answer<ConfigOut> {
     Ok(Json(ConfigOut { data: api.settings.clone() }))
 }

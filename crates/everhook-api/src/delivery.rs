@@ -1,9 +1,6 @@
 //! Deliveries: the state of each message at each endpoint, and the reason for that state.
 
-use std::sync::Arc;
-
 use axum::Json;
-use axum::extract::State;
 use everhook_core::delivery::{DeliveryKey, DeliveryState, DeliveryTally, OuterPauses, Reason};
 use everhook_core::id::{ApplicationId, AttemptId, EndpointId, MessageId};
 use everhook_core::limits::{PAGE_MAX, SCAN_ROWS_MAX};
@@ -22,7 +19,7 @@ use crate::error::ApiError;
 use crate::message::FilterParams;
 use crate::page::{Page, PageParams};
 use crate::query::Query;
-use crate::routes::Routes;
+use crate::routes::{Answer, Routes};
 use crate::scope::{
     self, ApplicationPath, AtEndpoint, EndpointPath, InApplication, InEnvironment, MessagePath, OfMessage,
 };
@@ -139,7 +136,7 @@ pub(crate) fn routes() -> Routes {
     Routes::default().add(list, __path_list).add(list_all, __path_list_all).add(get, __path_get)
 }
 
-type Deliveries = Result<Json<Page<DeliveryOut>>, ApiError>;
+type Deliveries = Answer<Page<DeliveryOut>>;
 
 /// List the deliveries of an application with their states and reasons, newest message first.
 #[utoipa::path(
@@ -148,8 +145,7 @@ type Deliveries = Result<Json<Page<DeliveryOut>>, ApiError>;
     responses((status = 200, body = Page<DeliveryOut>))
 )]
 async fn list(
-    State(api): State<Arc<Api>>,
-    InApplication { scope, .. }: InApplication,
+    InApplication { api, scope, .. }: InApplication,
     Query(page): Query<PageParams>,
     Query(params): Query<DeliveryParams>,
     Query(filter): Query<FilterParams>,
@@ -171,8 +167,7 @@ async fn list(
     params(PageParams, DeliveryParams, FilterParams), responses((status = 200, body = Page<DeliveryOut>))
 )]
 async fn list_all(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
+    InEnvironment { api, scope }: InEnvironment,
     Query(page): Query<PageParams>,
     Query(params): Query<DeliveryParams>,
     Query(filter): Query<FilterParams>,
@@ -192,9 +187,9 @@ async fn list_all(
     tag = "Delivery", params(ApplicationPath, MessagePath, EndpointPath),
     responses((status = 200, body = DeliveryOut))
 )]
-async fn get(State(api): State<Arc<Api>>, of: OfMessage, to: AtEndpoint) -> Result<Json<DeliveryOut>, ApiError> {
-    let record = find(&api, &of, to.endpoint.id).await?;
-    Ok(Json(DeliveryOut::new(&record, api.now())))
+async fn get(of: OfMessage, to: AtEndpoint) -> Answer<DeliveryOut> {
+    let record = find(&of, to.endpoint.id).await?;
+    Ok(Json(DeliveryOut::new(&record, of.api.now())))
 }
 
 async fn show(
@@ -223,15 +218,15 @@ async fn show(
 }
 
 /// Finds the delivery of a message to an endpoint.
-pub(crate) async fn find(api: &Api, of: &OfMessage, endpoint: EndpointId) -> Result<DeliveryRecord, ApiError> {
+pub(crate) async fn find(of: &OfMessage, endpoint: EndpointId) -> Result<DeliveryRecord, ApiError> {
     let slice = Slice { after: None, order: Order::Descending, limit: 1 };
     let filter = DeliveryFilter {
         message: Some(of.message.id),
         endpoint: Some(endpoint),
-        pauses: pauses(api, of.scope.scope()).await?,
+        pauses: pauses(&of.api, of.scope.scope()).await?,
         ..DeliveryFilter::of(Some(of.scope.application), slice, 1)
     };
-    let found = api.read(query::Deliveries { scope: of.scope.scope(), filter }).await?.rows.pop();
+    let found = of.api.read(query::Deliveries { scope: of.scope.scope(), filter }).await?.rows.pop();
     found.ok_or_else(|| ApiError::not_found(format_args!("delivery of {} to {endpoint}", of.message.id)))
 }
 

@@ -1,9 +1,6 @@
 //! Commands for deliveries: cancel, retry now, dismiss.
 
-use std::sync::Arc;
-
 use axum::Json;
-use axum::extract::State;
 use everhook_core::delivery::{DeliveryAction, DeliveryCommand, DeliveryState};
 use everhook_store::steer::Steer;
 use serde::Serialize;
@@ -11,9 +8,8 @@ use utoipa::ToSchema;
 
 use crate::delivery::{self, DeliveryOut};
 use crate::error::ApiError;
-use crate::routes::Routes;
+use crate::routes::{Answer, Routes, routes_of};
 use crate::scope::{ApplicationPath, AtEndpoint, EndpointPath, MessagePath, OfMessage};
-use crate::state::Api;
 
 /// The result of cancelling a message.
 #[derive(Debug, Serialize, ToSchema)]
@@ -27,14 +23,13 @@ pub(crate) struct MessageCancelOut {
 }
 
 pub(crate) fn routes() -> Routes {
-    Routes::default()
-        .add(cancel, __path_cancel)
-        .add(retry_now, __path_retry_now)
-        .add(dismiss, __path_dismiss)
-        .add(cancel_message, __path_cancel_message)
+    routes_of![
+        cancel __path_cancel, retry_now __path_retry_now, dismiss __path_dismiss,
+        cancel_message __path_cancel_message,
+    ]
 }
 
-type Steered = Result<Json<DeliveryOut>, ApiError>;
+type Steered = Answer<DeliveryOut>;
 
 /// Cancel a delivery that waits or is being sent. A waiting one ends at once. One that is being sent ends as succeeded if
 /// its current attempt succeeds, and is not tried again otherwise.
@@ -43,8 +38,8 @@ type Steered = Result<Json<DeliveryOut>, ApiError>;
     tag = "Delivery", params(ApplicationPath, MessagePath, EndpointPath),
     responses((status = 200, body = DeliveryOut))
 )]
-async fn cancel(State(api): State<Arc<Api>>, of: OfMessage, to: AtEndpoint) -> Steered {
-    steer(&api, &of, &to, DeliveryCommand::Cancel).await
+async fn cancel(of: OfMessage, to: AtEndpoint) -> Steered {
+    steer(&of, &to, DeliveryCommand::Cancel).await
 }
 
 /// Make a waiting delivery due now, or redrive a dead one with fresh tries.
@@ -53,8 +48,8 @@ async fn cancel(State(api): State<Arc<Api>>, of: OfMessage, to: AtEndpoint) -> S
     operation_id = "v1.delivery.retry-now", tag = "Delivery", params(ApplicationPath, MessagePath, EndpointPath),
     responses((status = 200, body = DeliveryOut))
 )]
-async fn retry_now(State(api): State<Arc<Api>>, of: OfMessage, to: AtEndpoint) -> Steered {
-    steer(&api, &of, &to, DeliveryCommand::RetryNow).await
+async fn retry_now(of: OfMessage, to: AtEndpoint) -> Steered {
+    steer(&of, &to, DeliveryCommand::RetryNow).await
 }
 
 /// Dismiss a dead delivery. It ends as cancelled, and no redrive finds it any more.
@@ -63,8 +58,8 @@ async fn retry_now(State(api): State<Arc<Api>>, of: OfMessage, to: AtEndpoint) -
     operation_id = "v1.delivery.dismiss", tag = "Delivery", params(ApplicationPath, MessagePath, EndpointPath),
     responses((status = 200, body = DeliveryOut))
 )]
-async fn dismiss(State(api): State<Arc<Api>>, of: OfMessage, to: AtEndpoint) -> Steered {
-    steer(&api, &of, &to, DeliveryCommand::Dismiss).await
+async fn dismiss(of: OfMessage, to: AtEndpoint) -> Steered {
+    steer(&of, &to, DeliveryCommand::Dismiss).await
 }
 
 /// Cancel all deliveries of a message that wait or are being sent, also those of a message with a later `deliverAt`. Dead
@@ -73,24 +68,24 @@ async fn dismiss(State(api): State<Arc<Api>>, of: OfMessage, to: AtEndpoint) -> 
     post, path = "/api/v1/app/{app_id}/msg/{msg_id}/cancel", operation_id = "v1.delivery.cancel-message",
     tag = "Delivery", params(ApplicationPath, MessagePath), responses((status = 200, body = MessageCancelOut))
 )]
-async fn cancel_message(State(api): State<Arc<Api>>, of: OfMessage) -> Result<Json<MessageCancelOut>, ApiError> {
+async fn cancel_message(of: OfMessage) -> Answer<MessageCancelOut> {
     let command = DeliveryCommand::Cancel;
     let all = Steer::Deliveries { message: of.message.id, endpoint: None, command };
-    let actions = api.node.steer(of.scope.scope(), all).await?.deliveries;
+    let actions = of.api.node.steer(of.scope.scope(), all).await?.deliveries;
     let count = |wanted| actions.iter().filter(|action| **action == wanted).count();
     let (cancelled, requested) = (count(DeliveryAction::End), count(DeliveryAction::RequestCancel));
     Ok(Json(MessageCancelOut { cancelled, requested }))
 }
 
-async fn steer(api: &Api, of: &OfMessage, to: &AtEndpoint, command: DeliveryCommand) -> Steered {
+async fn steer(of: &OfMessage, to: &AtEndpoint, command: DeliveryCommand) -> Steered {
     let (message, endpoint) = (of.message.id, Some(to.endpoint.id));
     let steer = Steer::Deliveries { message, endpoint, command };
-    let actions = api.node.steer(of.scope.scope(), steer).await?.deliveries;
-    let record = delivery::find(api, of, to.endpoint.id).await?;
+    let actions = of.api.node.steer(of.scope.scope(), steer).await?.deliveries;
+    let record = delivery::find(of, to.endpoint.id).await?;
     // A repeated request finds its delivery already ended.
     let was_ended = record.state == DeliveryState::Cancelled && command != DeliveryCommand::RetryNow;
     if was_ended || actions.iter().any(|action| *action != DeliveryAction::Refuse) {
-        return Ok(Json(DeliveryOut::new(&record, api.now())));
+        return Ok(Json(DeliveryOut::new(&record, of.api.now())));
     }
     Err(ApiError::conflict(format!("The delivery is {}: {}.", record.state, remedy(record.state, command))))
 }

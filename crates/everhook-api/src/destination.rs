@@ -1,9 +1,6 @@
 //! The deliveries of a message: the state for each endpoint, and the resend of a message.
 
-use std::sync::Arc;
-
 use axum::Json;
-use axum::extract::State;
 use everhook_core::delivery::DeliveryState;
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::Order;
@@ -19,9 +16,8 @@ use crate::error::ApiError;
 use crate::input::Input;
 use crate::page::{Cursor, Page, PageParams};
 use crate::query::Query;
-use crate::routes::Routes;
+use crate::routes::{Answer, Routes, StatusAnswer};
 use crate::scope::{ApplicationPath, AtEndpoint, EndpointPath, MessagePath, OfMessage};
-use crate::state::Api;
 
 /// An endpoint with the state of a message's delivery to it.
 #[derive(Debug, Serialize, ToSchema)]
@@ -55,14 +51,10 @@ pub(crate) fn routes() -> Routes {
     params(ApplicationPath, MessagePath, PageParams),
     responses((status = 200, body = Page<MessageEndpointOut>))
 )]
-async fn list(
-    State(api): State<Arc<Api>>,
-    of: OfMessage,
-    Query(page): Query<PageParams>,
-) -> Result<Json<Page<MessageEndpointOut>>, ApiError> {
+async fn list(of: OfMessage, Query(page): Query<PageParams>) -> Answer<Page<MessageEndpointOut>> {
     let cursor = Cursor::new(&page, Order::Ascending)?;
-    let all = api.read(query::Destinations { scope: of.scope, message: of.message.id }).await?;
-    let pauses = delivery::pauses(&api, of.scope.scope()).await?;
+    let all = of.api.read(query::Destinations { scope: of.scope, message: of.message.id }).await?;
+    let pauses = delivery::pauses(&of.api, of.scope.scope()).await?;
     let rows = cursor.cut(all, |row| row.endpoint.id);
     let shown = |row: Destination| MessageEndpointOut::from(row.under(&pauses));
     Ok(Json(cursor.page(rows, |row| row.endpoint.id, shown)))
@@ -74,22 +66,17 @@ async fn list(
     operation_id = "v1.message-attempt.resend", tag = "Message Attempt",
     params(ApplicationPath, MessagePath, EndpointPath), responses((status = 202, body = EmptyResponse))
 )]
-async fn resend(
-    State(api): State<Arc<Api>>,
-    of: OfMessage,
-    at: AtEndpoint,
-    input: Input,
-) -> Result<(StatusCode, Json<EmptyResponse>), ApiError> {
+async fn resend(of: OfMessage, at: AtEndpoint, input: Input) -> StatusAnswer<EmptyResponse> {
     if at.endpoint.is_polled() {
         let detail = "The endpoint is polled: its readers can read the message again.";
         return Err(ApiError::bad_request("polled_endpoint", detail));
     }
-    if of.message.payload_at(api.now()).is_none() {
+    if of.message.payload_at(of.api.now()).is_none() {
         return Err(no_payload());
     }
     let (message, endpoint) = (of.message.id, at.endpoint.id);
     let wish = Resend { application: of.scope.application, message, endpoint, key: input.key };
-    match api.node.resend(of.scope.scope(), wish).await? {
+    match of.api.node.resend(of.scope.scope(), wish).await? {
         Resent::Pending | Resent::Repeated => {}
         Resent::KeyReused => return Err(ApiError::key_reused()),
         Resent::NotFound => return Err(ApiError::not_found(format_args!("delivery of {message} to {endpoint}"))),

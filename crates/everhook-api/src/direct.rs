@@ -4,7 +4,7 @@
 //! retried, limited and shown like all others. All messages to the same URL share the endpoint.
 
 use everhook_core::endpoint::{self, Endpoint};
-use everhook_core::id::EndpointId;
+use everhook_core::fanout::Audience;
 use everhook_core::scope::AppScope;
 use everhook_core::violation::at;
 use everhook_store::catalog::Locator;
@@ -15,8 +15,8 @@ use crate::error::ApiError;
 use crate::quota;
 use crate::state::Api;
 
-/// Finds or creates the endpoint for messages to `url`.
-pub(crate) async fn find_or_create(api: &Api, scope: AppScope, url: &str) -> Result<EndpointId, ApiError> {
+/// Finds or creates the endpoint for messages to `url`. Call it last, so that a bad request creates nothing.
+pub(crate) async fn audience(api: &Api, scope: AppScope, url: &str) -> Result<Audience, ApiError> {
     let url = String::from(at("url").check(api.egress.check_url(url))?);
     let uid = endpoint::direct_uid(&url);
     let found = api.read(query::FindEndpoint { scope, locator: Locator::Uid(uid.clone()) }).await?;
@@ -39,7 +39,7 @@ pub(crate) async fn find_or_create(api: &Api, scope: AppScope, url: &str) -> Res
         return Err(at("url").breaks(rule).into());
     }
     match endpoint.accepts() {
-        true => Ok(endpoint.id),
+        true => Ok(Audience::Only(endpoint.id)),
         false => {
             let detail = format!("The endpoint {} for this URL is disabled: enable it, then send again.", endpoint.id);
             Err(ApiError::bad_request("endpoint_disabled", detail))

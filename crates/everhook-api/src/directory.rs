@@ -1,9 +1,6 @@
 //! Objects of all applications: the endpoints of an environment, and the object that has an id.
 
-use std::sync::Arc;
-
 use axum::Json;
-use axum::extract::State;
 use everhook_core::endpoint::{EndpointKey, EndpointState};
 use everhook_core::failing::Failing;
 use everhook_core::id::{ApplicationId, BackgroundTaskId, BatchId, EndpointId, JobId, MessageId, SERVER_ENVIRONMENT};
@@ -24,7 +21,7 @@ use crate::message::{DeliveryTallyOut, FilterParams, TallyParams};
 use crate::message_search::{TextParams, find_placed};
 use crate::page::{Cursor, Listing, OrderParams, Page, PageParams};
 use crate::query::Query;
-use crate::routes::Routes;
+use crate::routes::{Answer, Routes, routes_of};
 use crate::scope::{InEnvironment, PathParams, named};
 use crate::state::Api;
 
@@ -106,10 +103,7 @@ pub(crate) struct LookupPath {
 }
 
 pub(crate) fn routes() -> Routes {
-    Routes::default()
-        .add(list_endpoints, __path_list_endpoints)
-        .add(list_messages, __path_list_messages)
-        .add(lookup, __path_lookup)
+    routes_of![list_endpoints __path_list_endpoints, list_messages __path_list_messages, lookup __path_lookup]
 }
 
 /// List the endpoints of all applications, ordered by application and id.
@@ -118,10 +112,9 @@ pub(crate) fn routes() -> Routes {
     params(PageParams, OrderParams), responses((status = 200, body = Page<PlacedEndpointOut>))
 )]
 async fn list_endpoints(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
+    InEnvironment { api, scope }: InEnvironment,
     listing: Listing,
-) -> Result<Json<Page<PlacedEndpointOut>>, ApiError> {
+) -> Answer<Page<PlacedEndpointOut>> {
     let cursor: Cursor<EndpointKey> = listing.cursor(Order::Descending)?;
     let rows = api.read(query::AllEndpoints { scope, slice: cursor.slice() }).await?;
     Ok(Json(cursor.page(rows, PlacedEndpoint::key, PlacedEndpointOut::from)))
@@ -135,13 +128,12 @@ async fn list_endpoints(
     params(PageParams, FilterParams, TextParams, TallyParams), responses((status = 200, body = Page<PlacedMessageOut>))
 )]
 async fn list_messages(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
+    InEnvironment { api, scope }: InEnvironment,
     Query(page): Query<PageParams>,
     Query(filter): Query<FilterParams>,
     Query(text): Query<TextParams>,
     Query(wanted): Query<TallyParams>,
-) -> Result<Json<Page<PlacedMessageOut>>, ApiError> {
+) -> Answer<Page<PlacedMessageOut>> {
     let cursor = filter.cursor(&page)?;
     let filter = text.search(filter.of_messages(cursor.slice()))?;
     let piece = find_placed(&api, scope, filter).await?;
@@ -160,10 +152,9 @@ async fn list_messages(
     responses((status = 200, body = LookupOut))
 )]
 async fn lookup(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
+    InEnvironment { api, scope }: InEnvironment,
     PathParams(LookupPath { id }): PathParams<LookupPath>,
-) -> Result<Json<LookupOut>, ApiError> {
+) -> Answer<LookupOut> {
     let found = find(&api, scope, &id).await?;
     found.map(Json).ok_or_else(|| ApiError::not_found(named("object", &id)))
 }

@@ -1,7 +1,12 @@
 //! The OpenAPI document.
 
+use std::sync::LazyLock;
+
+use axum::response::IntoResponse;
+use bytes::Bytes;
 use everhook_core::capability::Capability;
 use everhook_core::right::Right;
+use http::header::CONTENT_TYPE;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn};
@@ -24,9 +29,13 @@ const BEARER: &str = "HTTPBearer";
 
 /// Returns the OpenAPI document of every route as JSON. A binary always returns the same text.
 pub fn openapi() -> String {
-    let mut routes = routes::all();
-    patch::add_schemas(&mut routes.schemas);
-    for (name, schema) in &mut routes.schemas {
+    let routes = routes::all();
+    let mut schemas = Vec::new();
+    for add_schemas in routes.schemas {
+        add_schemas(&mut schemas);
+    }
+    patch::add_schemas(&mut schemas);
+    for (name, schema) in &mut schemas {
         bounds::add(name, schema);
     }
     let bearer = SecurityScheme::Http(
@@ -36,7 +45,7 @@ pub fn openapi() -> String {
             .build(),
     );
     let components = ComponentsBuilder::new()
-        .schemas_from_iter(routes.schemas)
+        .schemas_from_iter(schemas)
         .schema(Invalid::name(), Invalid::schema())
         .schema(InvalidOut::name(), InvalidOut::schema())
         .schema(ProblemOut::name(), ProblemOut::schema())
@@ -58,6 +67,12 @@ pub fn openapi() -> String {
     let mut document = serde_json::to_value(document).expect(JSON);
     complete::complete(&mut document);
     Document::of(document).text()
+}
+
+/// Serves the document. It is built for the first request, because it takes more memory than all else in an idle server.
+pub(crate) async fn serve() -> impl IntoResponse {
+    static DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| Bytes::from(openapi()));
+    ([(CONTENT_TYPE, "application/json")], DOCUMENT.clone())
 }
 
 /// Why the document can be written.

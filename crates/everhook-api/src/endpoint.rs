@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
 use everhook_core::chat::{Chat, ChatKind};
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::filter::TypePattern;
@@ -43,7 +42,7 @@ use crate::page::{Listing, OrderParams, Page, PageParams};
 use crate::policy;
 use crate::quota;
 use crate::resource;
-use crate::routes::Routes;
+use crate::routes::{Answer, EmptyAnswer, Routes, StatusAnswer, routes_of};
 use crate::scope::{self, ApplicationPath, AtEndpoint, EndpointPath, InApplication, PathParams};
 use crate::state::Api;
 
@@ -171,13 +170,10 @@ pub(crate) struct EndpointCommonOut {
 }
 
 pub(crate) fn routes() -> Routes {
-    Routes::default()
-        .add(list, __path_list)
-        .add(create, __path_create)
-        .add(get, __path_get)
-        .add(put, __path_put)
-        .add(patch, __path_patch)
-        .add(delete, __path_delete)
+    routes_of![
+        list __path_list, create __path_create, get __path_get, put __path_put, patch __path_patch,
+        delete __path_delete,
+    ]
 }
 
 /// List the endpoints of an application.
@@ -186,11 +182,7 @@ pub(crate) fn routes() -> Routes {
     params(ApplicationPath, PageParams, OrderParams),
     responses((status = 200, body = Page<EndpointOut>))
 )]
-async fn list(
-    State(api): State<Arc<Api>>,
-    InApplication { scope, .. }: InApplication,
-    listing: Listing,
-) -> Result<Json<Page<EndpointOut>>, ApiError> {
+async fn list(InApplication { api, scope, .. }: InApplication, listing: Listing) -> Answer<Page<EndpointOut>> {
     let cursor = listing.cursor(Order::Descending)?;
     let rows = api.read(query::Endpoints { scope, slice: cursor.slice() }).await?;
     Ok(Json(cursor.page(rows, |row| row.id, EndpointOut::from)))
@@ -202,11 +194,7 @@ async fn list(
     params(ApplicationPath), request_body = EndpointIn,
     responses((status = 201, body = EndpointOut))
 )]
-async fn create(
-    State(api): State<Arc<Api>>,
-    InApplication { scope, .. }: InApplication,
-    input: Input,
-) -> Result<(StatusCode, Json<EndpointOut>), ApiError> {
+async fn create(InApplication { api, scope, .. }: InApplication, input: Input) -> StatusAnswer<EndpointOut> {
     let wanted = input.json::<EndpointIn>()?;
     let checks = Checks::of(&api, scope.scope(), &wanted).await?;
     let endpoint = wanted.check(&checks, scope.application, None)?;
@@ -218,8 +206,8 @@ async fn create(
     get, path = "/api/v1/app/{app_id}/endpoint/{endpoint_id}", operation_id = "v1.endpoint.get", tag = "Endpoint",
     params(ApplicationPath, EndpointPath), responses((status = 200, body = EndpointOut))
 )]
-async fn get(State(api): State<Arc<Api>>, at: AtEndpoint) -> Result<Json<EndpointOut>, ApiError> {
-    let breaker = breaker::find(&api, at.scope.scope(), at.endpoint.id).await?;
+async fn get(at: AtEndpoint) -> Answer<EndpointOut> {
+    let breaker = breaker::find(&at.api, at.scope.scope(), at.endpoint.id).await?;
     Ok(Json(EndpointOut { breaker, ..at.endpoint.into() }))
 }
 
@@ -233,12 +221,11 @@ async fn get(State(api): State<Arc<Api>>, at: AtEndpoint) -> Result<Json<Endpoin
     )
 )]
 async fn put(
-    State(api): State<Arc<Api>>,
     caller: Caller,
-    InApplication { scope, .. }: InApplication,
+    InApplication { api, scope, .. }: InApplication,
     PathParams(EndpointPath { endpoint_id }): PathParams<EndpointPath>,
     input: Input,
-) -> Result<(StatusCode, Json<EndpointOut>), ApiError> {
+) -> StatusAnswer<EndpointOut> {
     let locator = scope::locator("endpoint", &endpoint_id, EndpointId::PREFIX)?;
     let mut wanted = input.json::<EndpointIn>()?;
     scope::fill_uid(&mut wanted.uid, &locator);
@@ -265,12 +252,7 @@ async fn put(
     params(ApplicationPath, EndpointPath), request_body(content = ref("#/components/schemas/EndpointPatch")),
     responses((status = 200, body = EndpointOut))
 )]
-async fn patch(
-    State(api): State<Arc<Api>>,
-    caller: Caller,
-    at: AtEndpoint,
-    input: Input,
-) -> Result<Json<EndpointOut>, ApiError> {
+async fn patch(caller: Caller, at: AtEndpoint, input: Input) -> Answer<EndpointOut> {
     let base = Members::of::<EndpointIn>(&at.endpoint);
     let wanted = input.merged::<EndpointIn>(&base)?;
     // A success response would claim a change that this route does not make.
@@ -280,13 +262,13 @@ async fn patch(
     if wanted.headers.is_some() {
         return Err(violation::at("headers").breaks("cannot be changed here: use PATCH …/headers").into());
     }
-    let checks = Checks::of(&api, at.scope.scope(), &wanted).await?;
+    let checks = Checks::of(&at.api, at.scope.scope(), &wanted).await?;
     let change = |old: Endpoint| {
         let (base, url) = (Members::of::<EndpointIn>(&old), old.url.clone());
         let new = input.merged::<EndpointIn>(&base)?.check(&checks, at.scope.application, Some(old))?;
         auth::check_url(&caller.rights, Some(&url), Some(&new.url)).map(|()| new)
     };
-    Ok(Json(at.change(&api, None, change).await?.into()))
+    Ok(Json(at.change(None, change).await?.into()))
 }
 
 /// Delete an endpoint. Its open deliveries are cancelled.
@@ -294,8 +276,8 @@ async fn patch(
     delete, path = "/api/v1/app/{app_id}/endpoint/{endpoint_id}", operation_id = "v1.endpoint.delete",
     tag = "Endpoint", params(ApplicationPath, EndpointPath), responses((status = 204))
 )]
-async fn delete(State(api): State<Arc<Api>>, at: AtEndpoint) -> Result<StatusCode, ApiError> {
-    at.delete(&api).await
+async fn delete(at: AtEndpoint) -> EmptyAnswer {
+    at.delete().await
 }
 
 /// Data from outside the request that an endpoint is checked against.

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::endpoint_auth::{BasicAuth, EndpointAuth, OauthClient, OauthMethod};
 use everhook_core::limits::{
@@ -22,7 +21,7 @@ use utoipa::ToSchema;
 use crate::endpoint_headers;
 use crate::error::ApiError;
 use crate::input::{self, Input};
-use crate::routes::Routes;
+use crate::routes::{Answer, EmptyAnswer, Routes, routes_of};
 use crate::scope::{ApplicationPath, AtEndpoint, EndpointPath};
 use crate::state::Api;
 
@@ -136,20 +135,13 @@ pub(crate) struct EndpointCaOut {
 }
 
 pub(crate) fn routes() -> Routes {
-    Routes::default()
-        .add(get_basic, __path_get_basic)
-        .add(put_basic, __path_put_basic)
-        .add(delete_basic, __path_delete_basic)
-        .add(get_oauth, __path_get_oauth)
-        .add(put_oauth, __path_put_oauth)
-        .add(delete_oauth, __path_delete_oauth)
-        .add(get_oauth_state, __path_get_oauth_state)
-        .add(get_mtls, __path_get_mtls)
-        .add(put_mtls, __path_put_mtls)
-        .add(delete_mtls, __path_delete_mtls)
-        .add(get_mtls_state, __path_get_mtls_state)
-        .add(get_ca, __path_get_ca)
-        .add(put_ca, __path_put_ca)
+    routes_of![
+        get_basic __path_get_basic, put_basic __path_put_basic, delete_basic __path_delete_basic,
+        get_oauth __path_get_oauth, put_oauth __path_put_oauth, delete_oauth __path_delete_oauth,
+        get_oauth_state __path_get_oauth_state, get_mtls __path_get_mtls, put_mtls __path_put_mtls,
+        delete_mtls __path_delete_mtls, get_mtls_state __path_get_mtls_state, get_ca __path_get_ca,
+        put_ca __path_put_ca,
+    ]
 }
 
 /// Get the user name of an endpoint's Basic authentication.
@@ -157,7 +149,7 @@ pub(crate) fn routes() -> Routes {
     get, path = "/api/v1/app/{app_id}/endpoint/{endpoint_id}/basic-auth", operation_id = "v1.endpoint.get-basic-auth",
     tag = "Endpoint", params(ApplicationPath, EndpointPath), responses((status = 200, body = EndpointBasicAuthOut))
 )]
-async fn get_basic(AtEndpoint { endpoint, .. }: AtEndpoint) -> Result<Json<EndpointBasicAuthOut>, ApiError> {
+async fn get_basic(AtEndpoint { endpoint, .. }: AtEndpoint) -> Answer<EndpointBasicAuthOut> {
     let basic = auth(&endpoint).basic.clone().ok_or_else(|| off("Basic authentication"))?;
     Ok(Json(EndpointBasicAuthOut { username: basic.username }))
 }
@@ -168,14 +160,14 @@ async fn get_basic(AtEndpoint { endpoint, .. }: AtEndpoint) -> Result<Json<Endpo
     tag = "Endpoint", params(ApplicationPath, EndpointPath), request_body = EndpointBasicAuthIn,
     responses((status = 204))
 )]
-async fn put_basic(State(api): State<Arc<Api>>, at: AtEndpoint, input: Input) -> Result<StatusCode, ApiError> {
+async fn put_basic(at: AtEndpoint, input: Input) -> EmptyAnswer {
     let EndpointBasicAuthIn { username, password } = input.json()?;
     let username = text("username", username)?;
     if username.contains(':') {
         return Err(violation::at("username").breaks("must not have a colon").into());
     }
     let basic = BasicAuth { username, password: text("password", password)? };
-    change(&api, &at, |endpoint, auth| {
+    change(&at, |endpoint, auth| {
         check_alone(endpoint, auth.oauth.is_some(), "username", "OAuth: delete …/oauth first")?;
         auth.basic = Some(basic.clone());
         Ok(())
@@ -189,8 +181,8 @@ async fn put_basic(State(api): State<Arc<Api>>, at: AtEndpoint, input: Input) ->
     operation_id = "v1.endpoint.delete-basic-auth", tag = "Endpoint", params(ApplicationPath, EndpointPath),
     responses((status = 204))
 )]
-async fn delete_basic(State(api): State<Arc<Api>>, at: AtEndpoint) -> Result<StatusCode, ApiError> {
-    change(&api, &at, |_, auth| {
+async fn delete_basic(at: AtEndpoint) -> EmptyAnswer {
+    change(&at, |_, auth| {
         auth.basic = None;
         Ok(())
     })
@@ -202,7 +194,7 @@ async fn delete_basic(State(api): State<Arc<Api>>, at: AtEndpoint) -> Result<Sta
     get, path = "/api/v1/app/{app_id}/endpoint/{endpoint_id}/oauth", operation_id = "v1.endpoint.get-oauth-config",
     tag = "Endpoint", params(ApplicationPath, EndpointPath), responses((status = 200, body = EndpointOauthConfigOut))
 )]
-async fn get_oauth(AtEndpoint { endpoint, .. }: AtEndpoint) -> Result<Json<EndpointOauthConfigOut>, ApiError> {
+async fn get_oauth(AtEndpoint { endpoint, .. }: AtEndpoint) -> Answer<EndpointOauthConfigOut> {
     oauth(&endpoint).map(Json).ok_or_else(|| off("OAuth"))
 }
 
@@ -225,9 +217,9 @@ async fn get_oauth_state(AtEndpoint { endpoint, .. }: AtEndpoint) -> Json<Endpoi
     tag = "Endpoint", params(ApplicationPath, EndpointPath), request_body = EndpointOauthConfigIn,
     responses((status = 204))
 )]
-async fn put_oauth(State(api): State<Arc<Api>>, at: AtEndpoint, input: Input) -> Result<StatusCode, ApiError> {
-    let client = input.json::<EndpointOauthConfigIn>()?.check(&api)?;
-    change(&api, &at, |endpoint, auth| {
+async fn put_oauth(at: AtEndpoint, input: Input) -> EmptyAnswer {
+    let client = input.json::<EndpointOauthConfigIn>()?.check(&at.api)?;
+    change(&at, |endpoint, auth| {
         check_alone(endpoint, auth.basic.is_some(), "clientId", "Basic authentication: delete …/basic-auth first")?;
         auth.oauth = Some(client.clone());
         Ok(())
@@ -241,8 +233,8 @@ async fn put_oauth(State(api): State<Arc<Api>>, at: AtEndpoint, input: Input) ->
     operation_id = "v1.endpoint.delete-oauth-config", tag = "Endpoint", params(ApplicationPath, EndpointPath),
     responses((status = 204))
 )]
-async fn delete_oauth(State(api): State<Arc<Api>>, at: AtEndpoint) -> Result<StatusCode, ApiError> {
-    change(&api, &at, |_, auth| {
+async fn delete_oauth(at: AtEndpoint) -> EmptyAnswer {
+    change(&at, |_, auth| {
         auth.oauth = None;
         Ok(())
     })
@@ -254,7 +246,7 @@ async fn delete_oauth(State(api): State<Arc<Api>>, at: AtEndpoint) -> Result<Sta
     get, path = "/api/v1/app/{app_id}/endpoint/{endpoint_id}/mtls", operation_id = "v1.endpoint.get-mtls-config",
     tag = "Endpoint", params(ApplicationPath, EndpointPath), responses((status = 200, body = EndpointMtlsConfigOut))
 )]
-async fn get_mtls(AtEndpoint { endpoint, .. }: AtEndpoint) -> Result<Json<EndpointMtlsConfigOut>, ApiError> {
+async fn get_mtls(AtEndpoint { endpoint, .. }: AtEndpoint) -> Answer<EndpointMtlsConfigOut> {
     mtls(&endpoint).map(Json).ok_or_else(|| off("client certificate"))
 }
 
@@ -274,10 +266,10 @@ async fn get_mtls_state(AtEndpoint { endpoint, .. }: AtEndpoint) -> Json<Endpoin
     tag = "Endpoint", params(ApplicationPath, EndpointPath), request_body = EndpointMtlsConfigIn,
     responses((status = 204))
 )]
-async fn put_mtls(State(api): State<Arc<Api>>, at: AtEndpoint, input: Input) -> Result<StatusCode, ApiError> {
+async fn put_mtls(at: AtEndpoint, input: Input) -> EmptyAnswer {
     let identity = pem("identity", input.json::<EndpointMtlsConfigIn>()?.identity)?;
     violation::at("identity").check(everhook_sender::check_identity(&identity))?;
-    change(&api, &at, |endpoint, auth| {
+    change(&at, |endpoint, auth| {
         check_https(endpoint, "identity")?;
         auth.identity = Some(identity.clone());
         Ok(())
@@ -290,8 +282,8 @@ async fn put_mtls(State(api): State<Arc<Api>>, at: AtEndpoint, input: Input) -> 
     delete, path = "/api/v1/app/{app_id}/endpoint/{endpoint_id}/mtls", operation_id = "v1.endpoint.delete-mtls-config",
     tag = "Endpoint", params(ApplicationPath, EndpointPath), responses((status = 204))
 )]
-async fn delete_mtls(State(api): State<Arc<Api>>, at: AtEndpoint) -> Result<StatusCode, ApiError> {
-    change(&api, &at, |_, auth| {
+async fn delete_mtls(at: AtEndpoint) -> EmptyAnswer {
+    change(&at, |_, auth| {
         auth.identity = None;
         Ok(())
     })
@@ -313,12 +305,12 @@ async fn get_ca(AtEndpoint { endpoint, .. }: AtEndpoint) -> Json<EndpointCaOut> 
     tag = "Endpoint", params(ApplicationPath, EndpointPath), request_body = EndpointCaIn,
     responses((status = 204))
 )]
-async fn put_ca(State(api): State<Arc<Api>>, at: AtEndpoint, input: Input) -> Result<StatusCode, ApiError> {
+async fn put_ca(at: AtEndpoint, input: Input) -> EmptyAnswer {
     let cert = input.json::<EndpointCaIn>()?.cert.map(|cert| pem("cert", cert)).transpose()?;
     if let Some(cert) = &cert {
         violation::at("cert").check(everhook_sender::check_ca(cert))?;
     }
-    change(&api, &at, |endpoint, auth| {
+    change(&at, |endpoint, auth| {
         if cert.is_some() {
             check_https(endpoint, "cert")?;
         }
@@ -343,17 +335,16 @@ pub(crate) fn check_headers(
 }
 
 async fn change(
-    api: &Api,
     at: &AtEndpoint,
     change: impl Fn(&Endpoint, &mut EndpointAuth) -> Result<(), Violation>,
-) -> Result<StatusCode, ApiError> {
+) -> EmptyAnswer {
     let change = |old: Endpoint| {
         let mut auth = auth(&old);
         change(&old, &mut auth)?;
         let auth = (!auth.is_empty()).then(|| Arc::new(auth));
         Ok(Endpoint { auth, ..old })
     };
-    at.change(api, None, change).await.map(|_| StatusCode::NO_CONTENT)
+    at.change(None, change).await.map(|_| StatusCode::NO_CONTENT)
 }
 
 fn auth(endpoint: &Endpoint) -> EndpointAuth {

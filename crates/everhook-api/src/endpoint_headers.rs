@@ -4,10 +4,8 @@
 //! headers of the signature. Values may be credentials, so they are returned only for names known to be harmless.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::limits::{HEADER_NAME_BYTES_MAX, HEADER_VALUE_BYTES_MAX, HEADERS_BYTES_MAX, HEADERS_MAX};
 use everhook_core::violation::{self, Violation};
@@ -16,11 +14,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::endpoint_auth;
-use crate::error::ApiError;
 use crate::input::Input;
-use crate::routes::Routes;
+use crate::routes::{EmptyAnswer, Routes};
 use crate::scope::{ApplicationPath, AtEndpoint, EndpointPath};
-use crate::state::Api;
 
 /// Headers whose values are returned. Any other header may carry a credential under a name that nobody can foresee.
 const HARMLESS: [&str; 21] = [
@@ -152,14 +148,14 @@ async fn get(AtEndpoint { endpoint, .. }: AtEndpoint) -> Json<EndpointHeadersOut
     tag = "Endpoint", params(ApplicationPath, EndpointPath), request_body = EndpointHeadersIn,
     responses((status = 204))
 )]
-async fn put(State(api): State<Arc<Api>>, at: AtEndpoint, input: Input) -> Result<StatusCode, ApiError> {
-    put_at(&api, &at, &input).await
+async fn put(at: AtEndpoint, input: Input) -> EmptyAnswer {
+    put_at(&at, &input).await
 }
 
 /// Sets the headers of an endpoint of any application.
-pub(crate) async fn put_at(api: &Api, at: &AtEndpoint, input: &Input) -> Result<StatusCode, ApiError> {
+pub(crate) async fn put_at(at: &AtEndpoint, input: &Input) -> EmptyAnswer {
     let headers = check(input.json::<EndpointHeadersIn>()?.headers)?;
-    change(api, at, |_| Ok(headers.clone())).await
+    change(at, |_| Ok(headers.clone())).await
 }
 
 /// Change the headers of an endpoint. Absent headers keep their values, and null removes a header.
@@ -168,13 +164,13 @@ pub(crate) async fn put_at(api: &Api, at: &AtEndpoint, input: &Input) -> Result<
     tag = "Endpoint", params(ApplicationPath, EndpointPath), request_body = EndpointHeadersPatchIn,
     responses((status = 204))
 )]
-async fn patch(State(api): State<Arc<Api>>, at: AtEndpoint, input: Input) -> Result<StatusCode, ApiError> {
+async fn patch(at: AtEndpoint, input: Input) -> EmptyAnswer {
     let patch: EndpointHeadersPatchIn = input.json()?;
     check_changes(&patch)?;
     let is_touched = |name: &str| {
         patch.headers.keys().chain(&patch.delete_headers).any(|touched| touched.eq_ignore_ascii_case(name))
     };
-    change(&api, &at, |mut headers| {
+    change(&at, |mut headers| {
         headers.retain(|name, _| !is_touched(name));
         let set = patch.headers.iter().filter_map(|(name, value)| Some((name.clone(), value.clone()?)));
         headers.extend(set);
@@ -184,16 +180,15 @@ async fn patch(State(api): State<Arc<Api>>, at: AtEndpoint, input: Input) -> Res
 }
 
 async fn change(
-    api: &Api,
     at: &AtEndpoint,
     change: impl Fn(BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Violation>,
-) -> Result<StatusCode, ApiError> {
+) -> EmptyAnswer {
     let change = |mut old: Endpoint| {
         let headers = change(std::mem::take(&mut old.headers))?;
         endpoint_auth::check_headers(&headers, old.auth.as_ref())?;
         Ok(Endpoint { headers, ..old })
     };
-    at.change(api, None, change).await.map(|_| StatusCode::NO_CONTENT)
+    at.change(None, change).await.map(|_| StatusCode::NO_CONTENT)
 }
 
 /// Limits the number of changes to the number of headers that an endpoint can have. Names that cannot be headers are

@@ -1,9 +1,6 @@
 //! The messages of an endpoint, with the state of each at it.
 
-use std::sync::Arc;
-
 use axum::Json;
-use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use everhook_core::delivery::{DeliveryKey, DeliveryState};
 use everhook_core::id::MessageId;
@@ -23,7 +20,6 @@ use crate::page::{Page, PageParams};
 use crate::query::Query;
 use crate::routes::Routes;
 use crate::scope::{ApplicationPath, AtEndpoint, EndpointPath};
-use crate::state::Api;
 
 /// A message, with its state at one endpoint.
 #[derive(Debug, Serialize, ToSchema)]
@@ -68,7 +64,6 @@ pub(crate) fn routes() -> Routes {
     responses((status = 200, body = Page<EndpointMessageOut>))
 )]
 async fn list(
-    State(api): State<Arc<Api>>,
     to: AtEndpoint,
     Query(page): Query<PageParams>,
     Query(params): Query<StatusParams>,
@@ -90,10 +85,10 @@ async fn list(
         content: if content.is_wanted() { Content::WithPayload } else { Content::WithoutPayload },
         ..DeliveryFilter::of(Some(to.scope.application), slice, SCAN_ROWS_MAX)
     };
-    let piece = api.read(query::Deliveries { scope: to.scope.scope(), filter: wanted }).await?;
+    let piece = to.api.read(query::Deliveries { scope: to.scope.scope(), filter: wanted }).await?;
     let rows = piece.rows.iter().collect::<Vec<&DeliveryRecord>>();
     let piece = Piece { rows, next: piece.next.map(|key| key.message) };
-    let now = api.now();
+    let now = to.api.now();
     let show = |record| EndpointMessageOut::new(record, now, &params, &content);
     Ok(Json(cursor.page_of(piece, |record| record.message.id, show)).into_response())
 }

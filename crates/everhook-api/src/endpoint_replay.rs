@@ -3,11 +3,9 @@
 //!
 //! Each starts a background task and answers at once. `core::background` chooses the messages and deliveries.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::State;
 use everhook_core::background::replay::{AttemptedFilter, AttemptedStatus, Pick, Replay};
 use everhook_core::background::selection::BulkSelection;
 use everhook_core::background::{Bulk, BulkAction, Effect};
@@ -20,12 +18,10 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::background_task::{StartedTaskOut, start};
-use crate::error::ApiError;
 use crate::input::{self, Input};
 use crate::limits::{RECOVER_WINDOW_MAX, REPLAY_RATE_MAX};
-use crate::routes::Routes;
+use crate::routes::{Routes, StatusAnswer, routes_of};
 use crate::scope::{ApplicationPath, AtEndpoint, EndpointPath};
-use crate::state::Api;
 
 /// The window of a recovery.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -135,12 +131,10 @@ impl Options {
 }
 
 pub(crate) fn routes() -> Routes {
-    Routes::default()
-        .add(recover, __path_recover)
-        .add(replay_missing, __path_replay_missing)
-        .add(bulk_replay, __path_bulk_replay)
-        .add(bulk_cancel, __path_bulk_cancel)
-        .add(bulk_redrive, __path_bulk_redrive)
+    routes_of![
+        recover __path_recover, replay_missing __path_replay_missing, bulk_replay __path_bulk_replay,
+        bulk_cancel __path_bulk_cancel, bulk_redrive __path_bulk_redrive,
+    ]
 }
 
 /// Send messages again whose deliveries to the endpoint failed for good in a window, and never succeeded.
@@ -149,13 +143,9 @@ pub(crate) fn routes() -> Routes {
     tag = "Endpoint", params(ApplicationPath, EndpointPath), request_body = RecoverIn,
     responses((status = 202, body = StartedTaskOut))
 )]
-async fn recover(
-    State(api): State<Arc<Api>>,
-    at_endpoint: AtEndpoint,
-    input: Input,
-) -> Result<(StatusCode, Json<StartedTaskOut>), ApiError> {
+async fn recover(at_endpoint: AtEndpoint, input: Input) -> StatusAnswer<StartedTaskOut> {
     let RecoverIn { since, until, dry_run, rate_per_second } = input.json()?;
-    let (since, until) = window(since, until, api.now())?;
+    let (since, until) = window(since, until, at_endpoint.api.now())?;
     let options = Options::new(dry_run, rate_per_second)?;
     // A request that says "14 days ago" arrives a little later.
     const LEEWAY: Duration = Duration::from_secs(300);
@@ -163,7 +153,7 @@ async fn recover(
         let days = RECOVER_WINDOW_MAX.as_secs() / 86_400;
         return Err(at("since").breaks(format!("must be at most {days} days before until")).into());
     }
-    replay(&api, &at_endpoint, (since, until), Pick::Failed, options, &input).await
+    replay(&at_endpoint, (since, until), Pick::Failed, options, &input).await
 }
 
 /// Send messages that have no delivery to the endpoint and pass its filters: it is newer, was disabled, or had other
@@ -173,14 +163,10 @@ async fn recover(
     operation_id = "v1.endpoint.replay-missing", tag = "Endpoint", params(ApplicationPath, EndpointPath),
     request_body = ReplayIn, responses((status = 202, body = StartedTaskOut))
 )]
-async fn replay_missing(
-    State(api): State<Arc<Api>>,
-    at_endpoint: AtEndpoint,
-    input: Input,
-) -> Result<(StatusCode, Json<StartedTaskOut>), ApiError> {
+async fn replay_missing(at_endpoint: AtEndpoint, input: Input) -> StatusAnswer<StartedTaskOut> {
     let ReplayIn { since, until, dry_run, rate_per_second } = input.json()?;
-    let window = window(since, until, api.now())?;
-    replay(&api, &at_endpoint, window, Pick::Missing, Options::new(dry_run, rate_per_second)?, &input).await
+    let window = window(since, until, at_endpoint.api.now())?;
+    replay(&at_endpoint, window, Pick::Missing, Options::new(dry_run, rate_per_second)?, &input).await
 }
 
 /// Send messages again that were attempted at the endpoint, successful ones too.
@@ -189,15 +175,11 @@ async fn replay_missing(
     operation_id = "v1.endpoint.bulk-replay", tag = "Endpoint", params(ApplicationPath, EndpointPath),
     request_body = BulkReplayIn, responses((status = 202, body = StartedTaskOut))
 )]
-async fn bulk_replay(
-    State(api): State<Arc<Api>>,
-    at_endpoint: AtEndpoint,
-    input: Input,
-) -> Result<(StatusCode, Json<StartedTaskOut>), ApiError> {
+async fn bulk_replay(at_endpoint: AtEndpoint, input: Input) -> StatusAnswer<StartedTaskOut> {
     let wanted: BulkReplayIn = input.json()?;
-    let window = window(wanted.since, wanted.until, api.now())?;
+    let window = window(wanted.since, wanted.until, at_endpoint.api.now())?;
     let options = Options::new(wanted.dry_run, wanted.rate_per_second)?;
-    replay(&api, &at_endpoint, window, Pick::Attempted(wanted.filter()?), options, &input).await
+    replay(&at_endpoint, window, Pick::Attempted(wanted.filter()?), options, &input).await
 }
 
 /// Cancel the deliveries to the endpoint that wait or are being sent, of messages that were accepted in a window. A
@@ -207,12 +189,8 @@ async fn bulk_replay(
     operation_id = "v1.endpoint.bulk-cancel", tag = "Endpoint", params(ApplicationPath, EndpointPath),
     request_body = BulkSelectionIn, responses((status = 202, body = StartedTaskOut))
 )]
-async fn bulk_cancel(
-    State(api): State<Arc<Api>>,
-    at_endpoint: AtEndpoint,
-    input: Input,
-) -> Result<(StatusCode, Json<StartedTaskOut>), ApiError> {
-    steer(&api, &at_endpoint, BulkAction::Cancel, &input).await
+async fn bulk_cancel(at_endpoint: AtEndpoint, input: Input) -> StatusAnswer<StartedTaskOut> {
+    steer(&at_endpoint, BulkAction::Cancel, &input).await
 }
 
 /// Make the dead deliveries to the endpoint pending again, of messages that were accepted in a window. Each is due now,
@@ -222,23 +200,25 @@ async fn bulk_cancel(
     operation_id = "v1.endpoint.bulk-redrive", tag = "Endpoint", params(ApplicationPath, EndpointPath),
     request_body = BulkSelectionIn, responses((status = 202, body = StartedTaskOut))
 )]
-async fn bulk_redrive(
-    State(api): State<Arc<Api>>,
-    at_endpoint: AtEndpoint,
-    input: Input,
-) -> Result<(StatusCode, Json<StartedTaskOut>), ApiError> {
-    steer(&api, &at_endpoint, BulkAction::Redrive, &input).await
+async fn bulk_redrive(at_endpoint: AtEndpoint, input: Input) -> StatusAnswer<StartedTaskOut> {
+    steer(&at_endpoint, BulkAction::Redrive, &input).await
+}
+
+impl AtEndpoint {
+    async fn start(&self, bulk: Bulk, input: &Input) -> StatusAnswer<StartedTaskOut> {
+        let started = start(&self.api, self.scope.scope(), bulk.into(), input.key.as_ref()).await?;
+        Ok((StatusCode::ACCEPTED, Json(started)))
+    }
 }
 
 /// Starts a command for selected deliveries to an endpoint.
 async fn steer(
-    api: &Api,
     at_endpoint: &AtEndpoint,
     action: fn(BulkSelection) -> BulkAction,
     input: &Input,
-) -> Result<(StatusCode, Json<StartedTaskOut>), ApiError> {
+) -> StatusAnswer<StartedTaskOut> {
     let BulkSelectionIn { since, until, event_types, channel, tag, dry_run, rate_per_second } = input.json()?;
-    let (since, until) = window(since, until, api.now())?;
+    let (since, until) = window(since, until, at_endpoint.api.now())?;
     let Options { effect, rate } = Options::new(dry_run, rate_per_second)?;
     let selection = BulkSelection {
         application: at_endpoint.scope.application,
@@ -250,23 +230,20 @@ async fn steer(
         tag: name("tag", tag)?,
     };
     let bulk = Bulk { action: action(selection), effect, rate };
-    let started = start(api, at_endpoint.scope.scope(), bulk.into(), input.key.as_ref()).await?;
-    Ok((StatusCode::ACCEPTED, Json(started)))
+    at_endpoint.start(bulk, input).await
 }
 
 async fn replay(
-    api: &Api,
     at_endpoint: &AtEndpoint,
     (since, until): (Timestamp, Timestamp),
     pick: Pick,
     Options { effect, rate }: Options,
     input: &Input,
-) -> Result<(StatusCode, Json<StartedTaskOut>), ApiError> {
+) -> StatusAnswer<StartedTaskOut> {
     let (application, endpoint) = (at_endpoint.scope.application, at_endpoint.endpoint.id);
     let action = BulkAction::Replay(Replay { application, endpoint, since, until, pick });
     let bulk = Bulk { action, effect, rate };
-    let started = start(api, at_endpoint.scope.scope(), bulk.into(), input.key.as_ref()).await?;
-    Ok((StatusCode::ACCEPTED, Json(started)))
+    at_endpoint.start(bulk, input).await
 }
 
 /// Returns the window of a background task. It never reaches into the future, so that later messages do not keep the

@@ -1,10 +1,8 @@
 //! The secret that an endpoint's deliveries are signed with. Only its own route returns it; lists and logs never do.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::State;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::signing::{BadSigningKey, SignatureKind, SigningKey, SigningKeys};
 use everhook_core::violation::{self, Violation};
@@ -14,9 +12,8 @@ use utoipa::ToSchema;
 use crate::error::ApiError;
 use crate::input::Input;
 use crate::limits::{ROTATE_GRACE_DEFAULT, ROTATE_GRACE_MAX};
-use crate::routes::Routes;
+use crate::routes::{Answer, Routes};
 use crate::scope::{ApplicationPath, AtEndpoint, EndpointPath};
-use crate::state::Api;
 
 /// The key that receivers verify signatures with.
 #[derive(Serialize, ToSchema)]
@@ -59,16 +56,12 @@ async fn get(AtEndpoint { endpoint, .. }: AtEndpoint) -> Json<EndpointSecretOut>
     params(ApplicationPath, EndpointPath), request_body = EndpointSecretRotateIn,
     responses((status = 200, body = EndpointSecretOut))
 )]
-async fn rotate(
-    State(api): State<Arc<Api>>,
-    at: AtEndpoint,
-    input: Input,
-) -> Result<Json<EndpointSecretOut>, ApiError> {
-    rotate_at(&api, &at, &input).await
+async fn rotate(at: AtEndpoint, input: Input) -> Answer<EndpointSecretOut> {
+    rotate_at(&at, &input).await
 }
 
 /// Rotates the secret of an endpoint of any application.
-pub(crate) async fn rotate_at(api: &Api, at: &AtEndpoint, input: &Input) -> Result<Json<EndpointSecretOut>, ApiError> {
+pub(crate) async fn rotate_at(at: &AtEndpoint, input: &Input) -> Answer<EndpointSecretOut> {
     let wanted: EndpointSecretRotateIn = input.json()?;
     let grace = wanted.grace_period_seconds.map_or(ROTATE_GRACE_DEFAULT, Duration::from_secs);
     if grace > ROTATE_GRACE_MAX {
@@ -80,13 +73,13 @@ pub(crate) async fn rotate_at(api: &Api, at: &AtEndpoint, input: &Input) -> Resu
         Some(text) => given("key", &text)?,
         None => random(at.endpoint.keys.current.kind()),
     };
-    let now = api.now();
+    let now = at.api.now();
     let change = |old: Endpoint| {
         let rotated = old.keys.rotate(key.clone(), grace, now);
         let keys = rotated.map_err(|error| ApiError::limit_reached(error.to_string()))?;
         Ok(Endpoint { keys, ..old })
     };
-    Ok(Json(EndpointSecretOut::of(&at.change(api, input.key.as_ref(), change).await?.keys)))
+    Ok(Json(EndpointSecretOut::of(&at.change(input.key.as_ref(), change).await?.keys)))
 }
 
 impl EndpointSecretOut {

@@ -2,11 +2,9 @@
 //!
 //! A request reads the newest attempts of the period, up to a bound, through the index of the endpoint's attempts.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::State;
 use everhook_core::time::{Timestamp, micros};
 use everhook_store::delivery::{EndpointCounts, Period};
 use everhook_store::query;
@@ -16,9 +14,8 @@ use utoipa::{IntoParams, ToSchema};
 use crate::error::ApiError;
 use crate::limits::{STATS_CLOCK_SKEW, STATS_PERIOD_MAX};
 use crate::query::Query;
-use crate::routes::Routes;
+use crate::routes::{Answer, Routes};
 use crate::scope::{ApplicationPath, AtEndpoint, EndpointPath};
-use crate::state::Api;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -79,14 +76,10 @@ pub(crate) fn routes() -> Routes {
     tag = "Endpoint", params(ApplicationPath, EndpointPath, PeriodParams),
     responses((status = 200, body = EndpointStats))
 )]
-async fn stats(
-    State(api): State<Arc<Api>>,
-    to: AtEndpoint,
-    Query(params): Query<PeriodParams>,
-) -> Result<Json<EndpointStats>, ApiError> {
-    let now = api.now();
+async fn stats(to: AtEndpoint, Query(params): Query<PeriodParams>) -> Answer<EndpointStats> {
+    let now = to.api.now();
     let period = params.period(now)?;
-    let counts = count(&api, &to, period).await?;
+    let counts = count(&to, period).await?;
     let EndpointCounts { succeeded: success, failed: fail, cancelled: canceled, is_capped: capped, .. } = counts;
     let is_over = period.until.plus(STATS_CLOCK_SKEW) < now;
     let (pending, sending) = if is_over { (0, 0) } else { (counts.pending, counts.sending) };
@@ -99,19 +92,15 @@ async fn stats(
     operation_id = "v1.endpoint.get-attempt-stats", tag = "Endpoint",
     params(ApplicationPath, EndpointPath, PeriodParams), responses((status = 200, body = EndpointAttemptStats))
 )]
-async fn attempt_stats(
-    State(api): State<Arc<Api>>,
-    to: AtEndpoint,
-    Query(params): Query<PeriodParams>,
-) -> Result<Json<EndpointAttemptStats>, ApiError> {
-    let counts = count(&api, &to, whole_hours(params.period(api.now())?)).await?;
+async fn attempt_stats(to: AtEndpoint, Query(params): Query<PeriodParams>) -> Answer<EndpointAttemptStats> {
+    let counts = count(&to, whole_hours(params.period(to.api.now())?)).await?;
     let EndpointCounts { succeeded: success, failed: fail, cancelled: canceled, is_capped: capped, .. } = counts;
     Ok(Json(EndpointAttemptStats { success, fail, canceled, capped }))
 }
 
-async fn count(api: &Api, to: &AtEndpoint, period: Period) -> Result<EndpointCounts, ApiError> {
+async fn count(to: &AtEndpoint, period: Period) -> Result<EndpointCounts, ApiError> {
     let (scope, endpoint) = (to.scope.scope(), to.endpoint.id);
-    Ok(api.read(query::CountEndpoint { scope, endpoint, period }).await?)
+    Ok(to.api.read(query::CountEndpoint { scope, endpoint, period }).await?)
 }
 
 /// Extends a period to whole hours.

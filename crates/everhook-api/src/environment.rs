@@ -3,10 +3,8 @@
 //! The settings are its event types. An import only adds and changes event types, and never deletes one.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
 use everhook_core::name::Name;
 use everhook_core::time::Timestamp;
 use everhook_core::violation::at;
@@ -16,13 +14,11 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::error::ApiError;
 use crate::event_type::{EventTypeIn, EventTypeOut};
 use crate::event_type_import::{check_count, read_all, write};
 use crate::input::{self, Input};
-use crate::routes::Routes;
+use crate::routes::{Answer, EmptyAnswer, Routes};
 use crate::scope::InEnvironment;
-use crate::state::Api;
 
 /// The settings of an environment.
 #[derive(Serialize, ToSchema)]
@@ -68,10 +64,7 @@ pub(crate) fn routes() -> Routes {
     post, path = "/api/v1/environment/export", operation_id = "v1.environment.export", tag = "Environment",
     responses((status = 200, body = EnvironmentOut))
 )]
-async fn export(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
-) -> Result<Json<EnvironmentOut>, ApiError> {
+async fn export(InEnvironment { api, scope }: InEnvironment) -> Answer<EnvironmentOut> {
     let event_types = read_all(&api, scope, ArchivedTypes::Included).await?;
     Ok(Json(EnvironmentOut {
         version: 1,
@@ -90,11 +83,7 @@ async fn export(
     post, path = "/api/v1/environment/import", operation_id = "v1.environment.import", tag = "Environment",
     request_body = EnvironmentIn, responses((status = 204))
 )]
-async fn import(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
-    input: Input,
-) -> Result<StatusCode, ApiError> {
+async fn import(InEnvironment { api, scope }: InEnvironment, input: Input) -> EmptyAnswer {
     let wanted: EnvironmentIn = input.json()?;
     if wanted.connectors.is_some_and(|connectors| !connectors.is_empty()) {
         return Err(at("connectors").breaks("must be empty: there are no connectors").into());

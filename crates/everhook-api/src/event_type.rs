@@ -1,10 +1,8 @@
 //! Event types: the catalogue of the types of messages in an environment.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
 use everhook_core::event_type::EventType;
 use everhook_core::limits::{
     DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, PAGE_MAX, SCHEMAS_BYTES_MAX, SCHEMAS_MAX, TITLE_CHARS_MAX,
@@ -31,8 +29,8 @@ use crate::merge::{Form, Members};
 use crate::page::{Listing, OrderParams, Page, PageParams};
 use crate::query::Query;
 use crate::resource::{self, Creation};
-use crate::routes::Routes;
-use crate::scope::{InEnvironment, PathParams};
+use crate::routes::{Answer, EmptyAnswer, Routes, StatusAnswer, routes_of};
+use crate::scope::{ByCaller, InEnvironment, PathParams};
 use crate::state::Api;
 
 /// An event type to create.
@@ -116,13 +114,10 @@ pub(crate) struct EventTypePath {
 }
 
 pub(crate) fn routes() -> Routes {
-    Routes::default()
-        .add(list, __path_list)
-        .add(create, __path_create)
-        .add(get, __path_get)
-        .add(put, __path_put)
-        .add(patch, __path_patch)
-        .add(delete, __path_delete)
+    routes_of![
+        list __path_list, create __path_create, get __path_get, put __path_put, patch __path_patch,
+        delete __path_delete,
+    ]
 }
 
 /// List event types.
@@ -132,11 +127,10 @@ pub(crate) fn routes() -> Routes {
     responses((status = 200, body = Page<EventTypeOut>))
 )]
 async fn list(
-    State(api): State<Arc<Api>>,
-    caller: Caller,
+    ByCaller { api, caller }: ByCaller,
     listing: Listing,
     Query(params): Query<ListParams>,
-) -> Result<Json<Page<EventTypeOut>>, ApiError> {
+) -> Answer<Page<EventTypeOut>> {
     let cursor = listing.cursor(Order::Ascending)?;
     let archived = match params.include_archived {
         Some(true) => ArchivedTypes::Included,
@@ -155,11 +149,7 @@ async fn list(
     post, path = "/api/v1/event-type", operation_id = "v1.event-type.create", tag = "Event Type",
     request_body = EventTypeIn, responses((status = 201, body = EventTypeOut))
 )]
-async fn create(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
-    input: Input,
-) -> Result<(StatusCode, Json<EventTypeOut>), ApiError> {
+async fn create(InEnvironment { api, scope }: InEnvironment, input: Input) -> StatusAnswer<EventTypeOut> {
     let EventTypeIn { name, content } = input.json()?;
     let name = at("name").check(Name::try_from(name))?;
     let wanted = content.clone().check(&api, &name, None)?;
@@ -177,11 +167,7 @@ async fn create(
     get, path = "/api/v1/event-type/{event_type_name}", operation_id = "v1.event-type.get", tag = "Event Type",
     params(EventTypePath), responses((status = 200, body = EventTypeOut))
 )]
-async fn get(
-    State(api): State<Arc<Api>>,
-    caller: Caller,
-    PathParams(path): PathParams<EventTypePath>,
-) -> Result<Json<EventTypeOut>, ApiError> {
+async fn get(ByCaller { api, caller }: ByCaller, path: PathParams<EventTypePath>) -> Answer<EventTypeOut> {
     let found = api.read(query::FindEventType { scope: caller.scope(), name: path.name()? }).await?;
     let found = found.filter(|found| is_visible(&caller, found)).ok_or_else(|| path.not_found())?;
     Ok(Json(found.into()))
@@ -197,12 +183,11 @@ async fn get(
     )
 )]
 async fn put(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
-    PathParams(path): PathParams<EventTypePath>,
+    InEnvironment { api, scope }: InEnvironment,
+    path: PathParams<EventTypePath>,
     input: Input,
-) -> Result<(StatusCode, Json<EventTypeOut>), ApiError> {
-    let name = at("event_type_name").check(Name::try_from(path.event_type_name)).map_err(ApiError::in_path)?;
+) -> StatusAnswer<EventTypeOut> {
+    let name = at("event_type_name").check(Name::try_from(path.event_type_name.clone())).map_err(ApiError::in_path)?;
     let wanted: EventTypeUpdate = input.json()?;
     let check = |old| Ok(wanted.clone().check(&api, &name, old)?);
     resource::put(&api, scope, &name, |old| check(Some(old)), || check(None)).await
@@ -214,11 +199,10 @@ async fn put(
     params(EventTypePath), request_body(content = ref("#/components/schemas/EventTypePatch")), responses((status = 200, body = EventTypeOut))
 )]
 async fn patch(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
-    PathParams(path): PathParams<EventTypePath>,
+    InEnvironment { api, scope }: InEnvironment,
+    path: PathParams<EventTypePath>,
     input: Input,
-) -> Result<Json<EventTypeOut>, ApiError> {
+) -> Answer<EventTypeOut> {
     let name = path.name()?;
     let change = |old: EventType| {
         let base = Members::of::<EventTypeUpdate>(&old);
@@ -233,11 +217,10 @@ async fn patch(
     tag = "Event Type", params(EventTypePath, DeleteParams), responses((status = 204))
 )]
 async fn delete(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
-    PathParams(path): PathParams<EventTypePath>,
+    InEnvironment { api, scope }: InEnvironment,
+    path: PathParams<EventTypePath>,
     Query(params): Query<DeleteParams>,
-) -> Result<StatusCode, ApiError> {
+) -> EmptyAnswer {
     let name = path.name()?;
     if params.expunge == Some(true) {
         return resource::delete::<EventType>(&api, scope, &name, ResourceKey::EventType(name.clone())).await;

@@ -4,10 +4,8 @@
 //! interrupted is repeated as a whole, and skips the event types that already have the wanted content.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
 use everhook_core::event_type::EventType;
 use everhook_core::limits::PAGE_MAX;
 use everhook_core::name::Name;
@@ -26,7 +24,7 @@ use crate::input::Input;
 use crate::limits::EVENT_TYPES_MOVED_MAX;
 use crate::merge::Form;
 use crate::resource::{self, Creation};
-use crate::routes::Routes;
+use crate::routes::{Answer, Routes};
 use crate::scope::InEnvironment;
 use crate::state::Api;
 
@@ -94,10 +92,9 @@ pub(crate) fn routes() -> Routes {
     responses((status = 200, body = EventTypeImportOpenApiOut))
 )]
 async fn import_openapi(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
+    InEnvironment { api, scope }: InEnvironment,
     input: Input,
-) -> Result<Json<EventTypeImportOpenApiOut>, ApiError> {
+) -> Answer<EventTypeImportOpenApiOut> {
     let wanted: EventTypeImportOpenApiIn = input.json()?;
     let (dry_run, replace_all) = (wanted.dry_run, wanted.replace_all);
     let (field, document) = wanted.document()?;

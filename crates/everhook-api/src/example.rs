@@ -3,9 +3,6 @@
 //! The example is a message like any other, but it goes to this endpoint only, whatever its filters are. Its payload comes
 //! from the request, or from the schema of the event type.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
 use everhook_core::endpoint::EndpointState;
@@ -62,20 +59,15 @@ pub(crate) fn routes() -> Routes {
     params(ApplicationPath, EndpointPath), request_body = EventExampleIn,
     responses((status = 202, body = MessageOut))
 )]
-async fn send_example(
-    State(api): State<Arc<Api>>,
-    caller: Caller,
-    endpoint: AtEndpoint,
-    input: Input,
-) -> Result<Response, ApiError> {
+async fn send_example(caller: Caller, at_endpoint: AtEndpoint, input: Input) -> Result<Response, ApiError> {
     let wanted: EventExampleIn<'_> = input.json()?;
     let event_type: Name = at("eventType").check(wanted.event_type.parse())?;
-    let payload = payload(&api, &caller, endpoint.scope.scope(), &event_type, &wanted).await?;
-    if endpoint.endpoint.state != EndpointState::Enabled {
+    let payload = payload(&at_endpoint.api, &caller, at_endpoint.scope.scope(), &event_type, &wanted).await?;
+    if at_endpoint.endpoint.state != EndpointState::Enabled {
         let detail = "The endpoint is disabled: enable it, then send the example again.";
         return Err(ApiError::bad_request("endpoint_disabled", detail));
     }
-    let AtEndpoint { scope, endpoint } = endpoint;
+    let AtEndpoint { api, scope, endpoint } = at_endpoint;
     let message = Message {
         id: MessageId(api.new_id()),
         application: scope.application,

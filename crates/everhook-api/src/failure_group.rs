@@ -3,10 +3,8 @@
 //! The groups are read from the dead deliveries. Only what an operator notes about a group is stored.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
 use everhook_core::background::replay::{Pick, Replay};
 use everhook_core::background::{Bulk, BulkAction, Effect};
 use everhook_core::failure_group::{FailureGroup, GroupKey, GroupState};
@@ -15,6 +13,7 @@ use everhook_core::limits::{FAILURES_COUNTED_MAX, FAILURES_LISTED_MAX, NOTE_CHAR
 use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
 use everhook_store::directory::PlacedEndpoint;
+use everhook_store::failure::FailureNote;
 use everhook_store::query;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -26,7 +25,7 @@ use crate::error::ApiError;
 use crate::input::{self, Input};
 use crate::page::Page;
 use crate::query::Query;
-use crate::routes::Routes;
+use crate::routes::{Answer, Routes, StatusAnswer, routes_of};
 use crate::scope::{InEnvironment, PathParams, named};
 use crate::state::Api;
 
@@ -123,13 +122,10 @@ pub(crate) struct FailureGroupPath {
 }
 
 pub(crate) fn routes() -> Routes {
-    Routes::default()
-        .add(list, __path_list)
-        .add(get, __path_get)
-        .add(acknowledge, __path_acknowledge)
-        .add(resolve, __path_resolve)
-        .add(reopen, __path_reopen)
-        .add(redrive, __path_redrive)
+    routes_of![
+        list __path_list, get __path_get, acknowledge __path_acknowledge, resolve __path_resolve,
+        reopen __path_reopen, redrive __path_redrive,
+    ]
 }
 
 /// List the groups of dead deliveries, ordered by endpoint.
@@ -140,10 +136,9 @@ pub(crate) fn routes() -> Routes {
     params(FailureGroupParams), responses((status = 200, body = Page<FailureGroupOut>))
 )]
 async fn list(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
+    InEnvironment { api, scope }: InEnvironment,
     Query(params): Query<FailureGroupParams>,
-) -> Result<Json<Page<FailureGroupOut>>, ApiError> {
+) -> Answer<Page<FailureGroupOut>> {
     let found = api.read(query::ListFailures { scope, after: params.iterator }).await?;
     let is_wanted = |group: &FailureGroup| params.state.is_none_or(|state| group.state() == state);
     let groups: Vec<FailureGroup> = found.groups.into_iter().filter(is_wanted).collect();
@@ -160,10 +155,9 @@ async fn list(
     params(FailureGroupPath), responses((status = 200, body = FailureGroupOut))
 )]
 async fn get(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
-    PathParams(path): PathParams<FailureGroupPath>,
-) -> Result<Json<FailureGroupOut>, ApiError> {
+    InEnvironment { api, scope }: InEnvironment,
+    path: PathParams<FailureGroupPath>,
+) -> Answer<FailureGroupOut> {
     find(&api, scope, &path).await.map(Json)
 }
 
@@ -174,11 +168,10 @@ async fn get(
     responses((status = 200, body = FailureGroupOut))
 )]
 async fn acknowledge(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
-    PathParams(path): PathParams<FailureGroupPath>,
+    InEnvironment { api, scope }: InEnvironment,
+    path: PathParams<FailureGroupPath>,
     input: Input,
-) -> Result<Json<FailureGroupOut>, ApiError> {
+) -> Answer<FailureGroupOut> {
     mark(&api, scope, &path, GroupState::Acknowledged, &input).await
 }
 
@@ -189,11 +182,10 @@ async fn acknowledge(
     responses((status = 200, body = FailureGroupOut))
 )]
 async fn resolve(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
-    PathParams(path): PathParams<FailureGroupPath>,
+    InEnvironment { api, scope }: InEnvironment,
+    path: PathParams<FailureGroupPath>,
     input: Input,
-) -> Result<Json<FailureGroupOut>, ApiError> {
+) -> Answer<FailureGroupOut> {
     mark(&api, scope, &path, GroupState::Resolved, &input).await
 }
 
@@ -204,11 +196,10 @@ async fn resolve(
     responses((status = 200, body = FailureGroupOut))
 )]
 async fn reopen(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
-    PathParams(path): PathParams<FailureGroupPath>,
+    InEnvironment { api, scope }: InEnvironment,
+    path: PathParams<FailureGroupPath>,
     input: Input,
-) -> Result<Json<FailureGroupOut>, ApiError> {
+) -> Answer<FailureGroupOut> {
     mark(&api, scope, &path, GroupState::Open, &input).await
 }
 
@@ -223,11 +214,10 @@ async fn reopen(
     )
 )]
 async fn redrive(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
-    PathParams(path): PathParams<FailureGroupPath>,
+    InEnvironment { api, scope }: InEnvironment,
+    path: PathParams<FailureGroupPath>,
     input: Input,
-) -> Result<(StatusCode, Json<FailureRedriveOut>), ApiError> {
+) -> StatusAnswer<FailureRedriveOut> {
     let FailureRedriveIn { dry_run, rate_per_second } = input.json_or_default()?;
     let options = Options::new(dry_run, rate_per_second)?;
     let (group, key) = (find(&api, scope, &path).await?, path.key()?);
@@ -252,11 +242,11 @@ async fn mark(
     path: &FailureGroupPath,
     state: GroupState,
     input: &Input,
-) -> Result<Json<FailureGroupOut>, ApiError> {
+) -> Answer<FailureGroupOut> {
     let FailureNoteIn { note } = input.json_or_default()?;
     let note = input::text("note", note.unwrap_or_default(), NOTE_CHARS_MAX)?;
     find(api, scope, path).await?;
-    api.node.mark_failures(scope, path.key()?, state, note).await?;
+    api.node.mark_failures(scope, FailureNote { key: path.key()?, state, note }).await?;
     find(api, scope, path).await.map(Json)
 }
 

@@ -1,9 +1,6 @@
 //! Filter expressions of endpoints, and the tester: does this endpoint get that message, and why?
 
-use std::sync::Arc;
-
 use axum::Json;
-use axum::extract::State;
 use everhook_core::draft::Draft;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::filter::expression::Expression;
@@ -18,9 +15,8 @@ use utoipa::ToSchema;
 
 use crate::error::ApiError;
 use crate::input::Input;
-use crate::routes::Routes;
+use crate::routes::{Answer, Routes};
 use crate::scope::{self, ApplicationPath, AtEndpoint, EndpointPath};
-use crate::state::Api;
 
 /// A message to test an endpoint's filters with: an accepted one, or one that is described here.
 #[derive(Deserialize, ToSchema)]
@@ -81,15 +77,15 @@ pub(crate) fn routes() -> Routes {
     tag = "Policy", params(ApplicationPath, EndpointPath), request_body = FilterTestIn,
     responses((status = 200, body = FilterTestOut))
 )]
-async fn test(State(api): State<Arc<Api>>, to: AtEndpoint, input: Input) -> Result<Json<FilterTestOut>, ApiError> {
+async fn test(to: AtEndpoint, input: Input) -> Answer<FilterTestOut> {
     let wanted: FilterTestIn<'_> = input.json()?;
     let filter = changed(wanted.filter.clone().map(Some), to.endpoint.filter.clone())?;
-    let message = message(&api, &to, wanted).await?;
+    let message = message(&to, wanted).await?;
     let endpoint = Endpoint { filter, ..to.endpoint };
     Ok(Json(FilterTestOut::new(explain(&endpoint, &Facts::of(&message)))))
 }
 
-async fn message(api: &Api, to: &AtEndpoint, wanted: FilterTestIn<'_>) -> Result<Message, ApiError> {
+async fn message(to: &AtEndpoint, wanted: FilterTestIn<'_>) -> Result<Message, ApiError> {
     if let Some(id) = &wanted.msg_id {
         let others = [
             ("eventType", wanted.event_type.is_some()),
@@ -103,21 +99,21 @@ async fn message(api: &Api, to: &AtEndpoint, wanted: FilterTestIn<'_>) -> Result
         }
         let locator = scope::locator("message", id, MessageId::PREFIX)?;
         let scope = to.scope;
-        let found = api.read(query::FindMessage { scope, locator }).await?;
+        let found = to.api.read(query::FindMessage { scope, locator }).await?;
         return found.ok_or_else(|| ApiError::not_found(scope::named("message", id)));
     }
     let event_type = wanted.event_type.ok_or_else(|| at("eventType").breaks("is required, or msgId"))?;
     let draft = Draft { event_type, event_id: wanted.event_id, channels: wanted.channels, tags: wanted.tags };
     let checked = draft.check()?;
     Ok(Message {
-        id: MessageId(api.new_id()),
+        id: MessageId(to.api.new_id()),
         application: to.scope.application,
         event_type: checked.event_type,
         event_id: checked.event_id,
         channels: checked.channels,
         tags: checked.tags,
         payload: wanted.payload.map(|payload| payload.get().to_owned().into()),
-        created_at: api.now(),
+        created_at: to.api.now(),
         rest: Rest::default(),
     })
 }

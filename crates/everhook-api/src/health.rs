@@ -37,7 +37,7 @@ pub(crate) struct ReadyOut {
 }
 
 /// Serves `/metrics` for Prometheus. The route needs an admin key.
-pub(crate) async fn metrics(State(api): State<Arc<Api>>, _: AsAdmin) -> impl IntoResponse {
+pub(crate) async fn metrics(AsAdmin { api }: AsAdmin) -> impl IntoResponse {
     page(&api.node)
 }
 

@@ -16,18 +16,17 @@ use bytes::Bytes;
 use everhook_core::id::Id;
 use everhook_core::scope::Scope;
 use everhook_store::dedup::DedupKey;
-use everhook_store::request::{RequestAnswer, RequestClaim};
+use everhook_store::request::{RequestAnswer, RequestClaim, RequestEnd};
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{HeaderValue, StatusCode};
 use tracing::warn;
 
-use crate::audit::Audited;
 use crate::auth::{Caller, Rights};
 use crate::error::ApiError;
 use crate::input;
 use crate::limits::{ANSWER_BYTES_MAX, ANSWER_POLL, ANSWER_WAIT};
-use crate::routes::Answering;
+use crate::routes::{Answering, AnyHandler};
 use crate::state::Api;
 
 /// The routes whose handlers take the key inside the transaction of their work.
@@ -62,7 +61,7 @@ pub(crate) fn deduplicates(path: &str) -> bool {
 
 /// A handler whose answers are stored under the key of the request.
 #[derive(Clone)]
-pub(crate) struct Keyed(pub(crate) Audited);
+pub(crate) struct Keyed(pub(crate) AnyHandler);
 
 impl Handler<(), Arc<Api>> for Keyed {
     type Future = Answering;
@@ -84,7 +83,7 @@ struct Held {
     holder: Id,
 }
 
-async fn run(handler: Audited, request: Request, api: Arc<Api>) -> Result<Response, ApiError> {
+async fn run(handler: AnyHandler, request: Request, api: Arc<Api>) -> Result<Response, ApiError> {
     let (mut parts, body) = request.into_parts();
     let Some(header) = input::idempotency_key(&parts)?.map(str::to_owned) else {
         return Ok(handler.call(Request::from_parts(parts, body), api).await);
@@ -146,11 +145,12 @@ async fn finish(api: &Api, held: Held, answer: Response) -> Result<Response, Api
     let (head, body) = answer.into_parts();
     let failed = |_| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", "Internal Server Error");
     let body: Bytes = to_bytes(body, usize::MAX).await.map_err(failed)?;
-    let kept = head.status.is_success().then(|| RequestAnswer {
+    let answer = head.status.is_success().then(|| RequestAnswer {
         status: head.status.as_u16(),
         body: (body.len() <= ANSWER_BYTES_MAX).then(|| body.clone()),
     });
-    if let Err(error) = api.node.finish_request(held.scope, held.key, held.holder, kept).await {
+    let end = RequestEnd { key: held.key, holder: held.holder, answer };
+    if let Err(error) = api.node.finish_request(held.scope, end).await {
         // The work is done, so that its answer counts. The key stays claimed until the claim expires.
         warn!(error = &error as &dyn std::error::Error, "could not store the answer of a request");
     }

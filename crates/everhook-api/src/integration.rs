@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{FromRequestParts, State};
+use axum::extract::FromRequestParts;
 use everhook_core::api_key::KEY_RANDOM_BYTES;
 use everhook_core::id::IntegrationId;
 use everhook_core::integration::{Integration, IntegrationKey};
@@ -19,7 +19,6 @@ use everhook_store::catalog::Order;
 use everhook_store::error::StoreError;
 use everhook_store::query;
 use everhook_store::resource::{New, ResourceKey};
-use http::StatusCode;
 use http::request::Parts;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -28,7 +27,7 @@ use crate::error::ApiError;
 use crate::input::{self, Input};
 use crate::page::{Listing, OrderParams, Page, PageParams};
 use crate::resource::{self, ApiResource};
-use crate::routes::Routes;
+use crate::routes::{Answer, EmptyAnswer, Routes, StatusAnswer, routes_of};
 use crate::scope::{self, ApplicationPath, InApplication, PathParams};
 use crate::state::Api;
 
@@ -77,18 +76,16 @@ pub(crate) struct IntegrationPath {
 
 /// Routes of one integration of one application.
 struct AtIntegration {
+    api: Arc<Api>,
     scope: AppScope,
     id: IntegrationId,
 }
 
 pub(crate) fn routes() -> Routes {
-    Routes::default()
-        .add(list, __path_list)
-        .add(create, __path_create)
-        .add(get, __path_get)
-        .add(put, __path_put)
-        .add(delete, __path_delete)
-        .add(rotate_key, __path_rotate_key)
+    routes_of![
+        list __path_list, create __path_create, get __path_get, put __path_put, delete __path_delete,
+        rotate_key __path_rotate_key,
+    ]
 }
 
 /// List the integrations of an application.
@@ -97,11 +94,7 @@ pub(crate) fn routes() -> Routes {
     params(ApplicationPath, PageParams, OrderParams),
     responses((status = 200, body = Page<IntegrationOut>))
 )]
-async fn list(
-    State(api): State<Arc<Api>>,
-    InApplication { scope, .. }: InApplication,
-    listing: Listing,
-) -> Result<Json<Page<IntegrationOut>>, ApiError> {
+async fn list(InApplication { api, scope, .. }: InApplication, listing: Listing) -> Answer<Page<IntegrationOut>> {
     let cursor = listing.cursor(Order::Descending)?;
     let rows = api.read(query::Integrations { scope, slice: cursor.slice() }).await?;
     Ok(Json(cursor.page(rows, |row| row.id, IntegrationOut::from)))
@@ -113,11 +106,7 @@ async fn list(
     params(ApplicationPath), request_body = IntegrationIn,
     responses((status = 201, body = IntegrationOut))
 )]
-async fn create(
-    State(api): State<Arc<Api>>,
-    InApplication { scope, .. }: InApplication,
-    input: Input,
-) -> Result<(StatusCode, Json<IntegrationOut>), ApiError> {
+async fn create(InApplication { api, scope, .. }: InApplication, input: Input) -> StatusAnswer<IntegrationOut> {
     let now = api.now();
     let blank = Integration {
         id: IntegrationId(api.new_id()),
@@ -140,8 +129,8 @@ async fn create(
     tag = "Integration", params(ApplicationPath, IntegrationPath),
     responses((status = 200, body = IntegrationOut))
 )]
-async fn get(State(api): State<Arc<Api>>, at: AtIntegration) -> Result<Json<IntegrationOut>, ApiError> {
-    Ok(Json(resource::get::<Integration>(&api, at.scope, &at.id).await?.into()))
+async fn get(at: AtIntegration) -> Answer<IntegrationOut> {
+    Ok(Json(resource::get::<Integration>(&at.api, at.scope, &at.id).await?.into()))
 }
 
 /// Replace the name and the feature flags of an integration. Its key stays.
@@ -150,9 +139,9 @@ async fn get(State(api): State<Arc<Api>>, at: AtIntegration) -> Result<Json<Inte
     tag = "Integration", params(ApplicationPath, IntegrationPath), request_body = IntegrationIn,
     responses((status = 200, body = IntegrationOut))
 )]
-async fn put(State(api): State<Arc<Api>>, at: AtIntegration, input: Input) -> Result<Json<IntegrationOut>, ApiError> {
+async fn put(at: AtIntegration, input: Input) -> Answer<IntegrationOut> {
     let wanted = input.json::<IntegrationIn>()?;
-    let changed = at.change(&api, |old| Ok(wanted.clone().check(old)?)).await?;
+    let changed = at.change(|old| Ok(wanted.clone().check(old)?)).await?;
     Ok(Json(changed.into()))
 }
 
@@ -162,10 +151,10 @@ async fn put(State(api): State<Arc<Api>>, at: AtIntegration, input: Input) -> Re
     tag = "Integration", params(ApplicationPath, IntegrationPath),
     responses((status = 204, description = "The integration is deleted."))
 )]
-async fn delete(State(api): State<Arc<Api>>, at: AtIntegration) -> Result<StatusCode, ApiError> {
+async fn delete(at: AtIntegration) -> EmptyAnswer {
     let key = ResourceKey::Integration(at.scope.application, at.id);
-    let deleted = resource::delete::<Integration>(&api, at.scope, &at.id, key).await?;
-    api.integrations.clear();
+    let deleted = resource::delete::<Integration>(&at.api, at.scope, &at.id, key).await?;
+    at.api.integrations.clear();
     Ok(deleted)
 }
 
@@ -176,11 +165,11 @@ async fn delete(State(api): State<Arc<Api>>, at: AtIntegration) -> Result<Status
     params(ApplicationPath, IntegrationPath),
     responses((status = 200, body = IntegrationKeyOut))
 )]
-async fn rotate_key(State(api): State<Arc<Api>>, at: AtIntegration) -> Result<Json<IntegrationKeyOut>, ApiError> {
+async fn rotate_key(at: AtIntegration) -> Answer<IntegrationKeyOut> {
     let random = random();
     let key_of = |integration: &Integration| IntegrationKey::generate(at.scope.environment, integration, random);
     let rotate = |old: Integration| Ok(Integration { key: Some(key_of(&old).hash()), ..old });
-    let changed = at.change(&api, rotate).await?;
+    let changed = at.change(rotate).await?;
     Ok(Json(IntegrationKeyOut { key: key_of(&changed).expose().to_owned() }))
 }
 
@@ -188,11 +177,10 @@ impl AtIntegration {
     /// Changes the integration. This node obeys the change at once.
     async fn change(
         &self,
-        api: &Api,
         change: impl Fn(Integration) -> Result<Integration, ApiError>,
     ) -> Result<Integration, ApiError> {
-        let changed = resource::change(api, self.scope, &self.id, None, change).await?;
-        api.integrations.clear();
+        let changed = resource::change(&self.api, self.scope, &self.id, None, change).await?;
+        self.api.integrations.clear();
         Ok(changed)
     }
 }
@@ -201,10 +189,10 @@ impl FromRequestParts<Arc<Api>> for AtIntegration {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<AtIntegration, ApiError> {
-        let InApplication { scope, .. } = InApplication::from_request_parts(parts, api).await?;
-        let PathParams(IntegrationPath { integ_id }) = PathParams::from_request_parts(parts, api).await?;
+        let InApplication { api, scope, .. } = InApplication::from_request_parts(parts, api).await?;
+        let PathParams(IntegrationPath { integ_id }) = PathParams::from_request_parts(parts, &api).await?;
         let id = integ_id.parse().map_err(|_| ApiError::not_found(scope::named("integration", &integ_id)))?;
-        Ok(AtIntegration { scope, id })
+        Ok(AtIntegration { api, scope, id })
     }
 }
 

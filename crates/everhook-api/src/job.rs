@@ -4,10 +4,7 @@
 //! accepts in its state (`JobState::on`), under the store's lock. A refused command becomes a conflict here. The
 //! reports of workers are in `job_end`.
 
-use std::sync::Arc;
-
 use axum::Json;
-use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use everhook_core::id::{BatchId, JobId};
 use everhook_core::job::{Job, JobAction, JobState, OperatorCommand, tries_of};
@@ -30,7 +27,7 @@ use crate::job::response::{ExistingJobOut, JobAttemptOut, JobOut, Shown};
 use crate::job::search::JobParams;
 use crate::page::{Cursor, Page, PageParams};
 use crate::query::Query;
-use crate::routes::Routes;
+use crate::routes::{Answer, EmptyAnswer, Routes, StatusAnswer};
 use crate::scope::{self, InJobs, PathParams};
 use crate::state::Api;
 
@@ -118,7 +115,7 @@ pub(crate) fn routes() -> Routes {
         (status = 200, body = ExistingJobOut, description = "The job already exists: the request was repeated, or another job has the unique key."),
     )
 )]
-async fn create(State(api): State<Arc<Api>>, InJobs { scope }: InJobs, input: Input) -> Result<Response, ApiError> {
+async fn create(InJobs { api, scope }: InJobs, input: Input) -> Result<Response, ApiError> {
     enqueue_one(&api, scope, input.json()?, None, input.key.clone()).await
 }
 
@@ -129,11 +126,7 @@ async fn create(State(api): State<Arc<Api>>, InJobs { scope }: InJobs, input: In
     post, path = "/api/v1/job/bulk", operation_id = "v1.job.create-bulk", tag = "Job", request_body = JobsIn,
     responses((status = 202, body = EnqueuedListOut))
 )]
-async fn create_all(
-    State(api): State<Arc<Api>>,
-    InJobs { scope }: InJobs,
-    input: Input,
-) -> Result<(StatusCode, Json<EnqueuedListOut>), ApiError> {
+async fn create_all(InJobs { api, scope }: InJobs, input: Input) -> StatusAnswer<EnqueuedListOut> {
     let JobsIn { jobs } = input.json()?;
     let data = enqueue_all(&api, scope, jobs, None, input.key.as_ref()).await?;
     Ok((StatusCode::ACCEPTED, Json(EnqueuedListOut { data })))
@@ -145,11 +138,10 @@ async fn create_all(
     params(PageParams, JobParams), responses((status = 200, body = Page<JobOut>))
 )]
 async fn list(
-    State(api): State<Arc<Api>>,
-    InJobs { scope }: InJobs,
+    InJobs { api, scope }: InJobs,
     Query(page): Query<PageParams>,
     Query(params): Query<JobParams>,
-) -> Result<Json<Page<JobOut>>, ApiError> {
+) -> Answer<Page<JobOut>> {
     let mut cursor: Cursor<JobId> = Cursor::new(&page, Order::Descending)?;
     if params.starts_after() {
         cursor = cursor.or_last();
@@ -164,11 +156,7 @@ async fn list(
     get, path = "/api/v1/job/{job_id}", operation_id = "v1.job.get", tag = "Job",
     params(JobPath), responses((status = 200, body = JobOut))
 )]
-async fn get(
-    State(api): State<Arc<Api>>,
-    InJobs { scope }: InJobs,
-    PathParams(path): PathParams<JobPath>,
-) -> Result<Json<JobOut>, ApiError> {
+async fn get(InJobs { api, scope }: InJobs, path: PathParams<JobPath>) -> Answer<JobOut> {
     show(&api, scope, path.id()?).await
 }
 
@@ -177,11 +165,7 @@ async fn get(
     post, path = "/api/v1/job/{job_id}/cancel", operation_id = "v1.job.cancel", tag = "Job",
     params(JobPath), responses((status = 200, body = JobOut))
 )]
-async fn cancel(
-    State(api): State<Arc<Api>>,
-    InJobs { scope }: InJobs,
-    PathParams(path): PathParams<JobPath>,
-) -> Result<Json<JobOut>, ApiError> {
+async fn cancel(InJobs { api, scope }: InJobs, path: PathParams<JobPath>) -> Answer<JobOut> {
     let id = path.id()?;
     change(&api, scope, id, OperatorCommand::Cancel, "A job that has succeeded cannot be cancelled.").await?;
     show(&api, scope, id).await
@@ -192,11 +176,7 @@ async fn cancel(
     post, path = "/api/v1/job/{job_id}/retry", operation_id = "v1.job.retry", tag = "Job",
     params(JobPath), responses((status = 200, body = JobOut))
 )]
-async fn retry(
-    State(api): State<Arc<Api>>,
-    InJobs { scope }: InJobs,
-    PathParams(path): PathParams<JobPath>,
-) -> Result<Json<JobOut>, ApiError> {
+async fn retry(InJobs { api, scope }: InJobs, path: PathParams<JobPath>) -> Answer<JobOut> {
     let id = path.id()?;
     let refusal = "A job that has succeeded or was cancelled cannot be retried: enqueue another one.";
     change(&api, scope, id, OperatorCommand::Retry, refusal).await?;
@@ -208,12 +188,7 @@ async fn retry(
     patch, path = "/api/v1/job/{job_id}", operation_id = "v1.job.patch", tag = "Job",
     params(JobPath), request_body = JobPatch, responses((status = 200, body = JobOut))
 )]
-async fn patch(
-    State(api): State<Arc<Api>>,
-    InJobs { scope }: InJobs,
-    PathParams(path): PathParams<JobPath>,
-    input: Input,
-) -> Result<Json<JobOut>, ApiError> {
+async fn patch(InJobs { api, scope }: InJobs, path: PathParams<JobPath>, input: Input) -> Answer<JobOut> {
     let id = path.id()?;
     let JobPatch { run_at, delay_seconds } = input.json()?;
     if run_at.is_none() && delay_seconds.is_none() {
@@ -229,11 +204,7 @@ async fn patch(
     delete, path = "/api/v1/job/{job_id}", operation_id = "v1.job.delete", tag = "Job",
     params(JobPath), responses((status = 204))
 )]
-async fn delete(
-    State(api): State<Arc<Api>>,
-    InJobs { scope }: InJobs,
-    PathParams(path): PathParams<JobPath>,
-) -> Result<StatusCode, ApiError> {
+async fn delete(InJobs { api, scope }: InJobs, path: PathParams<JobPath>) -> EmptyAnswer {
     let refusal = "A job that runs cannot be deleted: cancel it first.";
     change(&api, scope, path.id()?, OperatorCommand::Delete, refusal).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -343,7 +314,7 @@ async fn change(
 }
 
 /// Shows a job with all details.
-async fn show(api: &Api, scope: Scope, id: JobId) -> Result<Json<JobOut>, ApiError> {
+async fn show(api: &Api, scope: Scope, id: JobId) -> Answer<JobOut> {
     let found: JobRecord = api.read(query::FindJob { scope, id }).await?.ok_or_else(|| no_job(id))?;
     let attempts = api.read(query::JobAttempts { scope, id, limit: JOB_ATTEMPTS_SHOWN }).await?;
     let mut shown = JobOut::new(found);

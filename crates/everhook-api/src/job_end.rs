@@ -3,10 +3,7 @@
 //! A report counts only from the worker that holds the job, with the epoch of the current lease. Other reports get a
 //! conflict and change nothing. The engine settles the attempt, as it settles every attempt.
 
-use std::sync::Arc;
-
 use axum::Json;
-use axum::extract::State;
 use bytes::Bytes;
 use everhook_core::id::{JobId, SessionId};
 use everhook_core::job::report::{Note, Progress, Report};
@@ -24,9 +21,10 @@ use crate::error::ApiError;
 use crate::input::{self, Input};
 use crate::job::response::Shown;
 use crate::job::{JobPath, no_job};
-use crate::routes::Routes;
+use crate::routes::{Answer, Routes, routes_of};
 use crate::scope::{InJobs, PathParams};
 use crate::state::Api;
+use everhook_store::job::ProgressReport;
 use everhook_store::query;
 
 /// The report of a worker that a job succeeded.
@@ -106,11 +104,7 @@ pub(crate) struct JobStateOut {
 }
 
 pub(crate) fn routes() -> Routes {
-    Routes::default()
-        .add(complete, __path_complete)
-        .add(fail, __path_fail)
-        .add(snooze, __path_snooze)
-        .add(progress, __path_progress)
+    routes_of![complete __path_complete, fail __path_fail, snooze __path_snooze, progress __path_progress]
 }
 
 /// Complete a job: it succeeded. Repeated calls have no effect.
@@ -118,12 +112,7 @@ pub(crate) fn routes() -> Routes {
     post, path = "/api/v1/job/{job_id}/complete", operation_id = "v1.job.complete", tag = "Worker",
     params(JobPath), request_body = CompleteIn, responses((status = 200, body = JobStateOut))
 )]
-async fn complete(
-    State(api): State<Arc<Api>>,
-    InJobs { scope }: InJobs,
-    PathParams(path): PathParams<JobPath>,
-    input: Input,
-) -> Result<Json<JobStateOut>, ApiError> {
+async fn complete(InJobs { api, scope }: InJobs, path: PathParams<JobPath>, input: Input) -> Answer<JobStateOut> {
     let CompleteIn { worker_id, epoch, result, log } = input.json()?;
     let result = result.map(|result| Bytes::copy_from_slice(result.get().as_bytes()));
     let ending = Ending { report: Report::Completed, note: note("", log), result };
@@ -135,12 +124,7 @@ async fn complete(
     post, path = "/api/v1/job/{job_id}/fail", operation_id = "v1.job.fail", tag = "Worker",
     params(JobPath), request_body = FailIn, responses((status = 200, body = JobStateOut))
 )]
-async fn fail(
-    State(api): State<Arc<Api>>,
-    InJobs { scope }: InJobs,
-    PathParams(path): PathParams<JobPath>,
-    input: Input,
-) -> Result<Json<JobStateOut>, ApiError> {
+async fn fail(InJobs { api, scope }: InJobs, path: PathParams<JobPath>, input: Input) -> Answer<JobStateOut> {
     let FailIn { worker_id, epoch, error, log, retry_after_seconds } = input.json()?;
     let retry_after = retry_after_seconds.map(|seconds| input::span("retryAfterSeconds", seconds)).transpose()?;
     let report = Report::Failed { retry_after: retry_after.map(|span| span.min(RETRY_DELAY_MAX)) };
@@ -153,12 +137,7 @@ async fn fail(
     post, path = "/api/v1/job/{job_id}/snooze", operation_id = "v1.job.snooze", tag = "Worker",
     params(JobPath), request_body = SnoozeIn, responses((status = 200, body = JobStateOut))
 )]
-async fn snooze(
-    State(api): State<Arc<Api>>,
-    InJobs { scope }: InJobs,
-    PathParams(path): PathParams<JobPath>,
-    input: Input,
-) -> Result<Json<JobStateOut>, ApiError> {
+async fn snooze(InJobs { api, scope }: InJobs, path: PathParams<JobPath>, input: Input) -> Answer<JobStateOut> {
     let SnoozeIn { worker_id, epoch, seconds, log } = input.json()?;
     let wait = input::span("seconds", seconds)?;
     if wait > SNOOZE_MAX {
@@ -173,28 +152,17 @@ async fn snooze(
     post, path = "/api/v1/job/{job_id}/progress", operation_id = "v1.job.progress", tag = "Worker",
     params(JobPath), request_body = ProgressIn, responses((status = 200, body = JobStateOut))
 )]
-async fn progress(
-    State(api): State<Arc<Api>>,
-    InJobs { scope }: InJobs,
-    PathParams(path): PathParams<JobPath>,
-    input: Input,
-) -> Result<Json<JobStateOut>, ApiError> {
+async fn progress(InJobs { api, scope }: InJobs, path: PathParams<JobPath>, input: Input) -> Answer<JobStateOut> {
     let ProgressIn { worker_id, epoch, percent, text } = input.json()?;
     let (id, by) = (path.id()?, LeaseProof { session: worker_id, epoch });
     let progress = at("percent").check(Progress::new(percent, &text.unwrap_or_default()))?;
-    match api.node.report_progress(scope, id, by, progress).await? {
+    match api.node.report_progress(scope, ProgressReport { job: id, by, progress }).await? {
         Ok(()) => Ok(Json(JobStateOut { id, state: Shown(JobState::Leased) })),
         Err(why) => Err(not_yours(&api, scope, id, why).await?),
     }
 }
 
-async fn end(
-    api: &Api,
-    scope: Scope,
-    id: JobId,
-    by: LeaseProof,
-    ending: Ending,
-) -> Result<Json<JobStateOut>, ApiError> {
+async fn end(api: &Api, scope: Scope, id: JobId, by: LeaseProof, ending: Ending) -> Answer<JobStateOut> {
     match api.node.end_job(scope.environment, id, by, ending).await? {
         Ok(state) => Ok(Json(JobStateOut { id, state: Shown(state) })),
         Err(why) => Err(not_yours(api, scope, id, why).await?),

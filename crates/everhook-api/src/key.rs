@@ -3,10 +3,7 @@
 //! A key of an environment manages the keys of its environment; an admin key manages all. No key creates one with more
 //! rights than its own.
 
-use std::sync::Arc;
-
 use axum::Json;
-use axum::extract::State;
 use everhook_core::api_key::{ApiKey, KEY_RANDOM_BYTES, KeyAccess, KeyRecord};
 use everhook_core::application::Environment;
 use everhook_core::id::{ApplicationId, KeyId};
@@ -24,8 +21,8 @@ use crate::auth::{Caller, Rights};
 use crate::error::ApiError;
 use crate::input::{self, Input};
 use crate::limits::KEYS_MAX;
-use crate::routes::Routes;
-use crate::scope::{self, PathParams};
+use crate::routes::{Answer, EmptyAnswer, Routes, StatusAnswer};
+use crate::scope::{self, ByCaller, PathParams};
 use crate::state::Api;
 
 /// A key to create.
@@ -120,7 +117,7 @@ pub(crate) fn routes() -> Routes {
 #[utoipa::path(
     get, path = "/api/v1/key", operation_id = "v1.key.list", tag = "Key", responses((status = 200, body = KeyListOut))
 )]
-async fn list(State(api): State<Arc<Api>>, caller: Caller) -> Result<Json<KeyListOut>, ApiError> {
+async fn list(ByCaller { api, caller }: ByCaller) -> Answer<KeyListOut> {
     let keys = managed(&api, &caller).await?;
     let (environments, now) = (api.read(query::Environments {}).await?, api.now());
     Ok(Json(KeyListOut { data: keys.into_iter().map(|key| KeyOut::new(key, &environments, now)).collect() }))
@@ -133,11 +130,7 @@ async fn list(State(api): State<Arc<Api>>, caller: Caller) -> Result<Json<KeyLis
     post, path = "/api/v1/key", operation_id = "v1.key.create", tag = "Key", request_body = KeyIn,
     responses((status = 201, body = NewKeyOut))
 )]
-async fn create(
-    State(api): State<Arc<Api>>,
-    caller: Caller,
-    input: Input,
-) -> Result<(StatusCode, Json<NewKeyOut>), ApiError> {
+async fn create(ByCaller { api, caller }: ByCaller, input: Input) -> StatusAnswer<NewKeyOut> {
     if input.key.is_some() {
         let rule = "is not supported here: a repeated answer would have to store the key";
         return Err(ApiError::invalid(["header", "idempotency-key"], rule));
@@ -175,11 +168,7 @@ async fn create(
     get, path = "/api/v1/key/{key_id}", operation_id = "v1.key.get", tag = "Key", params(KeyPath),
     responses((status = 200, body = KeyOut))
 )]
-async fn get(
-    State(api): State<Arc<Api>>,
-    caller: Caller,
-    PathParams(path): PathParams<KeyPath>,
-) -> Result<Json<KeyOut>, ApiError> {
+async fn get(ByCaller { api, caller }: ByCaller, path: PathParams<KeyPath>) -> Answer<KeyOut> {
     shown(&api, &caller, path.id()?).await.map(Json)
 }
 
@@ -188,11 +177,7 @@ async fn get(
     delete, path = "/api/v1/key/{key_id}", operation_id = "v1.key.revoke", tag = "Key", params(KeyPath),
     responses((status = 204, description = "The key is revoked."))
 )]
-async fn revoke(
-    State(api): State<Arc<Api>>,
-    caller: Caller,
-    PathParams(path): PathParams<KeyPath>,
-) -> Result<StatusCode, ApiError> {
+async fn revoke(ByCaller { api, caller }: ByCaller, path: PathParams<KeyPath>) -> EmptyAnswer {
     let id = path.id()?;
     let is_managed = managed(&api, &caller).await?.iter().any(|key| key.id == id);
     if !is_managed || !api.node.change_key(id, KeyChange::Revoke).await? {

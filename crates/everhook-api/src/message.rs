@@ -6,11 +6,9 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use everhook_core::delivery::DeliveryTally;
@@ -46,7 +44,7 @@ use crate::message_search::{TextParams, find};
 use crate::once::OnceIn;
 use crate::page::{Cursor, Page, PageParams};
 use crate::query::Query;
-use crate::routes::Routes;
+use crate::routes::{EmptyAnswer, Routes, routes_of};
 use crate::scope::{self, ApplicationPath, InApplication, InEnvironment, MessagePath, OfMessage, PathParams};
 use crate::state::Api;
 
@@ -205,11 +203,7 @@ pub(crate) struct FilterParams {
 }
 
 pub(crate) fn routes() -> Routes {
-    Routes::default()
-        .add(create, __path_create)
-        .add(list, __path_list)
-        .add(get, __path_get)
-        .add(expunge, __path_expunge)
+    routes_of![create __path_create, list __path_list, get __path_get, expunge __path_expunge]
 }
 
 /// Create a message. The response follows when the message and its deliveries are durable.
@@ -219,8 +213,7 @@ pub(crate) fn routes() -> Routes {
     responses((status = 202, body = MessageOut), (status = 200, body = MessageOut, description = "Suppressed: another message has the once-slot."))
 )]
 async fn create(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
+    InEnvironment { api, scope }: InEnvironment,
     PathParams(ApplicationPath { app_id }): PathParams<ApplicationPath>,
     Query(content): Query<ContentParams>,
     input: Input,
@@ -235,18 +228,29 @@ async fn create(
     {
         return Ok(answer);
     }
-    let Locator::Uid(uid) = &locator else { return Err(scope::no_application(&app_id)) };
-    // The uid is not cached, or the application has changed since.
+    // Boxed, because most requests do not come here, but all of them would carry the future.
+    let id = Box::pin(resolve(&api, scope, &locator, &input)).await?.ok_or_else(|| scope::no_application(&app_id))?;
+    let answer = Box::pin(send(&api, scope, &locator, Found { id, version: None }, &input, &content)).await?;
+    answer.ok_or_else(|| scope::no_application(&app_id))
+}
+
+/// Finds the application of a uid that is not cached, or whose application has changed since. Creates it if the message
+/// says so.
+async fn resolve(
+    api: &Api,
+    scope: Scope,
+    locator: &Locator<ApplicationId>,
+    input: &Input,
+) -> Result<Option<ApplicationId>, ApiError> {
+    let Locator::Uid(uid) = locator else { return Ok(None) };
     let found = api.read(query::ResolveApplication { scope, uid: uid.clone() }).await?;
-    let id = match found {
+    Ok(Some(match found {
         Some(found) => api.uids.remember(scope.environment, uid, found).id,
         None => {
             let wanted: MessageIn<'_> = input.json()?;
-            application::find_or_create(&api, scope, &locator, wanted.application).await?.id
+            application::find_or_create(api, scope, locator, wanted.application).await?.id
         }
-    };
-    let answer = send(&api, scope, &locator, Found { id, version: None }, &input, &content).await?;
-    answer.ok_or_else(|| scope::no_application(&app_id))
+    }))
 }
 
 /// Sends a message of an application. Returns none if the application does not exist or has changed since `found`.
@@ -261,14 +265,21 @@ async fn send(
     let wanted: MessageIn<'_> = input.json()?;
     application::check_uid(wanted.application.as_ref(), locator)?;
     let application = found.id;
-    let (mut new, payload) = wanted.prepare(api, scope, found, input.key.clone()).await?;
+    let CheckedMessage { mut new, url, payload } = wanted.check(api, scope, found, input.key.clone())?;
     new.message.rest.trace = input.trace;
+    if let Some(url) = url {
+        new.audience = Box::pin(direct::audience(api, scope.application(application), &url)).await?;
+    }
     match api.node.accept(new).await? {
         Appended::Accepted { message: new, .. } => Ok(Some(show(&new, api.now(), content, payload))),
-        Appended::Repeated(id) => show_repeated(api, scope.application(application), id, content).await.map(Some),
+        Appended::Repeated(id) => {
+            Box::pin(show_repeated(api, scope.application(application), id, content)).await.map(Some)
+        }
         Appended::KeyReused => Err(ApiError::key_reused()),
         Appended::EventIdTaken => Err(ApiError::conflict("A message with this eventId already exists.")),
-        Appended::Suppressed(winner) => Ok(Some(show_suppressed(api, scope, application, winner, content).await?)),
+        Appended::Suppressed(winner) => {
+            Box::pin(show_suppressed(api, scope, application, winner, content)).await.map(Some)
+        }
         Appended::NoApplication => Ok(None),
     }
 }
@@ -292,8 +303,7 @@ pub(crate) async fn show_repeated(
     responses((status = 200, body = Page<MessageOut>))
 )]
 async fn list(
-    State(api): State<Arc<Api>>,
-    InApplication { scope, .. }: InApplication,
+    InApplication { api, scope, .. }: InApplication,
     Query(page): Query<PageParams>,
     Query(filter): Query<FilterParams>,
     Query(text): Query<TextParams>,
@@ -323,11 +333,7 @@ async fn list(
     get, path = "/api/v1/app/{app_id}/msg/{msg_id}", operation_id = "v1.message.get", tag = "Message",
     params(ApplicationPath, MessagePath, ContentParams), responses((status = 200, body = MessageOut))
 )]
-async fn get(
-    State(api): State<Arc<Api>>,
-    OfMessage { message, .. }: OfMessage,
-    Query(content): Query<ContentParams>,
-) -> Response {
+async fn get(OfMessage { api, message, .. }: OfMessage, Query(content): Query<ContentParams>) -> Response {
     Json(MessageOut::new(&message, api.now(), &content, None)).into_response()
 }
 
@@ -336,8 +342,8 @@ async fn get(
     delete, path = "/api/v1/app/{app_id}/msg/{msg_id}/content", operation_id = "v1.message.expunge-content",
     tag = "Message", params(ApplicationPath, MessagePath), responses((status = 204))
 )]
-async fn expunge(State(api): State<Arc<Api>>, _: InEnvironment, of: OfMessage) -> Result<StatusCode, ApiError> {
-    let found = api.node.expunge(of.scope, Expunge::Message(of.message.id)).await?;
+async fn expunge(_: InEnvironment, of: OfMessage) -> EmptyAnswer {
+    let found = of.api.node.expunge(of.scope, Expunge::Message(of.message.id)).await?;
     if found { Ok(StatusCode::NO_CONTENT) } else { Err(ApiError::not_found(format_args!("message {}", of.message.id))) }
 }
 
@@ -370,6 +376,15 @@ async fn show_suppressed(
     })
 }
 
+/// A message that can be accepted once its endpoint is known.
+pub(crate) struct CheckedMessage<'a> {
+    pub(crate) new: NewMessage,
+    /// The URL of the only endpoint that gets the message.
+    pub(crate) url: Option<String>,
+    /// The payload, if it is JSON.
+    payload: Option<&'a RawValue>,
+}
+
 /// The content to deliver.
 enum Payload<'a> {
     /// A JSON object, byte for byte as in the body.
@@ -396,15 +411,14 @@ impl<'a> Payload<'a> {
 }
 
 impl<'a> MessageIn<'a> {
-    /// Checks the message, and returns it with its payload if that is JSON. Creates the endpoint of its URL if there is
-    /// none yet.
-    pub(crate) async fn prepare(
+    /// Checks the message, which is for the subscribers of its application or for the endpoint of a URL.
+    pub(crate) fn check(
         mut self,
         api: &Api,
         scope: Scope,
         found: Found,
         key: Option<DedupKey>,
-    ) -> Result<(NewMessage, Option<&'a RawValue>), ApiError> {
+    ) -> Result<CheckedMessage<'a>, ApiError> {
         let content_type = self.content_type()?;
         let payload = self.payload()?;
         let once = self.once.take().map(OnceIn::check).transpose()?;
@@ -420,13 +434,9 @@ impl<'a> MessageIn<'a> {
         let mut keys = Vec::with_capacity(2);
         keys.extend(key);
         keys.extend(message.event_id.as_ref().map(|event_id| DedupKey::event_id(application, event_id)));
-        let audience = match url {
-            None => Audience::Subscribers,
-            // Last, so that a bad request creates nothing.
-            Some(url) => Audience::Only(direct::find_or_create(api, scope.application(application), &url).await?),
-        };
-        let new = NewMessage { environment: scope.environment, message, keys, version, once, deliver_at, audience };
-        Ok((new, payload.verbatim()))
+        let (environment, audience) = (scope.environment, Audience::Subscribers);
+        let new = NewMessage { environment, message, keys, version, once, deliver_at, audience };
+        Ok(CheckedMessage { new, url, payload: payload.verbatim() })
     }
 
     /// Whether the message asks for an application to be created.

@@ -3,10 +3,7 @@
 //! A message that breaks a rule refuses the whole request, because it is a mistake in the caller's code. A message whose
 //! event id or once-slot is taken is an everyday result, and has an entry of its own in the answer.
 
-use std::sync::Arc;
-
 use axum::Json;
-use axum::extract::State;
 use everhook_core::id::{ApplicationId, MessageId};
 use everhook_core::limits::MESSAGE_BATCH_MAX;
 use everhook_core::scope::Scope;
@@ -20,10 +17,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::application::{self, ApplicationIn};
+use crate::direct;
 use crate::error::ApiError;
 use crate::input::{self, Input};
-use crate::message::MessageIn;
-use crate::routes::Routes;
+use crate::message::{CheckedMessage, MessageIn};
+use crate::routes::{Routes, StatusAnswer};
 use crate::scope::{self, ApplicationPath, InEnvironment, PathParams};
 use crate::state::Api;
 
@@ -89,11 +87,10 @@ pub(crate) fn routes() -> Routes {
     responses((status = 202, body = MessageBatchOut))
 )]
 async fn create_batch(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
+    InEnvironment { api, scope }: InEnvironment,
     PathParams(ApplicationPath { app_id }): PathParams<ApplicationPath>,
     input: Input,
-) -> Result<(StatusCode, Json<MessageBatchOut>), ApiError> {
+) -> StatusAnswer<MessageBatchOut> {
     let locator = scope::application(&app_id)?;
     let MessageBatchIn { messages, application } = input.json()?;
     application::check_uid(application.as_ref(), &locator)?;
@@ -130,7 +127,11 @@ async fn check(
         return Err(at("application").breaks("cannot be set here: set it beside the list of messages").into());
     }
     let found = Found { id: application, version: None };
-    message.prepare(api, scope, found, key).await.map(|(new, _)| new)
+    let CheckedMessage { mut new, url, .. } = message.check(api, scope, found, key)?;
+    if let Some(url) = url {
+        new.audience = direct::audience(api, scope.application(application), &url).await?;
+    }
+    Ok(new)
 }
 
 impl BatchedMessageOut {

@@ -1,10 +1,8 @@
 //! Removal of the payloads of many messages: named ones at once, or all of an application as a background task.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
 use everhook_core::background::{Bulk, BulkAction, Purge};
 use everhook_core::id::MessageId;
 use everhook_core::limits::NAME_CHARS_MAX;
@@ -23,7 +21,7 @@ use crate::endpoint_replay::Options;
 use crate::error::ApiError;
 use crate::input::Input;
 use crate::limits::{EXPUNGE_AT_ONCE, EXPUNGE_MAX};
-use crate::routes::Routes;
+use crate::routes::{Answer, Routes, StatusAnswer};
 use crate::scope::{ApplicationPath, InApplication, InEnvironment, locator};
 use crate::state::Api;
 
@@ -66,11 +64,10 @@ pub(crate) fn routes() -> Routes {
     responses((status = 200, body = BulkExpungeOut))
 )]
 async fn bulk_expunge(
-    State(api): State<Arc<Api>>,
     _: InEnvironment,
-    InApplication { scope, .. }: InApplication,
+    InApplication { api, scope, .. }: InApplication,
     input: Input,
-) -> Result<Json<BulkExpungeOut>, ApiError> {
+) -> Answer<BulkExpungeOut> {
     let BulkExpungeIn { ids } = input.json_or_default()?;
     if ids.len() > EXPUNGE_MAX {
         return Err(at("ids").breaks(format!("must have at most {EXPUNGE_MAX} entries")).into());
@@ -96,11 +93,10 @@ async fn bulk_expunge(
     responses((status = 202, body = StartedTaskOut))
 )]
 async fn expunge_all(
-    State(api): State<Arc<Api>>,
     _: InEnvironment,
-    InApplication { scope, .. }: InApplication,
+    InApplication { api, scope, .. }: InApplication,
     input: Input,
-) -> Result<(StatusCode, Json<StartedTaskOut>), ApiError> {
+) -> StatusAnswer<StartedTaskOut> {
     let ExpungeAllIn { dry_run, rate_per_second } = input.json_or_default()?;
     let Options { effect, rate } = Options::new(dry_run, rate_per_second)?;
     let action = BulkAction::Purge(Purge { application: scope.application, until: api.now() });

@@ -1,10 +1,8 @@
 //! The nodes that share this store, listed by their sessions. The route is for operators and needs an admin key.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::State;
 use everhook_core::id::SessionId;
 use everhook_core::time::Timestamp;
 use everhook_store::lease::SessionRecord;
@@ -12,10 +10,8 @@ use everhook_store::query;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::error::ApiError;
-use crate::routes::Routes;
+use crate::routes::{Answer, Routes};
 use crate::scope::AsAdmin;
-use crate::state::Api;
 
 /// Time for which closed sessions are listed.
 const CLOSED_SHOWN: Duration = Duration::from_secs(3600);
@@ -89,7 +85,7 @@ pub(crate) fn routes() -> Routes {
 #[utoipa::path(
     get, path = "/api/v1/node", operation_id = "v1.node.list", tag = "Node", responses((status = 200, body = NodeListOut))
 )]
-async fn list(State(api): State<Arc<Api>>, _: AsAdmin) -> Result<Json<NodeListOut>, ApiError> {
+async fn list(AsAdmin { api }: AsAdmin) -> Answer<NodeListOut> {
     let sessions = api.read(query::Sessions { closed_within: CLOSED_SHOWN }).await?;
     let now = api.now();
     Ok(Json(NodeListOut { data: sessions.into_iter().map(|session| NodeOut::new(session, now)).collect() }))

@@ -2,10 +2,7 @@
 //!
 //! A message claims a slot with `once` in its body; there is no other way. Application tokens cannot see once-slots.
 
-use std::sync::Arc;
-
 use axum::Json;
-use axum::extract::State;
 use everhook_core::id::MessageId;
 use everhook_core::name::Name;
 use everhook_core::once::{OnceClaim, Phase};
@@ -20,9 +17,8 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::error::ApiError;
 use crate::page::{Cursor, Listing, OrderParams, Page, PageParams};
-use crate::routes::Routes;
+use crate::routes::{Answer, EmptyAnswer, Routes};
 use crate::scope::{ApplicationPath, InApplication, InEnvironment, PathParams};
-use crate::state::Api;
 
 /// A once-slot that a message claims. The first message that claims the slot in a phase is accepted, and the others are
 /// suppressed.
@@ -110,11 +106,10 @@ pub(crate) fn routes() -> Routes {
     params(ApplicationPath, PageParams, OrderParams), responses((status = 200, body = Page<OnceOut>))
 )]
 async fn list(
-    State(api): State<Arc<Api>>,
     _: InEnvironment,
-    InApplication { scope, .. }: InApplication,
+    InApplication { api, scope, .. }: InApplication,
     listing: Listing,
-) -> Result<Json<Page<OnceOut>>, ApiError> {
+) -> Answer<Page<OnceOut>> {
     let cursor: Cursor<Name> = listing.cursor(Order::Ascending)?;
     let rows = api.read(query::OnceSlots { scope, slice: cursor.slice() }).await?;
     Ok(Json(cursor.page(rows, |row| row.key.clone(), OnceOut::new)))
@@ -126,11 +121,10 @@ async fn list(
     params(ApplicationPath, OncePath), responses((status = 200, body = OnceOut))
 )]
 async fn get(
-    State(api): State<Arc<Api>>,
     _: InEnvironment,
-    InApplication { scope, .. }: InApplication,
+    InApplication { api, scope, .. }: InApplication,
     PathParams(OncePath { key }): PathParams<OncePath>,
-) -> Result<Json<OnceOut>, ApiError> {
+) -> Answer<OnceOut> {
     let found = api.read(query::FindOnce { scope, key: name(&key)? }).await?;
     found.map(|found| Json(OnceOut::new(found))).ok_or_else(|| no_slot(&key))
 }
@@ -141,11 +135,10 @@ async fn get(
     params(ApplicationPath, OncePath), responses((status = 204))
 )]
 async fn reset(
-    State(api): State<Arc<Api>>,
     _: InEnvironment,
-    InApplication { scope, .. }: InApplication,
+    InApplication { api, scope, .. }: InApplication,
     PathParams(OncePath { key }): PathParams<OncePath>,
-) -> Result<StatusCode, ApiError> {
+) -> EmptyAnswer {
     let found = api.node.reset_once(scope, name(&key)?).await?;
     if found { Ok(StatusCode::NO_CONTENT) } else { Err(no_slot(&key)) }
 }

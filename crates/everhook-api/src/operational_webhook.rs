@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{FromRequestParts, State};
+use axum::extract::FromRequestParts;
 use everhook_core::chat::ChatKind;
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::filter::TypePattern;
@@ -18,7 +18,6 @@ use everhook_core::time::Timestamp;
 use everhook_store::catalog::Order;
 use everhook_store::query;
 use everhook_store::resource::New;
-use http::StatusCode;
 use http::request::Parts;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -31,7 +30,7 @@ use crate::error::ApiError;
 use crate::input::{self, Input};
 use crate::page::{Listing, OrderParams, Page, PageParams};
 use crate::resource;
-use crate::routes::Routes;
+use crate::routes::{Answer, EmptyAnswer, Routes, StatusAnswer, routes_of};
 use crate::scope::{self, AtEndpoint, EndpointPath, InEnvironment, PathParams};
 use crate::state::Api;
 
@@ -125,16 +124,11 @@ pub(crate) struct OperationalWebhookEndpointOut {
 struct AtOperational(AtEndpoint);
 
 pub(crate) fn routes() -> Routes {
-    Routes::default()
-        .add(list, __path_list)
-        .add(create, __path_create)
-        .add(get, __path_get)
-        .add(put, __path_put)
-        .add(delete, __path_delete)
-        .add(get_secret, __path_get_secret)
-        .add(rotate_secret, __path_rotate_secret)
-        .add(get_headers, __path_get_headers)
-        .add(put_headers, __path_put_headers)
+    routes_of![
+        list __path_list, create __path_create, get __path_get, put __path_put, delete __path_delete,
+        get_secret __path_get_secret, rotate_secret __path_rotate_secret, get_headers __path_get_headers,
+        put_headers __path_put_headers,
+    ]
 }
 
 /// List the operational endpoints of the environment.
@@ -144,10 +138,9 @@ pub(crate) fn routes() -> Routes {
     responses((status = 200, body = Page<OperationalWebhookEndpointOut>))
 )]
 async fn list(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
+    InEnvironment { api, scope }: InEnvironment,
     listing: Listing,
-) -> Result<Json<Page<OperationalWebhookEndpointOut>>, ApiError> {
+) -> Answer<Page<OperationalWebhookEndpointOut>> {
     let cursor = listing.cursor(Order::Descending)?;
     let scope = scope.application(OPERATIONAL_APPLICATION);
     let rows = api.read(query::Endpoints { scope, slice: cursor.slice() }).await?;
@@ -161,10 +154,9 @@ async fn list(
     responses((status = 201, body = OperationalWebhookEndpointOut))
 )]
 async fn create(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
+    InEnvironment { api, scope }: InEnvironment,
     input: Input,
-) -> Result<(StatusCode, Json<OperationalWebhookEndpointOut>), ApiError> {
+) -> StatusAnswer<OperationalWebhookEndpointOut> {
     let wanted = EndpointIn::from(input.json::<OperationalWebhookEndpointIn>()?);
     let checks = Checks::of_operational(&api, &wanted)?;
     let record = wanted.check(&checks, OPERATIONAL_APPLICATION, None)?;
@@ -194,11 +186,10 @@ async fn get(AtOperational(at): AtOperational) -> Json<OperationalWebhookEndpoin
     )
 )]
 async fn put(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
+    InEnvironment { api, scope }: InEnvironment,
     PathParams(EndpointPath { endpoint_id }): PathParams<EndpointPath>,
     input: Input,
-) -> Result<(StatusCode, Json<OperationalWebhookEndpointOut>), ApiError> {
+) -> StatusAnswer<OperationalWebhookEndpointOut> {
     let locator = scope::locator("endpoint", &endpoint_id, EndpointId::PREFIX)?;
     let mut wanted = input.json::<OperationalWebhookEndpointIn>()?;
     scope::fill_uid(&mut wanted.uid, &locator);
@@ -216,8 +207,8 @@ async fn put(
     operation_id = "v1.operational-webhook.endpoint.delete", tag = "Operational Webhook", params(EndpointPath),
     responses((status = 204))
 )]
-async fn delete(State(api): State<Arc<Api>>, AtOperational(at): AtOperational) -> Result<StatusCode, ApiError> {
-    at.delete(&api).await
+async fn delete(AtOperational(at): AtOperational) -> EmptyAnswer {
+    at.delete().await
 }
 
 /// Get the secret of an operational endpoint.
@@ -236,12 +227,8 @@ async fn get_secret(AtOperational(at): AtOperational) -> Json<EndpointSecretOut>
     operation_id = "v1.operational-webhook.endpoint.rotate-secret", tag = "Operational Webhook", params(EndpointPath),
     request_body = EndpointSecretRotateIn, responses((status = 200, body = EndpointSecretOut))
 )]
-async fn rotate_secret(
-    State(api): State<Arc<Api>>,
-    AtOperational(at): AtOperational,
-    input: Input,
-) -> Result<Json<EndpointSecretOut>, ApiError> {
-    endpoint_secret::rotate_at(&api, &at, &input).await
+async fn rotate_secret(AtOperational(at): AtOperational, input: Input) -> Answer<EndpointSecretOut> {
+    endpoint_secret::rotate_at(&at, &input).await
 }
 
 /// Get the headers of an operational endpoint.
@@ -260,24 +247,20 @@ async fn get_headers(AtOperational(at): AtOperational) -> Json<EndpointHeadersOu
     operation_id = "v1.operational-webhook.endpoint.update-headers", tag = "Operational Webhook",
     params(EndpointPath), request_body = EndpointHeadersIn, responses((status = 204))
 )]
-async fn put_headers(
-    State(api): State<Arc<Api>>,
-    AtOperational(at): AtOperational,
-    input: Input,
-) -> Result<StatusCode, ApiError> {
-    endpoint_headers::put_at(&api, &at, &input).await
+async fn put_headers(AtOperational(at): AtOperational, input: Input) -> EmptyAnswer {
+    endpoint_headers::put_at(&at, &input).await
 }
 
 impl FromRequestParts<Arc<Api>> for AtOperational {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<AtOperational, ApiError> {
-        let InEnvironment { scope } = InEnvironment::from_request_parts(parts, api).await?;
-        let PathParams(EndpointPath { endpoint_id }) = PathParams::from_request_parts(parts, api).await?;
+        let InEnvironment { api, scope } = InEnvironment::from_request_parts(parts, api).await?;
+        let PathParams(EndpointPath { endpoint_id }) = PathParams::from_request_parts(parts, &api).await?;
         let scope = scope.application(OPERATIONAL_APPLICATION);
-        let found = scope::find_endpoint(api, scope, &endpoint_id).await?;
+        let found = scope::find_endpoint(&api, scope, &endpoint_id).await?;
         let endpoint = found.ok_or_else(|| scope::no_endpoint(&endpoint_id))?;
-        Ok(AtOperational(AtEndpoint { scope, endpoint }))
+        Ok(AtOperational(AtEndpoint { api, scope, endpoint }))
     }
 }
 

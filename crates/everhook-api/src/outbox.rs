@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
 use everhook_core::draft::check_payload_text;
 use everhook_core::id::MessageId;
 use everhook_core::limits::{OUTBOX_COUNTED_MAX, PAGE_DEFAULT, PAGE_MAX, TITLE_CHARS_MAX};
@@ -23,7 +22,7 @@ use crate::input::{self, Input};
 use crate::limits::RETRY_ROUNDS_MAX;
 use crate::page::Page;
 use crate::query::{self, Query};
-use crate::routes::Routes;
+use crate::routes::{Answer, EmptyAnswer, Routes, StatusAnswer, routes_of};
 use crate::scope::{AsAdmin, PathParams};
 use crate::state::Api;
 
@@ -140,13 +139,10 @@ pub(crate) struct AsideParams {
 }
 
 pub(crate) fn routes() -> Routes {
-    Routes::default()
-        .add(list, __path_list)
-        .add(list_aside, __path_list_aside)
-        .add(patch_aside, __path_patch_aside)
-        .add(retry_aside, __path_retry_aside)
-        .add(retry_all, __path_retry_all)
-        .add(discard_aside, __path_discard_aside)
+    routes_of![
+        list __path_list, list_aside __path_list_aside, patch_aside __path_patch_aside,
+        retry_aside __path_retry_aside, retry_all __path_retry_all, discard_aside __path_discard_aside,
+    ]
 }
 
 /// List the outboxes that this server relays, with their depths. Requires an admin key.
@@ -154,7 +150,7 @@ pub(crate) fn routes() -> Routes {
     get, path = "/api/v1/outbox", operation_id = "v1.outbox.list", tag = "Outbox",
     responses((status = 200, body = OutboxListOut))
 )]
-async fn list(State(api): State<Arc<Api>>, _: AsAdmin) -> Json<OutboxListOut> {
+async fn list(AsAdmin { api }: AsAdmin) -> Json<OutboxListOut> {
     let mut data = Vec::with_capacity(api.outboxes.len());
     for NamedOutbox { name, outbox } in &api.outboxes {
         let status = outbox.status().await.inspect_err(|error| {
@@ -171,11 +167,10 @@ async fn list(State(api): State<Arc<Api>>, _: AsAdmin) -> Json<OutboxListOut> {
     params(OutboxPath, AsideParams), responses((status = 200, body = Page<AsideRowOut>))
 )]
 async fn list_aside(
-    State(api): State<Arc<Api>>,
-    _: AsAdmin,
+    AsAdmin { api }: AsAdmin,
     PathParams(OutboxPath { outbox }): PathParams<OutboxPath>,
     Query(params): Query<AsideParams>,
-) -> Result<Json<Page<AsideRowOut>>, ApiError> {
+) -> Answer<Page<AsideRowOut>> {
     let limit = params.limit.unwrap_or(PAGE_DEFAULT);
     if limit == 0 || limit > PAGE_MAX {
         return Err(ApiError::in_query(at("limit").breaks(format!("must be from 1 to {PAGE_MAX}"))));
@@ -194,12 +189,11 @@ async fn list_aside(
     params(OutboxPath, RowPath), request_body = AsideRowPatch, responses((status = 204))
 )]
 async fn patch_aside(
-    State(api): State<Arc<Api>>,
-    _: AsAdmin,
+    AsAdmin { api }: AsAdmin,
     PathParams(OutboxPath { outbox }): PathParams<OutboxPath>,
-    PathParams(row): PathParams<RowPath>,
+    row: PathParams<RowPath>,
     input: Input,
-) -> Result<StatusCode, ApiError> {
+) -> EmptyAnswer {
     let change = input.json::<AsideRowPatch>()?.check()?;
     let changed = find(&api, &outbox)?.replace_aside(row.id()?, &change).await?;
     if changed { Ok(StatusCode::NO_CONTENT) } else { Err(row.not_found()) }
@@ -211,11 +205,10 @@ async fn patch_aside(
     params(OutboxPath, RowPath), responses((status = 202, body = RetriedOut))
 )]
 async fn retry_aside(
-    State(api): State<Arc<Api>>,
-    _: AsAdmin,
+    AsAdmin { api }: AsAdmin,
     PathParams(OutboxPath { outbox }): PathParams<OutboxPath>,
-    PathParams(row): PathParams<RowPath>,
-) -> Result<(StatusCode, Json<RetriedOut>), ApiError> {
+    row: PathParams<RowPath>,
+) -> StatusAnswer<RetriedOut> {
     match find(&api, &outbox)?.retry_aside(&[row.id()?]).await? {
         0 => Err(row.not_found()),
         retried => Ok((StatusCode::ACCEPTED, Json(RetriedOut { retried, done: true }))),
@@ -228,10 +221,9 @@ async fn retry_aside(
     params(OutboxPath), responses((status = 202, body = RetriedOut))
 )]
 async fn retry_all(
-    State(api): State<Arc<Api>>,
-    _: AsAdmin,
+    AsAdmin { api }: AsAdmin,
     PathParams(OutboxPath { outbox }): PathParams<OutboxPath>,
-) -> Result<(StatusCode, Json<RetriedOut>), ApiError> {
+) -> StatusAnswer<RetriedOut> {
     let outbox = find(&api, &outbox)?;
     let mut out = RetriedOut { retried: 0, done: false };
     // The scan only moves forward, because a row that fails again is set aside again with the same number.
@@ -257,11 +249,10 @@ async fn retry_all(
     params(OutboxPath, RowPath), responses((status = 204))
 )]
 async fn discard_aside(
-    State(api): State<Arc<Api>>,
-    _: AsAdmin,
+    AsAdmin { api }: AsAdmin,
     PathParams(OutboxPath { outbox }): PathParams<OutboxPath>,
-    PathParams(row): PathParams<RowPath>,
-) -> Result<StatusCode, ApiError> {
+    row: PathParams<RowPath>,
+) -> EmptyAnswer {
     match find(&api, &outbox)?.discard_aside(&[row.id()?]).await? {
         0 => Err(row.not_found()),
         _ => Ok(StatusCode::NO_CONTENT),

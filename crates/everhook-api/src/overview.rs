@@ -4,11 +4,9 @@
 //! seconds, and open tasks are counted up to a bound.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::State;
 use everhook_core::id::{ApplicationId, EndpointId, SessionId};
 use everhook_core::limits::OVERVIEW_TASKS_MAX;
 use everhook_core::name::Name;
@@ -29,7 +27,7 @@ use crate::auth::{Caller, Rights};
 use crate::error::ApiError;
 use crate::limits::{OVERVIEW_ENDPOINTS_MAX, OVERVIEW_QUEUES_MAX};
 use crate::query::Query;
-use crate::routes::Routes;
+use crate::routes::{Answer, Routes};
 use crate::scope::InEnvironment;
 use crate::state::Api;
 
@@ -206,11 +204,10 @@ pub(crate) fn routes() -> Routes {
     responses((status = 200, body = OverviewOut))
 )]
 async fn get(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
+    InEnvironment { api, scope }: InEnvironment,
     caller: Caller,
     Query(OverviewParams { range }): Query<OverviewParams>,
-) -> Result<Json<OverviewOut>, ApiError> {
+) -> Answer<OverviewOut> {
     let (range, now) = (range.unwrap_or(Range::Hour), api.now());
     let rows = traffic(&api, scope, range.span(), range.since(now)).await?;
     let per_minute = match range.span() {

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
 use everhook_core::application::EnvironmentPolicy;
 use everhook_core::name::Name;
 use everhook_core::policy::Settings;
@@ -25,7 +24,7 @@ use crate::error::ApiError;
 use crate::input::Input;
 use crate::query::Query;
 use crate::resource::{self, ApiResource};
-use crate::routes::Routes;
+use crate::routes::{Answer, Routes, routes_of};
 use crate::scope::{ApplicationPath, AtEndpoint, EndpointPath, InApplication, InEnvironment};
 use crate::state::Api;
 
@@ -171,10 +170,9 @@ pub(crate) struct EffectiveParams {
 }
 
 pub(crate) fn routes() -> Routes {
-    Routes::default()
-        .add(effective, __path_effective)
-        .add(get_environment, __path_get_environment)
-        .add(put_environment, __path_put_environment)
+    routes_of![
+        effective __path_effective, get_environment __path_get_environment, put_environment __path_put_environment,
+    ]
 }
 
 /// Get the effective policy of an endpoint, with the origin of each setting.
@@ -184,11 +182,10 @@ pub(crate) fn routes() -> Routes {
     responses((status = 200, body = EffectiveOut))
 )]
 async fn effective(
-    State(api): State<Arc<Api>>,
-    InApplication { application, .. }: InApplication,
+    InApplication { api, application, .. }: InApplication,
     at_endpoint: AtEndpoint,
     Query(params): Query<EffectiveParams>,
-) -> Result<Json<EffectiveOut>, ApiError> {
+) -> Answer<EffectiveOut> {
     let event_type = match params.event_type {
         Some(text) => Some(Name::try_from(text).map_err(|bad| ApiError::invalid(["query", "event_type"], bad))?),
         None => None,
@@ -206,10 +203,7 @@ async fn effective(
     get, path = "/api/v1/environment/policy", operation_id = "v1.policy.get", tag = "Policy",
     responses((status = 200, body = PolicySchema))
 )]
-async fn get_environment(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
-) -> Result<Json<Settings>, ApiError> {
+async fn get_environment(InEnvironment { api, scope }: InEnvironment) -> Answer<Settings> {
     let found = api.read(query::FindEnvironmentPolicy { scope }).await?;
     Ok(Json(found.unwrap_or_default().settings))
 }
@@ -219,11 +213,7 @@ async fn get_environment(
     put, path = "/api/v1/environment/policy", operation_id = "v1.policy.put", tag = "Policy",
     request_body = PolicySchema, responses((status = 200, body = PolicySchema))
 )]
-async fn put_environment(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
-    input: Input,
-) -> Result<Json<Settings>, ApiError> {
+async fn put_environment(InEnvironment { api, scope }: InEnvironment, input: Input) -> Answer<Settings> {
     let settings = read(&input.json()?, None, Level::Environment)?;
     let change = |old: EnvironmentPolicy| Ok(EnvironmentPolicy { settings: settings.clone(), ..old });
     Ok(Json(resource::change(&api, scope, &(), None, change).await?.settings))

@@ -1,17 +1,13 @@
 //! The policies in force for an application and for an environment: those of an endpoint without settings of its own.
 
-use std::sync::Arc;
-
 use axum::Json;
-use axum::extract::State;
 use everhook_core::policy::Settings;
 use everhook_core::policy::effective::{Levels, ServerDefaults};
 use everhook_core::scope::Scope;
 use everhook_store::query;
 
-use crate::error::ApiError;
 use crate::policy::EffectiveOut;
-use crate::routes::Routes;
+use crate::routes::{Answer, Routes};
 use crate::scope::{ApplicationPath, InApplication, InEnvironment};
 use crate::state::Api;
 
@@ -25,10 +21,7 @@ pub(crate) fn routes() -> Routes {
     get, path = "/api/v1/app/{app_id}/policy", operation_id = "v1.policy.get-application", tag = "Policy",
     params(ApplicationPath), responses((status = 200, body = EffectiveOut))
 )]
-async fn of_application(
-    State(api): State<Arc<Api>>,
-    InApplication { scope, application }: InApplication,
-) -> Result<Json<EffectiveOut>, ApiError> {
+async fn of_application(InApplication { api, scope, application }: InApplication) -> Answer<EffectiveOut> {
     effective(&api, scope.scope(), application.inherited().as_deref()).await
 }
 
@@ -37,14 +30,11 @@ async fn of_application(
     get, path = "/api/v1/environment/effective-policy", operation_id = "v1.policy.get-environment", tag = "Policy",
     responses((status = 200, body = EffectiveOut))
 )]
-async fn of_environment(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
-) -> Result<Json<EffectiveOut>, ApiError> {
+async fn of_environment(InEnvironment { api, scope }: InEnvironment) -> Answer<EffectiveOut> {
     effective(&api, scope, None).await
 }
 
-async fn effective(api: &Api, scope: Scope, application: Option<&Settings>) -> Result<Json<EffectiveOut>, ApiError> {
+async fn effective(api: &Api, scope: Scope, application: Option<&Settings>) -> Answer<EffectiveOut> {
     let outer = api.read(query::FindEnvironmentPolicy { scope }).await?;
     let server = ServerDefaults { retry: api.node.retry_policy().clone(), timeout: api.delivery_timeout };
     let levels = Levels { endpoint: None, application, environment: outer.as_ref().map(|policy| &policy.settings) };

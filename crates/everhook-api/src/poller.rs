@@ -3,10 +3,7 @@
 //! A polled endpoint is an endpoint whose URL is `poll:`. A reader keeps its position itself, as an iterator, or has a name,
 //! under which the server keeps the position.
 
-use std::sync::Arc;
-
 use axum::Json;
-use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use everhook_core::endpoint::Endpoint;
 use everhook_core::filter::TypePattern;
@@ -18,7 +15,6 @@ use everhook_core::scope::AppScope;
 use everhook_core::time::Timestamp;
 use everhook_core::violation::at;
 use everhook_store::poll::{PollAsk, PollPage, PollReader, Polled, SeekAsk};
-use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -28,7 +24,7 @@ use crate::input::Input;
 use crate::message::{ContentParams, MessageOut};
 use crate::query::Query;
 use crate::quota;
-use crate::routes::Routes;
+use crate::routes::{Answer, Routes, StatusAnswer, routes_of};
 use crate::scope::{self, ApplicationPath, InApplication, PathParams};
 use crate::state::Api;
 
@@ -155,11 +151,10 @@ pub(crate) struct DestinationOut {
 const POLLING_ENDPOINT: &str = "pollingEndpoint";
 
 pub(crate) fn routes() -> Routes {
-    Routes::default()
-        .add(create, __path_create)
-        .add(poll, __path_poll)
-        .add(consumer_poll, __path_consumer_poll)
-        .add(consumer_seek, __path_consumer_seek)
+    routes_of![
+        create __path_create, poll __path_poll, consumer_poll __path_consumer_poll,
+        consumer_seek __path_consumer_seek,
+    ]
 }
 
 /// Create a polled endpoint. It is an endpoint with the URL `poll:`, which the routes of endpoints list and change.
@@ -167,11 +162,7 @@ pub(crate) fn routes() -> Routes {
     post, path = "/api/v1/app/{app_id}/destination", operation_id = "v1.destination.create", tag = "Poller",
     params(ApplicationPath), request_body = DestinationIn, responses((status = 201, body = DestinationOut))
 )]
-async fn create(
-    State(api): State<Arc<Api>>,
-    InApplication { scope, .. }: InApplication,
-    input: Input,
-) -> Result<(StatusCode, Json<DestinationOut>), ApiError> {
+async fn create(InApplication { api, scope, .. }: InApplication, input: Input) -> StatusAnswer<DestinationOut> {
     let DestinationIn { kind, endpoint: PolledIn { uid, event_types, channels } } = input.json()?;
     if kind != POLLING_ENDPOINT {
         return Err(at("type").breaks(format!("must be {POLLING_ENDPOINT:?}, the only type")).into());
@@ -191,9 +182,8 @@ async fn create(
     responses((status = 200, body = PollingEndpointOut))
 )]
 async fn poll(
-    State(api): State<Arc<Api>>,
-    InApplication { scope, .. }: InApplication,
-    PathParams(path): PathParams<PollerPath>,
+    InApplication { api, scope, .. }: InApplication,
+    path: PathParams<PollerPath>,
     Query(page): Query<PollParams>,
     Query(choice): Query<ChoiceParams>,
 ) -> Result<Response, ApiError> {
@@ -217,9 +207,8 @@ async fn poll(
     responses((status = 200, body = PollingEndpointOut))
 )]
 async fn consumer_poll(
-    State(api): State<Arc<Api>>,
-    InApplication { scope, .. }: InApplication,
-    PathParams(path): PathParams<PollerPath>,
+    InApplication { api, scope, .. }: InApplication,
+    path: PathParams<PollerPath>,
     PathParams(consumer): PathParams<ConsumerPath>,
     Query(page): Query<PollParams>,
 ) -> Result<Response, ApiError> {
@@ -237,12 +226,11 @@ async fn consumer_poll(
     responses((status = 200, body = PollingEndpointConsumerSeekOut))
 )]
 async fn consumer_seek(
-    State(api): State<Arc<Api>>,
-    InApplication { scope, .. }: InApplication,
-    PathParams(path): PathParams<PollerPath>,
+    InApplication { api, scope, .. }: InApplication,
+    path: PathParams<PollerPath>,
     PathParams(consumer): PathParams<ConsumerPath>,
     input: Input,
-) -> Result<Json<PollingEndpointConsumerSeekOut>, ApiError> {
+) -> Answer<PollingEndpointConsumerSeekOut> {
     let endpoint = find(&api, scope, &path).await?.id;
     let PollingEndpointConsumerSeekIn { after } = input.json()?;
     let seek = SeekAsk { endpoint, consumer: consumer.name()?, after };

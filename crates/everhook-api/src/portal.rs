@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::{FromRequestParts, State};
+use axum::extract::FromRequestParts;
 use everhook_core::capability::Capabilities;
 use everhook_core::limits::{FEATURE_FLAGS_MAX, TOKEN_LIFE_MAX};
 use everhook_core::violation::at;
@@ -20,7 +20,7 @@ use crate::auth::token::Grant;
 use crate::error::ApiError;
 use crate::input::{self, Input};
 use crate::limits::TOKEN_EXPIRY_MIN;
-use crate::routes::Routes;
+use crate::routes::{Answer, Routes};
 use crate::scope::{self, ApplicationPath, InEnvironment, PathParams};
 use crate::state::Api;
 use crate::token_end;
@@ -75,12 +75,11 @@ pub(crate) fn routes() -> Routes {
     responses((status = 200, body = AppPortalAccessOut))
 )]
 async fn create(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
+    InEnvironment { api, scope }: InEnvironment,
     PathParams(ApplicationPath { app_id }): PathParams<ApplicationPath>,
     Origin(origin): Origin,
     input: Input,
-) -> Result<Json<AppPortalAccessOut>, ApiError> {
+) -> Answer<AppPortalAccessOut> {
     let wanted: AppPortalAccessIn = input.json_or_default()?;
     let (capabilities, expiry) = (wanted.capabilities()?, wanted.expiry()?);
     let flags = input::names("featureFlags", wanted.feature_flags.unwrap_or_default(), FEATURE_FLAGS_MAX)?;
@@ -103,13 +102,12 @@ async fn create(
     responses((status = 200, body = AppPortalAccessOut))
 )]
 async fn create_deprecated(
-    state: State<Arc<Api>>,
     caller: InEnvironment,
     path: PathParams<ApplicationPath>,
     origin: Origin,
     input: Input,
-) -> Result<Json<AppPortalAccessOut>, ApiError> {
-    create(state, caller, path, origin, input).await
+) -> Answer<AppPortalAccessOut> {
+    create(caller, path, origin, input).await
 }
 
 /// The beginning of links to this server: the configured one, or the scheme of the listener and the host of the request.

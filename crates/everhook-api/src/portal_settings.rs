@@ -1,9 +1,6 @@
 //! The look of the consumer portal. Application tokens may read it; keys of the environment change it.
 
-use std::sync::Arc;
-
 use axum::Json;
-use axum::extract::State;
 use everhook_core::portal::{PortalLook, PortalSettings};
 use everhook_core::scope::Scope;
 use everhook_store::error::StoreError;
@@ -11,12 +8,10 @@ use everhook_store::query;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::auth::Caller;
-use crate::error::ApiError;
 use crate::input::Input;
 use crate::resource::{self, ApiResource};
-use crate::routes::Routes;
-use crate::scope::InEnvironment;
+use crate::routes::{Answer, Routes};
+use crate::scope::{ByCaller, InEnvironment};
 use crate::state::Api;
 
 /// The look of the portals of an environment. Absent members have their defaults.
@@ -51,7 +46,7 @@ pub(crate) fn routes() -> Routes {
     get, path = "/api/v1/portal-settings", operation_id = "v1.portal-settings.get", tag = "Portal",
     responses((status = 200, body = PortalSettingsBody))
 )]
-async fn get(State(api): State<Arc<Api>>, caller: Caller) -> Result<Json<PortalSettingsBody>, ApiError> {
+async fn get(ByCaller { api, caller }: ByCaller) -> Answer<PortalSettingsBody> {
     Ok(Json(resource::get::<PortalSettings>(&api, caller.scope(), &()).await?.look.into()))
 }
 
@@ -60,11 +55,7 @@ async fn get(State(api): State<Arc<Api>>, caller: Caller) -> Result<Json<PortalS
     put, path = "/api/v1/portal-settings", operation_id = "v1.portal-settings.put", tag = "Portal",
     request_body = PortalSettingsBody, responses((status = 200, body = PortalSettingsBody))
 )]
-async fn put(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
-    input: Input,
-) -> Result<Json<PortalSettingsBody>, ApiError> {
+async fn put(InEnvironment { api, scope }: InEnvironment, input: Input) -> Answer<PortalSettingsBody> {
     let look: PortalLook = input.json::<PortalSettingsBody>()?.into();
     look.check()?;
     let change = |old: PortalSettings| Ok(PortalSettings { look: look.clone(), ..old });

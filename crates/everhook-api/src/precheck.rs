@@ -1,19 +1,14 @@
 //! The precheck of a message: whether any endpoint would get it, so that a producer need not build its payload.
 
-use std::sync::Arc;
-
 use axum::Json;
-use axum::extract::State;
 use everhook_core::draft::Draft;
 use everhook_store::query;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::error::ApiError;
 use crate::input::Input;
-use crate::routes::Routes;
+use crate::routes::{Answer, Routes};
 use crate::scope::{ApplicationPath, InApplication};
-use crate::state::Api;
 
 /// A message without its payload.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -43,11 +38,7 @@ pub(crate) fn routes() -> Routes {
     post, path = "/api/v1/app/{app_id}/msg/precheck/active", operation_id = "v1.message.precheck", tag = "Message",
     params(ApplicationPath), request_body = MessagePrecheckIn, responses((status = 200, body = MessagePrecheckOut))
 )]
-async fn precheck(
-    State(api): State<Arc<Api>>,
-    InApplication { scope, .. }: InApplication,
-    input: Input,
-) -> Result<Json<MessagePrecheckOut>, ApiError> {
+async fn precheck(InApplication { api, scope, .. }: InApplication, input: Input) -> Answer<MessagePrecheckOut> {
     let MessagePrecheckIn { event_type, channels } = input.json()?;
     let checked = Draft { event_type, channels, ..Draft::default() }.check()?;
     let (event_type, channels) = (checked.event_type, checked.channels);

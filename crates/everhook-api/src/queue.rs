@@ -2,10 +2,7 @@
 //!
 //! A queue needs no set-up: it exists from its first job on. Changes are compare-and-set. The next lease obeys them.
 
-use std::sync::Arc;
-
 use axum::Json;
-use axum::extract::State;
 use everhook_core::name::Name;
 use everhook_core::queue::{Queue, QueueState, Rate, Target};
 use everhook_core::scope::Scope;
@@ -30,7 +27,7 @@ use crate::merge::{Form, Members};
 use crate::page::{Cursor, Listing, OrderParams, Page, PageParams};
 use crate::query::Query;
 use crate::resource;
-use crate::routes::Routes;
+use crate::routes::{Answer, EmptyAnswer, Routes, routes_of};
 use crate::scope::{InJobs, PathParams};
 use crate::state::Api;
 use crate::worker;
@@ -112,14 +109,10 @@ pub(crate) struct QueuePath {
 }
 
 pub(crate) fn routes() -> Routes {
-    Routes::default()
-        .add(list, __path_list)
-        .add(get, __path_get)
-        .add(patch, __path_patch)
-        .add(pause, __path_pause)
-        .add(resume, __path_resume)
-        .add(get_secret, __path_get_secret)
-        .add(delete, __path_delete)
+    routes_of![
+        list __path_list, get __path_get, patch __path_patch, pause __path_pause, resume __path_resume,
+        get_secret __path_get_secret, delete __path_delete,
+    ]
 }
 
 /// List the queues that were configured or have had a job, ordered by name.
@@ -128,11 +121,10 @@ pub(crate) fn routes() -> Routes {
     params(PageParams, OrderParams, StatsParams), responses((status = 200, body = Page<QueueOut>))
 )]
 async fn list(
-    State(api): State<Arc<Api>>,
-    InJobs { scope }: InJobs,
+    InJobs { api, scope }: InJobs,
     listing: Listing,
     Query(StatsParams { with_stats }): Query<StatsParams>,
-) -> Result<Json<Page<QueueOut>>, ApiError> {
+) -> Answer<Page<QueueOut>> {
     let cursor: Cursor<Name> = listing.cursor(Order::Ascending)?;
     let rows = api.read(query::Queues { scope, slice: cursor.slice() }).await?;
     let mut page = cursor.page(rows, |row| row.name.clone(), QueueOut::new);
@@ -151,11 +143,7 @@ async fn list(
     get, path = "/api/v1/queue/{queue}", operation_id = "v1.queue.get", tag = "Queue",
     params(QueuePath), responses((status = 200, body = QueueOut))
 )]
-async fn get(
-    State(api): State<Arc<Api>>,
-    InJobs { scope }: InJobs,
-    PathParams(path): PathParams<QueuePath>,
-) -> Result<Json<QueueOut>, ApiError> {
+async fn get(InJobs { api, scope }: InJobs, path: PathParams<QueuePath>) -> Answer<QueueOut> {
     let found = api.read(query::FindQueue { scope, name: path.name()? }).await?;
     show(&api, scope, found.ok_or_else(|| path.not_found())?).await
 }
@@ -166,12 +154,11 @@ async fn get(
     params(QueuePath), request_body = QueueIn, responses((status = 200, body = QueueOut))
 )]
 async fn patch(
-    State(api): State<Arc<Api>>,
     caller: Caller,
-    InJobs { scope }: InJobs,
-    PathParams(path): PathParams<QueuePath>,
+    InJobs { api, scope }: InJobs,
+    path: PathParams<QueuePath>,
     input: Input,
-) -> Result<Json<QueueOut>, ApiError> {
+) -> Answer<QueueOut> {
     let name = path.own_name()?;
     // The key is drawn once, because the change can be tried several times.
     let key = endpoint_secret::random(SignatureKind::Hmac256);
@@ -189,11 +176,7 @@ async fn patch(
     post, path = "/api/v1/queue/{queue}/pause", operation_id = "v1.queue.pause", tag = "Queue",
     params(QueuePath), responses((status = 200, body = QueueOut))
 )]
-async fn pause(
-    State(api): State<Arc<Api>>,
-    InJobs { scope }: InJobs,
-    PathParams(path): PathParams<QueuePath>,
-) -> Result<Json<QueueOut>, ApiError> {
+async fn pause(InJobs { api, scope }: InJobs, path: PathParams<QueuePath>) -> Answer<QueueOut> {
     set_state(&api, scope, &path, QueueState::Paused).await
 }
 
@@ -202,11 +185,7 @@ async fn pause(
     post, path = "/api/v1/queue/{queue}/resume", operation_id = "v1.queue.resume", tag = "Queue",
     params(QueuePath), responses((status = 200, body = QueueOut))
 )]
-async fn resume(
-    State(api): State<Arc<Api>>,
-    InJobs { scope }: InJobs,
-    PathParams(path): PathParams<QueuePath>,
-) -> Result<Json<QueueOut>, ApiError> {
+async fn resume(InJobs { api, scope }: InJobs, path: PathParams<QueuePath>) -> Answer<QueueOut> {
     set_state(&api, scope, &path, QueueState::Open).await
 }
 
@@ -215,11 +194,7 @@ async fn resume(
     get, path = "/api/v1/queue/{queue}/secret", operation_id = "v1.queue.get-secret", tag = "Queue",
     params(QueuePath), responses((status = 200, body = EndpointSecretOut))
 )]
-async fn get_secret(
-    State(api): State<Arc<Api>>,
-    InJobs { scope }: InJobs,
-    PathParams(path): PathParams<QueuePath>,
-) -> Result<Json<EndpointSecretOut>, ApiError> {
+async fn get_secret(InJobs { api, scope }: InJobs, path: PathParams<QueuePath>) -> Answer<EndpointSecretOut> {
     let found = api.read(query::FindQueue { scope, name: path.name()? }).await?;
     let found = found.ok_or_else(|| path.not_found())?;
     let no_target = || ApiError::not_found(format_args!("target of queue {:?}", path.queue));
@@ -231,11 +206,7 @@ async fn get_secret(
     delete, path = "/api/v1/queue/{queue}", operation_id = "v1.queue.delete", tag = "Queue",
     params(QueuePath), responses((status = 204))
 )]
-async fn delete(
-    State(api): State<Arc<Api>>,
-    InJobs { scope }: InJobs,
-    PathParams(path): PathParams<QueuePath>,
-) -> Result<StatusCode, ApiError> {
+async fn delete(InJobs { api, scope }: InJobs, path: PathParams<QueuePath>) -> EmptyAnswer {
     let name = path.own_name()?;
     match resource::try_delete::<Queue>(&api, scope, &name, ResourceKey::Queue(name.clone())).await? {
         Deleted::Done => Ok(StatusCode::NO_CONTENT),
@@ -247,7 +218,7 @@ async fn delete(
     }
 }
 
-async fn set_state(api: &Api, scope: Scope, path: &QueuePath, state: QueueState) -> Result<Json<QueueOut>, ApiError> {
+async fn set_state(api: &Api, scope: Scope, path: &QueuePath, state: QueueState) -> Answer<QueueOut> {
     let name = path.own_name()?;
     // A queue that was never configured and never had a job is not made by pausing it.
     let found = api.read(query::FindQueue { scope, name: name.clone() }).await?;
@@ -256,7 +227,7 @@ async fn set_state(api: &Api, scope: Scope, path: &QueuePath, state: QueueState)
     show(api, scope, resource::change(api, scope, &name, None, change).await?).await
 }
 
-async fn show(api: &Api, scope: Scope, queue: Queue) -> Result<Json<QueueOut>, ApiError> {
+async fn show(api: &Api, scope: Scope, queue: Queue) -> Answer<QueueOut> {
     let stats = api.read(query::CountQueue { scope, name: queue.name.clone() }).await?;
     let mut shown = QueueOut::new(queue);
     shown.fill(stats, &workers(api, scope).await?);

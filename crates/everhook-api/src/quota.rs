@@ -4,10 +4,8 @@
 //! messages; new endpoints are checked here.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::id::ApplicationId;
 use everhook_core::limits::STORED_MESSAGES_PAGE;
@@ -28,7 +26,7 @@ use crate::error::ApiError;
 use crate::input::Input;
 use crate::limits::USAGE_ENDPOINTS_MAX;
 use crate::resource::{self, ApiResource, Creation};
-use crate::routes::Routes;
+use crate::routes::{Answer, Routes, routes_of};
 use crate::scope::{ApplicationPath, InApplication, InEnvironment};
 use crate::state::Api;
 
@@ -112,13 +110,11 @@ pub(crate) struct UsedOut {
 }
 
 pub(crate) fn routes() -> Routes {
-    Routes::default()
-        .add(get_environment, __path_get_environment)
-        .add(put_environment, __path_put_environment)
-        .add(environment_usage, __path_environment_usage)
-        .add(get_application, __path_get_application)
-        .add(put_application, __path_put_application)
-        .add(application_usage, __path_application_usage)
+    routes_of![
+        get_environment __path_get_environment, put_environment __path_put_environment,
+        environment_usage __path_environment_usage, get_application __path_get_application,
+        put_application __path_put_application, application_usage __path_application_usage,
+    ]
 }
 
 /// Get the quota of the environment.
@@ -126,10 +122,7 @@ pub(crate) fn routes() -> Routes {
     get, path = "/api/v1/environment/quota", operation_id = "v1.quota.get", tag = "Quota",
     responses((status = 200, body = EnvironmentQuotaBody))
 )]
-async fn get_environment(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
-) -> Result<Json<EnvironmentQuotaBody>, ApiError> {
+async fn get_environment(InEnvironment { api, scope }: InEnvironment) -> Answer<EnvironmentQuotaBody> {
     Ok(Json(resource::get::<Quota>(&api, scope, &None).await?.into()))
 }
 
@@ -138,11 +131,7 @@ async fn get_environment(
     put, path = "/api/v1/environment/quota", operation_id = "v1.quota.put", tag = "Quota",
     request_body = EnvironmentQuotaBody, responses((status = 200, body = EnvironmentQuotaBody))
 )]
-async fn put_environment(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
-    input: Input,
-) -> Result<Json<EnvironmentQuotaBody>, ApiError> {
+async fn put_environment(InEnvironment { api, scope }: InEnvironment, input: Input) -> Answer<EnvironmentQuotaBody> {
     let EnvironmentQuotaBody { endpoints, message_rate, stored_messages, each_application } = input.json()?;
     let limits = QuotaLimits::from(QuotaBody { endpoints, message_rate, stored_messages });
     let each = QuotaLimits::from(each_application.unwrap_or_default());
@@ -157,10 +146,7 @@ async fn put_environment(
     get, path = "/api/v1/environment/usage", operation_id = "v1.quota.get-usage", tag = "Quota",
     responses((status = 200, body = UsageOut))
 )]
-async fn environment_usage(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
-) -> Result<Json<UsageOut>, ApiError> {
+async fn environment_usage(InEnvironment { api, scope }: InEnvironment) -> Answer<UsageOut> {
     usage(&api, scope, None).await
 }
 
@@ -169,10 +155,7 @@ async fn environment_usage(
     get, path = "/api/v1/app/{app_id}/quota", operation_id = "v1.quota.get-application", tag = "Quota",
     params(ApplicationPath), responses((status = 200, body = QuotaBody))
 )]
-async fn get_application(
-    State(api): State<Arc<Api>>,
-    InApplication { scope, .. }: InApplication,
-) -> Result<Json<QuotaBody>, ApiError> {
+async fn get_application(InApplication { api, scope, .. }: InApplication) -> Answer<QuotaBody> {
     Ok(Json(resource::get::<Quota>(&api, scope.scope(), &Some(scope.application)).await?.limits.into()))
 }
 
@@ -181,11 +164,7 @@ async fn get_application(
     put, path = "/api/v1/app/{app_id}/quota", operation_id = "v1.quota.put-application", tag = "Quota",
     params(ApplicationPath), request_body = QuotaBody, responses((status = 200, body = QuotaBody))
 )]
-async fn put_application(
-    State(api): State<Arc<Api>>,
-    InApplication { scope, .. }: InApplication,
-    input: Input,
-) -> Result<Json<QuotaBody>, ApiError> {
+async fn put_application(InApplication { api, scope, .. }: InApplication, input: Input) -> Answer<QuotaBody> {
     let limits = QuotaLimits::from(input.json::<QuotaBody>()?);
     limits.check()?;
     let change = |old: Quota| Ok(Quota { limits: limits.clone(), ..old });
@@ -197,14 +176,11 @@ async fn put_application(
     get, path = "/api/v1/app/{app_id}/usage", operation_id = "v1.quota.get-application-usage", tag = "Quota",
     params(ApplicationPath), responses((status = 200, body = UsageOut))
 )]
-async fn application_usage(
-    State(api): State<Arc<Api>>,
-    InApplication { scope, .. }: InApplication,
-) -> Result<Json<UsageOut>, ApiError> {
+async fn application_usage(InApplication { api, scope, .. }: InApplication) -> Answer<UsageOut> {
     usage(&api, scope.scope(), Some(scope.application)).await
 }
 
-async fn usage(api: &Api, scope: Scope, application: Option<ApplicationId>) -> Result<Json<UsageOut>, ApiError> {
+async fn usage(api: &Api, scope: Scope, application: Option<ApplicationId>) -> Answer<UsageOut> {
     let bounds = api.node.quota(scope.environment, application);
     let limit = USAGE_ENDPOINTS_MAX;
     let endpoints = api.read(query::CountEndpoints { scope, application, limit }).await?;

@@ -1,9 +1,6 @@
 //! Redrive: makes dead deliveries pending again, or replaces one by a message with a corrected payload.
 
-use std::sync::Arc;
-
 use axum::Json;
-use axum::extract::State;
 use bytes::Bytes;
 use everhook_core::delivery::DeliveryKey;
 use everhook_core::id::{EndpointId, MessageId};
@@ -25,7 +22,7 @@ use crate::error::ApiError;
 use crate::input::Input;
 use crate::limits::REDRIVE_ROUNDS_MAX;
 use crate::message::MessageOut;
-use crate::routes::Routes;
+use crate::routes::{Routes, StatusAnswer};
 use crate::scope::{ApplicationPath, AtEndpoint, EndpointPath, MessagePath, OfMessage};
 use crate::state::Api;
 
@@ -74,14 +71,10 @@ pub(crate) fn routes() -> Routes {
     tag = "Endpoint", params(ApplicationPath, EndpointPath), request_body = Option<RedriveIn>,
     responses((status = 202, body = RedriveOut))
 )]
-async fn redrive_endpoint(
-    State(api): State<Arc<Api>>,
-    at: AtEndpoint,
-    input: Input,
-) -> Result<(StatusCode, Json<RedriveOut>), ApiError> {
+async fn redrive_endpoint(at: AtEndpoint, input: Input) -> StatusAnswer<RedriveOut> {
     let RedriveIn { since, until } = input.json_or_default()?;
     let wish = Redrive { endpoint: at.endpoint.id, message: None, since, until, limit: REDRIVE_BATCH_MAX };
-    redrive(&api, at.scope.scope(), &wish).await
+    redrive(&at.api, at.scope.scope(), &wish).await
 }
 
 /// Make the dead delivery of a message to an endpoint pending again, due now, with a fresh set of attempts. With a
@@ -92,13 +85,7 @@ async fn redrive_endpoint(
     params(ApplicationPath, MessagePath, EndpointPath), request_body = Option<RedriveMessageIn>,
     responses((status = 202, body = RedriveOut))
 )]
-async fn redrive_message(
-    State(api): State<Arc<Api>>,
-    caller: Caller,
-    of: OfMessage,
-    at: AtEndpoint,
-    input: Input,
-) -> Result<(StatusCode, Json<RedriveOut>), ApiError> {
+async fn redrive_message(caller: Caller, of: OfMessage, at: AtEndpoint, input: Input) -> StatusAnswer<RedriveOut> {
     let (endpoint, message) = (at.endpoint.id, Some(of.message.id));
     let RedriveMessageIn { payload } = input.json_or_default()?;
     if let Some(payload) = payload {
@@ -106,24 +93,19 @@ async fn redrive_message(
         if matches!(caller.rights, Rights::Application { .. }) {
             return Err(ApiError::forbidden());
         }
-        return correct(&api, &of, endpoint, payload).await;
+        return correct(&of, endpoint, payload).await;
     }
     let wish = Redrive { endpoint, message, since: None, until: None, limit: REDRIVE_BATCH_MAX };
-    redrive(&api, of.scope.scope(), &wish).await
+    redrive(&of.api, of.scope.scope(), &wish).await
 }
 
 /// Replaces a dead delivery by a new message with a corrected payload.
-async fn correct(
-    api: &Api,
-    of: &OfMessage,
-    endpoint: EndpointId,
-    payload: &RawValue,
-) -> Result<(StatusCode, Json<RedriveOut>), ApiError> {
+async fn correct(of: &OfMessage, endpoint: EndpointId, payload: &RawValue) -> StatusAnswer<RedriveOut> {
     violation::at("payload").check(check_payload(payload.get()))?;
     let kept_for = of.message.rest.payload_until.map(|until| until.since(of.message.created_at));
-    let payload_until = kept_for.map(|kept_for| api.now().plus(kept_for));
+    let payload_until = kept_for.map(|kept_for| of.api.now().plus(kept_for));
     let message = Message {
-        id: MessageId(api.new_id()),
+        id: MessageId(of.api.new_id()),
         // The event id was accepted once, with the first message.
         event_id: None,
         payload: Some(Bytes::copy_from_slice(payload.get().as_bytes())),
@@ -132,7 +114,7 @@ async fn correct(
         ..of.message.clone()
     };
     let dead = DeliveryKey { message: of.message.id, endpoint };
-    let steered = api.node.steer(of.scope.scope(), Steer::Correct { dead, message }).await?;
+    let steered = of.api.node.steer(of.scope.scope(), Steer::Correct { dead, message }).await?;
     let Some(message) = steered.corrected else {
         return Err(ApiError::conflict("Only a dead delivery can be redriven with a corrected payload."));
     };
@@ -140,7 +122,7 @@ async fn correct(
     Ok((StatusCode::ACCEPTED, Json(RedriveOut { redriven: 1, done: true, msg })))
 }
 
-async fn redrive(api: &Api, scope: Scope, wish: &Redrive) -> Result<(StatusCode, Json<RedriveOut>), ApiError> {
+async fn redrive(api: &Api, scope: Scope, wish: &Redrive) -> StatusAnswer<RedriveOut> {
     let mut out = RedriveOut { redriven: 0, done: false, msg: None };
     for _ in 0..REDRIVE_ROUNDS_MAX {
         let redriven = api.node.steer(scope, Steer::Redrive(wish.clone())).await?.redriven;

@@ -23,6 +23,7 @@ use http::StatusCode;
 use crate::audit;
 use crate::error::ApiError;
 use crate::limits::REPLACE_TRIES_MAX;
+use crate::routes::{EmptyAnswer, StatusAnswer};
 use crate::scope;
 use crate::state::Api;
 
@@ -102,9 +103,6 @@ impl Place for Option<ApplicationId> {
     }
 }
 
-/// The answer to a request that creates or replaces a record.
-pub(crate) type Answer<O> = Result<(StatusCode, Json<O>), ApiError>;
-
 /// The result of a creation that was not refused.
 pub(crate) enum Creation<R> {
     /// This request, or an earlier request with the same key, created the record.
@@ -123,7 +121,7 @@ impl<R: ApiResource> Creation<R> {
     }
 
     /// Answers with the created record, or fails if the uid or name is taken.
-    pub(crate) fn answer<O: From<R>>(self) -> Answer<O> {
+    pub(crate) fn answer<O: From<R>>(self) -> StatusAnswer<O> {
         Ok((StatusCode::CREATED, Json(O::from(self.done()?))))
     }
 
@@ -187,7 +185,7 @@ pub(crate) async fn put<C: Create<Record: ApiResource>, O: From<C::Record>>(
     place: &<C::Record as ApiResource>::Place,
     change: impl Fn(C::Record) -> Result<C::Record, ApiError>,
     new: impl FnOnce() -> Result<C, ApiError>,
-) -> Answer<O> {
+) -> StatusAnswer<O> {
     match change_if_found(api, scope, place, None, change).await? {
         Some(changed) => Ok((StatusCode::OK, Json(O::from(changed)))),
         None if place.can_be_new() => create(api, scope, new()?, None).await?.answer(),
@@ -231,7 +229,7 @@ pub(crate) async fn delete<R: ApiResource>(
     scope: R::Scope,
     place: &R::Place,
     key: ResourceKey,
-) -> Result<StatusCode, ApiError> {
+) -> EmptyAnswer {
     match try_delete::<R>(api, scope, place, key).await?.is_done() {
         true => Ok(StatusCode::NO_CONTENT),
         false => Err(place.missing(bare(R::NOUN))),

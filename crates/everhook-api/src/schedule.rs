@@ -3,10 +3,7 @@
 //! Schedules whose names begin with `everhook.` are the server's own maintenance. An admin key can list, pause and run
 //! them, but no key can change or delete them. This file only stores schedules; every node starts due schedules.
 
-use std::sync::Arc;
-
 use axum::Json;
-use axum::extract::State;
 use everhook_core::id::{SERVER_ENVIRONMENT, ScheduleId};
 use everhook_core::name::Name;
 use everhook_core::scope::Scope;
@@ -27,7 +24,7 @@ use crate::merge::Members;
 use crate::page::{Cursor, Listing, OrderParams, Page, PageParams};
 use crate::query::Query;
 use crate::resource::{self, Place};
-use crate::routes::Routes;
+use crate::routes::{Answer, EmptyAnswer, Routes, StatusAnswer, routes_of};
 use crate::schedule::request::{Checks, ScheduleIn};
 use crate::schedule::response::{RunOut, ScheduleOut, StartsWhat};
 use crate::scope::{InSchedules, PathParams};
@@ -59,15 +56,10 @@ struct Named {
 }
 
 pub(crate) fn routes() -> Routes {
-    Routes::default()
-        .add(list, __path_list)
-        .add(create, __path_create)
-        .add(get, __path_get)
-        .add(patch, __path_patch)
-        .add(delete, __path_delete)
-        .add(pause, __path_pause)
-        .add(resume, __path_resume)
-        .add(run, __path_run)
+    routes_of![
+        list __path_list, create __path_create, get __path_get, patch __path_patch, delete __path_delete,
+        pause __path_pause, resume __path_resume, run __path_run,
+    ]
 }
 
 /// List schedules, ordered by name.
@@ -76,15 +68,14 @@ pub(crate) fn routes() -> Routes {
     params(PageParams, OrderParams, BuiltInParams), responses((status = 200, body = Page<ScheduleOut>))
 )]
 async fn list(
-    State(api): State<Arc<Api>>,
     caller: InSchedules,
     listing: Listing,
     Query(BuiltInParams { builtin }): Query<BuiltInParams>,
-) -> Result<Json<Page<ScheduleOut>>, ApiError> {
+) -> Answer<Page<ScheduleOut>> {
     let scope = if builtin.unwrap_or(false) { caller.built_in()? } else { caller.scope };
     let cursor: Cursor<Name> = listing.cursor(Order::Ascending)?;
-    let piece = api.read(query::Schedules { scope, slice: cursor.slice() }).await?;
-    let now = api.now();
+    let piece = caller.api.read(query::Schedules { scope, slice: cursor.slice() }).await?;
+    let now = caller.api.now();
     Ok(Json(cursor.page_of(piece, |row| row.name.clone(), |row| ScheduleOut::new(row, now))))
 }
 
@@ -93,16 +84,12 @@ async fn list(
     post, path = "/api/v1/schedule", operation_id = "v1.schedule.create", tag = "Schedule", request_body = ScheduleIn,
     responses((status = 201, body = ScheduleOut))
 )]
-async fn create(
-    State(api): State<Arc<Api>>,
-    caller: InSchedules,
-    input: Input,
-) -> Result<(StatusCode, Json<ScheduleOut>), ApiError> {
+async fn create(caller: InSchedules, input: Input) -> StatusAnswer<ScheduleOut> {
     let mut wanted: ScheduleIn<'_> = input.json()?;
-    let now = api.now();
-    let starts = wanted.take_starts(&api, caller.scope).await?;
-    let new = wanted.check(Checks { id: ScheduleId(api.new_id()), now, starts }, None)?;
-    let new = resource::create(&api, caller.scope, new, input.key.as_ref()).await?.done()?;
+    let now = caller.api.now();
+    let starts = wanted.take_starts(&caller.api, caller.scope).await?;
+    let new = wanted.check(Checks { id: ScheduleId(caller.api.new_id()), now, starts }, None)?;
+    let new = resource::create(&caller.api, caller.scope, new, input.key.as_ref()).await?.done()?;
     Ok((StatusCode::CREATED, Json(ScheduleOut::new(new, now))))
 }
 
@@ -111,13 +98,9 @@ async fn create(
     get, path = "/api/v1/schedule/{schedule}", operation_id = "v1.schedule.get", tag = "Schedule",
     params(SchedulePath), responses((status = 200, body = ScheduleOut))
 )]
-async fn get(
-    State(api): State<Arc<Api>>,
-    caller: InSchedules,
-    PathParams(path): PathParams<SchedulePath>,
-) -> Result<Json<ScheduleOut>, ApiError> {
+async fn get(caller: InSchedules, path: PathParams<SchedulePath>) -> Answer<ScheduleOut> {
     let Named { scope, name } = caller.named(&path)?;
-    show(&api, scope, resource::get(&api, scope, &name).await?).await
+    show(&caller.api, scope, resource::get(&caller.api, scope, &name).await?).await
 }
 
 /// Change a schedule. Absent members keep their values. Its next run time is computed again.
@@ -125,20 +108,15 @@ async fn get(
     patch, path = "/api/v1/schedule/{schedule}", operation_id = "v1.schedule.patch", tag = "Schedule",
     params(SchedulePath), request_body = ScheduleIn, responses((status = 200, body = ScheduleOut))
 )]
-async fn patch(
-    State(api): State<Arc<Api>>,
-    caller: InSchedules,
-    PathParams(path): PathParams<SchedulePath>,
-    input: Input,
-) -> Result<Json<ScheduleOut>, ApiError> {
+async fn patch(caller: InSchedules, path: PathParams<SchedulePath>, input: Input) -> Answer<ScheduleOut> {
     let named = caller.named(&path)?.own()?;
-    let starts = input.json::<ScheduleIn<'_>>()?.take_starts(&api, named.scope).await?;
+    let starts = input.json::<ScheduleIn<'_>>()?.take_starts(&caller.api, named.scope).await?;
     let change_all = |old: ScheduleRecord| {
         let base = Members::of::<ScheduleIn<'_>>(&old);
-        let checks = Checks { id: old.schedule.id, now: api.now(), starts: starts.clone() };
+        let checks = Checks { id: old.schedule.id, now: caller.api.now(), starts: starts.clone() };
         Ok(input.merged::<ScheduleIn<'_>>(&base)?.check(checks, Some(old))?)
     };
-    change(&api, &named, change_all).await
+    change(&caller.api, &named, change_all).await
 }
 
 /// Delete a schedule with its history. The jobs and messages that it created are kept.
@@ -146,14 +124,10 @@ async fn patch(
     delete, path = "/api/v1/schedule/{schedule}", operation_id = "v1.schedule.delete", tag = "Schedule",
     params(SchedulePath), responses((status = 204))
 )]
-async fn delete(
-    State(api): State<Arc<Api>>,
-    caller: InSchedules,
-    PathParams(path): PathParams<SchedulePath>,
-) -> Result<StatusCode, ApiError> {
+async fn delete(caller: InSchedules, path: PathParams<SchedulePath>) -> EmptyAnswer {
     let Named { scope, name } = caller.named(&path)?.own()?;
     let key = ResourceKey::Schedule(name.clone());
-    resource::delete::<ScheduleRecord>(&api, scope, &name, key).await
+    resource::delete::<ScheduleRecord>(&caller.api, scope, &name, key).await
 }
 
 /// Pause a schedule: nothing runs until it is resumed. Runs that fall into the pause are not made up for.
@@ -161,12 +135,8 @@ async fn delete(
     post, path = "/api/v1/schedule/{schedule}/pause", operation_id = "v1.schedule.pause", tag = "Schedule",
     params(SchedulePath), responses((status = 200, body = ScheduleOut))
 )]
-async fn pause(
-    State(api): State<Arc<Api>>,
-    caller: InSchedules,
-    PathParams(path): PathParams<SchedulePath>,
-) -> Result<Json<ScheduleOut>, ApiError> {
-    change(&api, &caller.named(&path)?, |old| Ok(ScheduleRecord { paused: true, ..old })).await
+async fn pause(caller: InSchedules, path: PathParams<SchedulePath>) -> Answer<ScheduleOut> {
+    change(&caller.api, &caller.named(&path)?, |old| Ok(ScheduleRecord { paused: true, ..old })).await
 }
 
 /// Resume a schedule. Its next run time is computed from now.
@@ -174,12 +144,8 @@ async fn pause(
     post, path = "/api/v1/schedule/{schedule}/resume", operation_id = "v1.schedule.resume", tag = "Schedule",
     params(SchedulePath), responses((status = 200, body = ScheduleOut))
 )]
-async fn resume(
-    State(api): State<Arc<Api>>,
-    caller: InSchedules,
-    PathParams(path): PathParams<SchedulePath>,
-) -> Result<Json<ScheduleOut>, ApiError> {
-    change(&api, &caller.named(&path)?, |old| Ok(ScheduleRecord { paused: false, ..old })).await
+async fn resume(caller: InSchedules, path: PathParams<SchedulePath>) -> Answer<ScheduleOut> {
+    change(&caller.api, &caller.named(&path)?, |old| Ok(ScheduleRecord { paused: false, ..old })).await
 }
 
 /// Run a schedule now, even if it is paused. Its run times do not change.
@@ -187,14 +153,10 @@ async fn resume(
     post, path = "/api/v1/schedule/{schedule}/run", operation_id = "v1.schedule.run", tag = "Schedule",
     params(SchedulePath), responses((status = 202, body = RunOut))
 )]
-async fn run(
-    State(api): State<Arc<Api>>,
-    caller: InSchedules,
-    PathParams(path): PathParams<SchedulePath>,
-) -> Result<(StatusCode, Json<RunOut>), ApiError> {
+async fn run(caller: InSchedules, path: PathParams<SchedulePath>) -> StatusAnswer<RunOut> {
     let Named { scope, name } = caller.named(&path)?;
-    let found: ScheduleRecord = resource::get(&api, scope, &name).await?;
-    let run = api.node.run_schedule(scope, name.clone()).await?;
+    let found: ScheduleRecord = resource::get(&caller.api, scope, &name).await?;
+    let run = caller.api.node.run_schedule(scope, name.clone()).await?;
     let run = run.ok_or_else(|| name.missing("schedule"))?;
     Ok((StatusCode::ACCEPTED, Json(RunOut::new(run, StartsWhat::of(&found.starts)))))
 }
@@ -204,12 +166,12 @@ async fn change(
     api: &Api,
     Named { scope, name }: &Named,
     change: impl Fn(ScheduleRecord) -> Result<ScheduleRecord, ApiError>,
-) -> Result<Json<ScheduleOut>, ApiError> {
+) -> Answer<ScheduleOut> {
     show(api, *scope, resource::change(api, *scope, name, None, change).await?).await
 }
 
 /// Shows a schedule with all details.
-async fn show(api: &Api, scope: Scope, schedule: ScheduleRecord) -> Result<Json<ScheduleOut>, ApiError> {
+async fn show(api: &Api, scope: Scope, schedule: ScheduleRecord) -> Answer<ScheduleOut> {
     let runs = api.read(query::Runs { scope, id: schedule.schedule.id, limit: RUNS_SHOWN }).await?;
     let what = StartsWhat::of(&schedule.starts);
     let mut shown = ScheduleOut::new(schedule, api.now());

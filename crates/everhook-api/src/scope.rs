@@ -2,9 +2,10 @@
 //!
 //! Handlers take them as arguments, so that no handler can forget to check the caller. Objects of other environments
 //! and of other applications are not found. A caller cannot distinguish "forbidden" from "absent", except on routes
-//! that refuse application tokens.
+//! that refuse application tokens. Extractors carry the state of the API, so that handlers need not ask for it.
 
 use std::fmt::Display;
+use std::ops::Deref;
 use std::pin::Pin;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -19,7 +20,6 @@ use everhook_store::catalog::Locator;
 use everhook_store::dedup::DedupKey;
 use everhook_store::query;
 use everhook_store::resource::ResourceKey;
-use http::StatusCode;
 use http::request::Parts;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -28,6 +28,7 @@ use utoipa::IntoParams;
 use crate::auth::{Caller, Rights};
 use crate::error::ApiError;
 use crate::resource;
+use crate::routes::EmptyAnswer;
 use crate::state::Api;
 
 #[derive(Deserialize, IntoParams)]
@@ -53,22 +54,41 @@ pub(crate) struct MessagePath {
 
 pub(crate) struct PathParams<T>(pub(crate) T);
 
+impl<T> Deref for PathParams<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+/// Extractor for routes that decide by the rights of the caller.
+pub(crate) struct ByCaller {
+    pub(crate) api: Arc<Api>,
+    pub(crate) caller: Caller,
+}
+
 /// Extractor for routes that span environments. It requires an admin key.
-pub(crate) struct AsAdmin;
+pub(crate) struct AsAdmin {
+    pub(crate) api: Arc<Api>,
+}
 
 /// Extractor for routes of an environment. It refuses application tokens.
 pub(crate) struct InEnvironment {
+    pub(crate) api: Arc<Api>,
     pub(crate) scope: Scope,
 }
 
 /// Extractor for routes of jobs, queues, batches and workers. It refuses application tokens, and all requests if jobs
 /// are disabled.
 pub(crate) struct InJobs {
+    pub(crate) api: Arc<Api>,
     pub(crate) scope: Scope,
 }
 
 /// Extractor for routes of schedules. It refuses application tokens, and all requests if schedules are disabled.
 pub(crate) struct InSchedules {
+    pub(crate) api: Arc<Api>,
     pub(crate) scope: Scope,
     pub(crate) rights: Rights,
 }
@@ -79,18 +99,21 @@ pub(crate) type Extracting<'a, T> = Pin<Box<dyn Future<Output = Result<T, ApiErr
 
 /// Extractor for routes of one application. It accepts callers of the environment and tokens of the application.
 pub(crate) struct InApplication {
+    pub(crate) api: Arc<Api>,
     pub(crate) scope: AppScope,
     pub(crate) application: Application,
 }
 
 /// Extractor for routes of one endpoint of an application.
 pub(crate) struct AtEndpoint {
+    pub(crate) api: Arc<Api>,
     pub(crate) scope: AppScope,
     pub(crate) endpoint: Endpoint,
 }
 
 /// Extractor for routes of one message of an application.
 pub(crate) struct OfMessage {
+    pub(crate) api: Arc<Api>,
     pub(crate) scope: AppScope,
     pub(crate) message: Message,
 }
@@ -150,16 +173,15 @@ impl AtEndpoint {
     /// Changes the endpoint.
     pub(crate) async fn change(
         &self,
-        api: &Api,
         key: Option<&DedupKey>,
         change: impl Fn(Endpoint) -> Result<Endpoint, ApiError>,
     ) -> Result<Endpoint, ApiError> {
-        resource::change(api, self.scope, &self.locator(), key, change).await
+        resource::change(&self.api, self.scope, &self.locator(), key, change).await
     }
 
-    pub(crate) async fn delete(&self, api: &Api) -> Result<StatusCode, ApiError> {
+    pub(crate) async fn delete(&self) -> EmptyAnswer {
         let key = ResourceKey::Endpoint(self.scope.application, self.endpoint.id);
-        resource::delete::<Endpoint>(api, self.scope, &self.locator(), key).await
+        resource::delete::<Endpoint>(&self.api, self.scope, &self.locator(), key).await
     }
 }
 
@@ -173,50 +195,63 @@ impl<T: DeserializeOwned + Send> FromRequestParts<Arc<Api>> for PathParams<T> {
     }
 }
 
-impl FromRequestParts<Arc<Api>> for AsAdmin {
-    type Rejection = ApiError;
+/// Makes extractors from functions.
+macro_rules! extractors {
+    ($($extractor:ident by $function:ident),* $(,)?) => {$(
+        impl FromRequestParts<Arc<Api>> for $extractor {
+            type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<AsAdmin, ApiError> {
-        match Caller::from_request_parts(parts, api).await?.rights {
-            Rights::Admin => Ok(AsAdmin),
-            Rights::Environment(_) | Rights::Application { .. } => Err(ApiError::not_admin()),
+            async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<$extractor, ApiError> {
+                $function(parts, api).await
+            }
         }
+    )*};
+}
+
+extractors! {
+    ByCaller by by_caller,
+    AsAdmin by as_admin,
+    InEnvironment by in_environment,
+    InJobs by in_jobs,
+    InSchedules by in_schedules,
+    InApplication by in_application,
+    AtEndpoint by at_endpoint,
+    OfMessage by of_message,
+}
+
+async fn by_caller(parts: &mut Parts, api: &Arc<Api>) -> Result<ByCaller, ApiError> {
+    let caller = Caller::from_request_parts(parts, api).await?;
+    Ok(ByCaller { api: Arc::clone(api), caller })
+}
+
+async fn as_admin(parts: &mut Parts, api: &Arc<Api>) -> Result<AsAdmin, ApiError> {
+    match Caller::from_request_parts(parts, api).await?.rights {
+        Rights::Admin => Ok(AsAdmin { api: Arc::clone(api) }),
+        Rights::Environment(_) | Rights::Application { .. } => Err(ApiError::not_admin()),
     }
 }
 
-impl FromRequestParts<Arc<Api>> for InEnvironment {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<InEnvironment, ApiError> {
-        let caller = Caller::from_request_parts(parts, api).await?;
-        match caller.rights {
-            Rights::Admin | Rights::Environment(_) => Ok(InEnvironment { scope: caller.scope() }),
-            Rights::Application { .. } => Err(ApiError::forbidden()),
-        }
+async fn in_environment(parts: &mut Parts, api: &Arc<Api>) -> Result<InEnvironment, ApiError> {
+    let caller = Caller::from_request_parts(parts, api).await?;
+    match caller.rights {
+        Rights::Admin | Rights::Environment(_) => Ok(InEnvironment { api: Arc::clone(api), scope: caller.scope() }),
+        Rights::Application { .. } => Err(ApiError::forbidden()),
     }
 }
 
-impl FromRequestParts<Arc<Api>> for InJobs {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<InJobs, ApiError> {
-        let InEnvironment { scope } = InEnvironment::from_request_parts(parts, api).await?;
-        need_jobs(api).map(|()| InJobs { scope })
-    }
+async fn in_jobs(parts: &mut Parts, api: &Arc<Api>) -> Result<InJobs, ApiError> {
+    let InEnvironment { api, scope } = InEnvironment::from_request_parts(parts, api).await?;
+    need_jobs(&api).map(|()| InJobs { api, scope })
 }
 
-impl FromRequestParts<Arc<Api>> for InSchedules {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<InSchedules, ApiError> {
-        let InEnvironment { scope } = InEnvironment::from_request_parts(parts, api).await?;
-        if !api.has_schedules {
-            let detail = "Schedules are disabled on this server: set `schedules = true` (EVERHOOK_SCHEDULES).";
-            return Err(ApiError::switched_off("schedules_disabled", detail));
-        }
-        let rights = Caller::from_request_parts(parts, api).await?.rights;
-        Ok(InSchedules { scope, rights })
+async fn in_schedules(parts: &mut Parts, api: &Arc<Api>) -> Result<InSchedules, ApiError> {
+    let InEnvironment { scope, .. } = InEnvironment::from_request_parts(parts, api).await?;
+    if !api.has_schedules {
+        let detail = "Schedules are disabled on this server: set `schedules = true` (EVERHOOK_SCHEDULES).";
+        return Err(ApiError::switched_off("schedules_disabled", detail));
     }
+    let rights = Caller::from_request_parts(parts, api).await?.rights;
+    Ok(InSchedules { api: Arc::clone(api), scope, rights })
 }
 
 /// Fails if jobs are disabled on this server.
@@ -226,14 +261,6 @@ pub(crate) fn need_jobs(api: &Api) -> Result<(), ApiError> {
     }
     let detail = "Jobs are disabled on this server: set `jobs = true` (EVERHOOK_JOBS).";
     Err(ApiError::switched_off("jobs_disabled", detail))
-}
-
-impl FromRequestParts<Arc<Api>> for InApplication {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<InApplication, ApiError> {
-        in_application(parts, api).await
-    }
 }
 
 fn in_application<'a>(parts: &'a mut Parts, api: &'a Arc<Api>) -> Extracting<'a, InApplication> {
@@ -246,45 +273,29 @@ fn in_application<'a>(parts: &'a mut Parts, api: &'a Arc<Api>) -> Extracting<'a,
         match caller.rights {
             Rights::Application { id, .. } if id != application.id => Err(no_application(&app_id)),
             Rights::Application { .. } | Rights::Environment(_) | Rights::Admin => {
-                Ok(InApplication { scope: scope.application(application.id), application })
+                Ok(InApplication { api: Arc::clone(api), scope: scope.application(application.id), application })
             }
         }
     })
 }
 
-impl FromRequestParts<Arc<Api>> for AtEndpoint {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<AtEndpoint, ApiError> {
-        at_endpoint(parts, api).await
-    }
-}
-
 fn at_endpoint<'a>(parts: &'a mut Parts, api: &'a Arc<Api>) -> Extracting<'a, AtEndpoint> {
     Box::pin(async move {
-        let InApplication { scope, .. } = InApplication::from_request_parts(parts, api).await?;
-        let PathParams(EndpointPath { endpoint_id }) = PathParams::from_request_parts(parts, api).await?;
-        let found = find_endpoint(api, scope, &endpoint_id).await?;
+        let InApplication { api, scope, .. } = InApplication::from_request_parts(parts, api).await?;
+        let PathParams(EndpointPath { endpoint_id }) = PathParams::from_request_parts(parts, &api).await?;
+        let found = find_endpoint(&api, scope, &endpoint_id).await?;
         let endpoint = found.ok_or_else(|| no_endpoint(&endpoint_id))?;
-        Ok(AtEndpoint { scope, endpoint })
+        Ok(AtEndpoint { api, scope, endpoint })
     })
-}
-
-impl FromRequestParts<Arc<Api>> for OfMessage {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<OfMessage, ApiError> {
-        of_message(parts, api).await
-    }
 }
 
 fn of_message<'a>(parts: &'a mut Parts, api: &'a Arc<Api>) -> Extracting<'a, OfMessage> {
     Box::pin(async move {
-        let InApplication { scope, .. } = InApplication::from_request_parts(parts, api).await?;
-        let PathParams(MessagePath { msg_id }) = PathParams::from_request_parts(parts, api).await?;
+        let InApplication { api, scope, .. } = InApplication::from_request_parts(parts, api).await?;
+        let PathParams(MessagePath { msg_id }) = PathParams::from_request_parts(parts, &api).await?;
         let locator = locator("message", &msg_id, MessageId::PREFIX)?;
         let found = api.read(query::FindMessage { scope, locator: locator.clone() }).await?;
         let message = found.ok_or_else(|| missing("message", &locator))?;
-        Ok(OfMessage { scope, message })
+        Ok(OfMessage { api, scope, message })
     })
 }

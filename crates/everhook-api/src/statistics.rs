@@ -1,9 +1,6 @@
 //! Statistics of an environment, counted by background tasks.
 
-use std::sync::Arc;
-
 use axum::Json;
-use axum::extract::State;
 use everhook_core::background::{ApplicationUsage, BackgroundTask};
 use everhook_core::id::ApplicationId;
 use everhook_core::limits::NAME_CHARS_MAX;
@@ -20,7 +17,7 @@ use crate::endpoint_replay::window;
 use crate::error::ApiError;
 use crate::input::Input;
 use crate::limits::USAGE_APPLICATIONS_MAX;
-use crate::routes::Routes;
+use crate::routes::{Routes, StatusAnswer};
 use crate::scope::{self, InEnvironment};
 use crate::state::Api;
 
@@ -59,11 +56,7 @@ pub(crate) fn routes() -> Routes {
     post, path = "/api/v1/stats/usage/app", operation_id = "v1.statistics.aggregate-app-stats", tag = "Statistics",
     request_body = AppUsageStatsIn, responses((status = 202, body = AppUsageStatsOut))
 )]
-async fn applications(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
-    input: Input,
-) -> Result<(StatusCode, Json<AppUsageStatsOut>), ApiError> {
+async fn applications(InEnvironment { api, scope }: InEnvironment, input: Input) -> StatusAnswer<AppUsageStatsOut> {
     let AppUsageStatsIn { since, until, app_ids } = input.json()?;
     let (since, until) = window(since, Some(until), api.now())?;
     let (applications, unresolved_app_ids) = match app_ids {
@@ -84,10 +77,7 @@ async fn applications(
     put, path = "/api/v1/stats/usage/event-types", operation_id = "v1.statistics.aggregate-event-types",
     tag = "Statistics", responses((status = 202, body = StartedTaskOut))
 )]
-async fn event_types(
-    State(api): State<Arc<Api>>,
-    InEnvironment { scope }: InEnvironment,
-) -> Result<(StatusCode, Json<StartedTaskOut>), ApiError> {
+async fn event_types(InEnvironment { api, scope }: InEnvironment) -> StatusAnswer<StartedTaskOut> {
     let started = start(&api, scope, BackgroundTask::EventTypeUsage, None).await?;
     Ok((StatusCode::ACCEPTED, Json(started)))
 }

@@ -3,23 +3,20 @@
 //! Every replica refuses an ended token within seconds, because it caches tokens as it caches keys.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::State;
 use everhook_core::token::TokenEnd;
 use everhook_core::violation::{Field, Violation, at};
 use http::StatusCode;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use crate::auth::{Caller, Rights};
+use crate::auth::Rights;
 use crate::error::ApiError;
 use crate::input::Input;
 use crate::limits::{TOKEN_END_DELAY_MAX, TOKEN_SESSION_CHARS_MAX, TOKEN_SESSIONS_MAX};
-use crate::routes::Routes;
-use crate::scope::{ApplicationPath, InApplication};
-use crate::state::Api;
+use crate::routes::{EmptyAnswer, Routes};
+use crate::scope::{ApplicationPath, ByCaller, InApplication};
 
 /// The tokens to end. All members are optional.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -42,7 +39,7 @@ pub(crate) fn routes() -> Routes {
     post, path = "/api/v1/auth/logout", operation_id = "v1.authentication.logout", tag = "Authentication",
     responses((status = 204, description = "The token has ended."))
 )]
-async fn logout(State(api): State<Arc<Api>>, caller: Caller) -> Result<StatusCode, ApiError> {
+async fn logout(ByCaller { api, caller }: ByCaller) -> EmptyAnswer {
     let Rights::Application { id, token: Some(token), .. } = caller.rights else {
         let detail = "Only an application token can end itself: revoke a key, or rotate the key of an integration.";
         return Err(ApiError::new(StatusCode::FORBIDDEN, "insufficient access", detail));
@@ -61,11 +58,7 @@ async fn logout(State(api): State<Arc<Api>>, caller: Caller) -> Result<StatusCod
     params(ApplicationPath), request_body = Option<ApplicationTokenExpireIn>,
     responses((status = 204, description = "The tokens end after `expiry`."))
 )]
-async fn expire_all(
-    State(api): State<Arc<Api>>,
-    InApplication { scope, .. }: InApplication,
-    input: Input,
-) -> Result<StatusCode, ApiError> {
+async fn expire_all(InApplication { api, scope, .. }: InApplication, input: Input) -> EmptyAnswer {
     let wanted: ApplicationTokenExpireIn = input.json_or_default()?;
     let delay = Duration::from_secs(wanted.expiry.unwrap_or_default());
     if delay > TOKEN_END_DELAY_MAX {

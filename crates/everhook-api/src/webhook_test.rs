@@ -4,11 +4,9 @@
 //! is stored, and nothing is retried. Chat URLs have a route of their own, because a chat message has another form.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::State;
 use everhook_core::id::MessageId;
 use everhook_core::message;
 use everhook_core::name::Name;
@@ -24,11 +22,9 @@ use utoipa::ToSchema;
 
 use crate::attempt::reply_text;
 use crate::endpoint_secret;
-use crate::error::ApiError;
 use crate::input::Input;
-use crate::routes::Routes;
+use crate::routes::{Answer, Routes};
 use crate::scope::{ApplicationPath, InApplication};
-use crate::state::Api;
 
 /// A URL to try, and the message to send.
 #[derive(Deserialize, ToSchema)]
@@ -94,11 +90,7 @@ pub(crate) fn routes() -> Routes {
     post, path = "/api/v1/app/{app_id}/webhook/test", operation_id = "v1.webhook.test", tag = "Endpoint",
     params(ApplicationPath), request_body = WebhookTestIn, responses((status = 200, body = WebhookTestOut))
 )]
-async fn test(
-    State(api): State<Arc<Api>>,
-    InApplication { .. }: InApplication,
-    input: Input,
-) -> Result<Json<WebhookTestOut>, ApiError> {
+async fn test(InApplication { api, .. }: InApplication, input: Input) -> Answer<WebhookTestOut> {
     let wanted: WebhookTestIn<'_> = input.json()?;
     if wanted.url == POLL_URL {
         return Err(at("url").breaks("must be the URL of a receiver").into());

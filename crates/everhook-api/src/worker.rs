@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::State;
 use everhook_core::id::{BatchId, JobId, SessionId};
 use everhook_core::limits::{TITLE_CHARS_MAX, WORKER_KINDS_MAX, WORKER_LEASE_MAX, WORKER_QUEUES_MAX};
 use everhook_core::name::{Metadata, Name};
@@ -30,7 +29,7 @@ use crate::job::response::json;
 use crate::limits::{
     WORKER_HELD_MAX, WORKER_LEASE_DEFAULT, WORKER_LEASE_LONGEST, WORKER_LEASE_SHORTEST, WORKER_WAIT_MAX,
 };
-use crate::routes::Routes;
+use crate::routes::{Answer, EmptyAnswer, Routes, StatusAnswer, routes_of};
 use crate::scope::{self, InJobs, PathParams};
 use crate::state::Api;
 
@@ -177,12 +176,10 @@ pub(crate) struct WorkerPath {
 }
 
 pub(crate) fn routes() -> Routes {
-    Routes::default()
-        .add(list, __path_list)
-        .add(register, __path_register)
-        .add(lease, __path_lease)
-        .add(heartbeat, __path_heartbeat)
-        .add(delete, __path_delete)
+    routes_of![
+        list __path_list, register __path_register, lease __path_lease, heartbeat __path_heartbeat,
+        delete __path_delete,
+    ]
 }
 
 /// List the workers that take jobs.
@@ -190,7 +187,7 @@ pub(crate) fn routes() -> Routes {
     get, path = "/api/v1/worker", operation_id = "v1.worker.list", tag = "Worker",
     responses((status = 200, body = WorkerListOut))
 )]
-async fn list(State(api): State<Arc<Api>>, InJobs { scope }: InJobs) -> Result<Json<WorkerListOut>, ApiError> {
+async fn list(InJobs { api, scope }: InJobs) -> Answer<WorkerListOut> {
     let workers = api.read(query::Workers { scope }).await?;
     let now = api.now();
     Ok(Json(WorkerListOut { data: workers.into_iter().map(|worker| WorkerOut::new(worker, now)).collect() }))
@@ -201,11 +198,7 @@ async fn list(State(api): State<Arc<Api>>, InJobs { scope }: InJobs) -> Result<J
     post, path = "/api/v1/worker", operation_id = "v1.worker.create", tag = "Worker", request_body = WorkerIn,
     responses((status = 201, body = WorkerOut))
 )]
-async fn register(
-    State(api): State<Arc<Api>>,
-    InJobs { scope }: InJobs,
-    input: Input,
-) -> Result<(StatusCode, Json<WorkerOut>), ApiError> {
+async fn register(InJobs { api, scope }: InJobs, input: Input) -> StatusAnswer<WorkerOut> {
     let wanted: WorkerIn = input.json()?;
     let name = input::some_text("name", wanted.name, TITLE_CHARS_MAX)?;
     let queues = input::some_names("queues", Some(wanted.queues), WORKER_QUEUES_MAX)?.unwrap_or_default();
@@ -226,12 +219,7 @@ async fn register(
     post, path = "/api/v1/worker/{worker_id}/lease", operation_id = "v1.worker.lease", tag = "Worker",
     params(WorkerPath), request_body = Option<LeaseIn>, responses((status = 200, body = LeasedJobListOut))
 )]
-async fn lease(
-    State(api): State<Arc<Api>>,
-    InJobs { scope }: InJobs,
-    PathParams(path): PathParams<WorkerPath>,
-    input: Input,
-) -> Result<Json<LeasedJobListOut>, ApiError> {
+async fn lease(InJobs { api, scope }: InJobs, path: PathParams<WorkerPath>, input: Input) -> Answer<LeasedJobListOut> {
     let LeaseIn { limit, wait_seconds, held } = input.json_or_default()?;
     let limit = limit.unwrap_or(1);
     if !(1..=WORKER_LEASE_MAX).contains(&limit) {
@@ -250,12 +238,7 @@ async fn lease(
     post, path = "/api/v1/worker/{worker_id}/heartbeat", operation_id = "v1.worker.heartbeat", tag = "Worker",
     params(WorkerPath), request_body = Option<HeartbeatIn>, responses((status = 200, body = HeartbeatOut))
 )]
-async fn heartbeat(
-    State(api): State<Arc<Api>>,
-    InJobs { scope }: InJobs,
-    PathParams(path): PathParams<WorkerPath>,
-    input: Input,
-) -> Result<Json<HeartbeatOut>, ApiError> {
+async fn heartbeat(InJobs { api, scope }: InJobs, path: PathParams<WorkerPath>, input: Input) -> Answer<HeartbeatOut> {
     let HeartbeatIn { held } = input.json_or_default()?;
     let held = held.map(held_jobs).transpose()?;
     let worker = find(&api, scope, &path).await?;
@@ -268,11 +251,7 @@ async fn heartbeat(
     delete, path = "/api/v1/worker/{worker_id}", operation_id = "v1.worker.delete", tag = "Worker",
     params(WorkerPath), responses((status = 204))
 )]
-async fn delete(
-    State(api): State<Arc<Api>>,
-    InJobs { scope }: InJobs,
-    PathParams(path): PathParams<WorkerPath>,
-) -> Result<StatusCode, ApiError> {
+async fn delete(InJobs { api, scope }: InJobs, path: PathParams<WorkerPath>) -> EmptyAnswer {
     let worker = find_any(&api, scope, &path).await?;
     if worker.session.closed_at.is_none() {
         api.node.close_worker(worker.session.id).await?;

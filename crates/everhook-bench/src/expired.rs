@@ -156,13 +156,10 @@ impl Ages {
             &format!("lane.environment, lane.application, {id}, 'bench.event', {payload}, {at_us}"),
             count,
         );
-        let attempt = self.insert(
-            "attempt (kind, environment, subject, task, epoch, id, endpoint, class, end_state, \"trigger\", url, status, \
-             reply, started_at, duration_us)",
-            &format!("0, lane.environment, {id}, {id}, 1, {id}, lane.id, 0, 1, 0, 'http://127.0.0.1/0', 200, {reply}, {at_us}, 1"),
-            count,
+        let values = format!(
+            "0, lane.environment, {id}, {id}, 1, {id}, lane.id, 0, 1, 0, 'http://127.0.0.1/0', 200, {reply}, {at_us}, 1"
         );
-        [message, attempt]
+        [message, self.attempts("endpoint", &values, count)]
     }
 
     fn jobs(&self, secs: u64, count: usize) -> [String; 2] {
@@ -173,13 +170,17 @@ impl Ages {
             &format!("lane.environment, {id}, 'bench', 'noop', 5, {at_us}, {payload}"),
             count,
         );
-        let attempt = self.insert(
-            "attempt (kind, environment, subject, task, epoch, id, session, class, end_state, \"trigger\", url, status, \
-             reply, started_at, duration_us)",
-            &format!("1, lane.environment, {id}, {id}, 1, {id}, {id}, 0, 1, 0, '', 0, {note}, {at_us}, 1"),
-            count,
+        let values = format!("1, lane.environment, {id}, {id}, 1, {id}, {id}, 0, 1, 0, '', 0, {note}, {at_us}, 1");
+        [job, self.attempts("session", &values, count)]
+    }
+
+    /// Inserts one attempt for each message or job; `of` is the column of its endpoint or worker.
+    fn attempts(&self, of: &str, values: &str, count: usize) -> String {
+        let columns = format!(
+            "attempt (kind, environment, subject, task, epoch, id, {of}, class, end_state, \"trigger\", url, status, reply, \
+             started_at, duration_us)"
         );
-        [job, attempt]
+        self.insert(&columns, values, count)
     }
 
     fn once_slots(&self, secs: u64, count: usize) -> String {

@@ -10,11 +10,12 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::Context;
+use everhook_testkit::process::free_port;
 use tokio::process::{Child, Command};
 use tokio_postgres::{Client, NoTls};
 
 use crate::patroni::Patroni;
-use crate::process::{family, free_port, run, signal};
+use crate::process::{family, run, signal};
 use crate::workshop::MARK;
 
 /// The time limit for PostgreSQL to start, recover or promote.

@@ -6,9 +6,8 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use everhook_testkit::process::{self, Process};
+use everhook_testkit::process::{self, Process, free_port};
 
-use crate::process::free_port;
 use crate::workshop::MARK;
 
 /// The time limit for the first start, and for a graceful stop.

@@ -10,12 +10,13 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use everhook_testkit::process::free_port;
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 use tokio_postgres::Client;
 
 use crate::cluster::{DATABASE, USER, connect, find_programs, hold_senders, unprivileged};
-use crate::process::{family, free_port, signal};
+use crate::process::{family, signal};
 use crate::workshop::MARK;
 
 /// The time limit for a primary and a synchronous standby to be ready.

@@ -35,9 +35,3 @@ pub(crate) async fn run(command: &mut Command) -> anyhow::Result<()> {
     }
     Ok(())
 }
-
-/// Returns a port that is currently free.
-pub(crate) fn free_port() -> anyhow::Result<u16> {
-    let listener = std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).context("no free port")?;
-    Ok(listener.local_addr()?.port())
-}

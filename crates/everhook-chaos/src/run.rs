@@ -294,7 +294,7 @@ impl Disk {
         let process = command.spawn().context("could not make a mount namespace; this needs root")?;
         let holder = process.id().context("it runs")?;
         let outside = PathBuf::from(format!("/proc/{holder}/root{}", inside.display()));
-        for _ in 0..100 {
+        for _ in 0..1_200 {
             if outside.join("mounted").is_file() {
                 return Ok(Disk { holder, _process: process, inside, outside });
             }

@@ -76,19 +76,29 @@ pub enum SealKeyState {
 
 stored_as!(SealKeyState { Current = 0, Retiring = 1 });
 
+const NO_KEYS_REMEDY: &str = "set secrets_key_file or EVERHOOK_SECRETS_KEYS to the keys of this store";
+const MISSING_REMEDY: &str = "restore the key file of this store, or add the missing key to it";
+
 /// The reason why a store refuses to start with its keys.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SealRefusal {
-    #[error(
-        "the secrets of this store are sealed with the key {0}, and no keys are configured: set secrets_key_file or \
-         EVERHOOK_SECRETS_KEYS to the keys of this store"
-    )]
+    #[error("the secrets of this store are sealed with the key {0}, and no keys are configured: {NO_KEYS_REMEDY}")]
     NoKeys(SealKeyId),
     #[error(
-        "the secrets of this store are sealed with the key {needed}, and the configured keys are only {found}: restore the \
-         key file of this store, or add the missing key to it"
+        "the secrets of this store are sealed with the key {needed}, and the configured keys are only {found}: \
+         {MISSING_REMEDY}"
     )]
     Missing { needed: SealKeyId, found: String },
+}
+
+impl SealRefusal {
+    /// Returns what an operator can do. It is also the end of the error's text.
+    pub const fn remedy(&self) -> &'static str {
+        match self {
+            SealRefusal::NoKeys(_) => NO_KEYS_REMEDY,
+            SealRefusal::Missing { .. } => MISSING_REMEDY,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -67,6 +67,24 @@ pub struct Task {
 }
 
 impl Task {
+    /// Returns a scheduled task before its first lease.
+    pub const fn new(key: TaskKey, lane: LaneId, kind: TaskKind, due_at: Timestamp) -> Task {
+        Task {
+            key,
+            lane,
+            kind,
+            trigger: Trigger::Scheduled,
+            priority: PRIORITY_DEFAULT,
+            due_at,
+            tries: 0,
+            crashes: 0,
+            epoch: 0,
+            cancel: false,
+            batch: None,
+            order_key: None,
+        }
+    }
+
     /// Whether the task waits for an earlier one with the same key.
     pub fn is_behind(&self) -> bool {
         self.order_key.is_some() && self.due_at == Timestamp::NEVER

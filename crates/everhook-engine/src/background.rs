@@ -156,6 +156,7 @@ impl BackgroundWorker {
                 Err(lost) => return Ok(Finish::other(Report::Interrupted, lost.to_string())),
             };
             from = advanced.position;
+            context.note_advance();
             if advanced.changed > 0 && pace.effect == Effect::Apply && !matches!(work, BulkWork::Purge(_)) {
                 context.wake_deliveries();
             }

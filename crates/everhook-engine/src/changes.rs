@@ -9,10 +9,8 @@ use everhook_core::application::Environment;
 use everhook_core::audit::AuditFacts;
 use everhook_core::batch::Resolution;
 use everhook_core::delivery::DeliveryAction;
-use everhook_core::failure_group::{GroupKey, GroupState};
-use everhook_core::id::{BatchId, Id, JobId, KeyId, OrgId};
-use everhook_core::job::report::Progress;
-use everhook_core::job::{JobAction, LeaseLost, LeaseProof};
+use everhook_core::id::{BatchId, Id, KeyId, OrgId};
+use everhook_core::job::{JobAction, LeaseLost};
 use everhook_core::lane::LaneState;
 use everhook_core::name::Name;
 use everhook_core::poll::PollMark;
@@ -23,14 +21,15 @@ use everhook_store::batch::{BatchRecord, NewBatch, Resolve, Resolved};
 use everhook_store::catalog::{Created, KeyChange, NewKey, NewTokenKey, Replaced};
 use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
+use everhook_store::failure::FailureNote;
 use everhook_store::history::{Expunge, Resend, Resent};
-use everhook_store::job::{Enqueued, NewJob};
+use everhook_store::job::{Enqueued, NewJob, ProgressReport};
 use everhook_store::lease::{Appended, NewMessage};
 use everhook_store::made::WithMade;
 use everhook_store::poll::{PollAsk, Polled, SeekAsk};
 use everhook_store::query::Read;
-use everhook_store::request::{RequestAnswer, RequestClaim};
-use everhook_store::resource::{Change, ChangedResource, Create, Deleted, Resource, ResourceKey};
+use everhook_store::request::{RequestClaim, RequestEnd};
+use everhook_store::resource::{Change, ChangedResource, Create, Deleted, NewResource, Resource, ResourceKey};
 use everhook_store::schedule::Run;
 use everhook_store::steer::{Steer, Steered};
 use everhook_store::store::{Op, Reads, of_kind};
@@ -45,12 +44,14 @@ impl Node {
     }
 
     /// Commits a message with all its deliveries; returns when they are durable.
-    pub async fn accept(&self, message: NewMessage) -> Result<Appended, AcceptError> {
+    pub fn accept(&self, message: NewMessage) -> impl Future<Output = Result<Appended, AcceptError>> + Send {
         let begun = self.clock.elapsed();
-        self.admit(&message, 1, begun)?;
-        let appended = self.accepting.submit(message).await?;
-        self.trace_accepted(begun, std::slice::from_ref(&appended));
-        Ok(appended)
+        let submitted = self.admit(&message, 1, begun).map(|()| self.accepting.submit(message));
+        async move {
+            let appended = submitted?.await?;
+            self.trace_accepted(begun, std::slice::from_ref(&appended));
+            Ok(appended)
+        }
     }
 
     /// Commits messages of one application in one transaction, all of them or none, and returns one result for each, in
@@ -104,14 +105,8 @@ impl Node {
     }
 
     /// Stores the answer of a request, or releases its key if there is no answer to keep.
-    pub async fn finish_request(
-        &self,
-        scope: Scope,
-        key: DedupKey,
-        holder: Id,
-        answer: Option<RequestAnswer>,
-    ) -> Result<(), StoreError> {
-        self.store.finish_request(scope, key, holder, answer).await
+    pub async fn finish_request(&self, scope: Scope, end: RequestEnd) -> Result<(), StoreError> {
+        self.store.finish_request(scope, end).await
     }
 }
 
@@ -123,7 +118,7 @@ impl Node {
         new: R,
         key: Option<DedupKey>,
     ) -> Result<Created<R::Record>, StoreError> {
-        let created = self.counted(self.store.create_resource(scope, new.into(), key).await?);
+        let created = self.counted(self.store.create_resource(scope, NewResource { key, ..new.into() }).await?);
         self.changed(scope);
         Ok(created.map(of_kind))
     }
@@ -230,14 +225,8 @@ impl Node {
     }
 
     /// Notes the state of a failure group. Returns the time of the note.
-    pub async fn mark_failures(
-        &self,
-        scope: Scope,
-        key: GroupKey,
-        state: GroupState,
-        note: String,
-    ) -> Result<Timestamp, StoreError> {
-        self.store.mark_failures(scope, key, state, note).await
+    pub async fn mark_failures(&self, scope: Scope, note: FailureNote) -> Result<Timestamp, StoreError> {
+        self.store.mark_failures(scope, note).await
     }
 
     /// Removes the content of an object for good. Returns false if the object does not exist.
@@ -264,9 +253,9 @@ impl Node {
     }
 
     /// Retries or skips dead jobs of a batch, all of them or none.
-    pub async fn resolve_batch(&self, scope: Scope, id: BatchId, resolve: Resolve) -> Result<Resolved, StoreError> {
+    pub async fn resolve_batch(&self, scope: Scope, resolve: Resolve) -> Result<Resolved, StoreError> {
         let retries = resolve.how == Resolution::Retried;
-        let resolved = self.counted(self.store.resolve_batch(scope, id, resolve).await?);
+        let resolved = self.counted(self.store.resolve_batch(scope, resolve).await?);
         self.changed(scope);
         if retries && matches!(resolved, Resolved::Done(_)) {
             self.wakeups.hint_jobs();
@@ -301,11 +290,9 @@ impl Node {
     pub async fn report_progress(
         &self,
         scope: Scope,
-        job: JobId,
-        by: LeaseProof,
-        progress: Progress,
+        report: ProgressReport,
     ) -> Result<Result<(), LeaseLost>, StoreError> {
-        let reported = self.store.report_progress(scope, job, by, progress).await?;
+        let reported = self.store.report_progress(scope, report).await?;
         self.changed(scope);
         Ok(reported)
     }

@@ -12,7 +12,6 @@ use everhook_core::job::Job;
 use everhook_core::job::report::Report;
 use everhook_core::limits::{MESSAGES_KEPT, TOKEN_LIFE_MAX, TOKEN_MARGIN, TRAFFIC_HOURS_KEPT, TRAFFIC_MINUTES_KEPT};
 use everhook_core::name::Name;
-use everhook_core::schedule::fire::ScheduleState;
 use everhook_core::schedule::{Cadence, Overlap, Schedule};
 use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
@@ -249,16 +248,11 @@ fn schedule(what: Prunable, id: ScheduleId) -> ScheduleRecord {
         concurrency_key: Some(what.as_str().to_owned()),
         ..Job::new(JobId(Id::MIN), name(MAINTENANCE_QUEUE), name(PRUNE_KIND), Bytes::from(payload))
     };
-    ScheduleRecord {
-        name: name(&format!("everhook.prune-{}", what.as_str())),
-        schedule: Schedule { jitter: JITTER, overlap: Overlap::Skip, ..Schedule::new(id, cadence) },
-        starts: Starts::Job(Box::new(job)),
-        paused: false,
-        state: ScheduleState::paused(),
-        created_at: Timestamp::default(),
-        updated_at: Timestamp::default(),
-        revision: 0,
-    }
+    ScheduleRecord::new(
+        name(&format!("everhook.prune-{}", what.as_str())),
+        Schedule { jitter: JITTER, overlap: Overlap::Skip, ..Schedule::new(id, cadence) },
+        Starts::Job(Box::new(job)),
+    )
 }
 
 pub(crate) fn name(text: &str) -> Name {

@@ -211,16 +211,19 @@ impl Settler {
     }
 
     /// Queues an ended attempt; waits while the queue is full.
-    pub(crate) async fn settle(&self, mut ended: FinishedAttempt) {
-        // The receiver belongs to the settler, so the channel cannot be closed here.
-        let Ok(place) = self.queue.reserve().await else { return };
-        // After a success the slot is released at once, because the endpoint can take the next request. After a failure
-        // the endpoint may have to back off. The slot stays occupied until that is committed, so that no other task of
-        // the lane starts.
-        if matches!(&ended.end, AttemptEnd::Attempted(record) if record.outcome == Outcome::Success) {
-            ended.slot = SlotHold::Unsettled { _token: self.unsettled.token() };
+    #[expect(clippy::manual_async_fn, reason = "an async function keeps its argument twice in its future")]
+    pub(crate) fn settle(&self, mut ended: FinishedAttempt) -> impl Future<Output = ()> + Send {
+        async move {
+            // The receiver belongs to the settler, so the channel cannot be closed here.
+            let Ok(place) = self.queue.reserve().await else { return };
+            // After a success the slot is released at once, because the endpoint can take the next request. After a
+            // failure the endpoint may have to back off. The slot stays occupied until that is committed, so that no
+            // other task of the lane starts.
+            if matches!(&ended.end, AttemptEnd::Attempted(record) if record.outcome == Outcome::Success) {
+                ended.slot = SlotHold::Unsettled { _token: self.unsettled.token() };
+            }
+            place.send(ended);
         }
-        place.send(ended);
     }
 
     /// Settles the report of a remote worker. Returns none if the result is not known within the deadline.

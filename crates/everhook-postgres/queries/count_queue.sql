@@ -5,12 +5,7 @@ with clock as materialized (
     select everhook.now_us() as now
 ),
 lane as materialized (
-    select lane.environment, lane.id
-    from everhook.lane
-    where lane.feed = :feed
-        and lane.environment = :environment
-        and lane.ready_at < 9223372036854775807
-    order by lane.ready_at
+    {include ready_lane}
     limit :counted_max
 ),
 oldest as materialized (

@@ -1,7 +1,7 @@
 -- Find endpoints with their applications, by the ids of the endpoints alone. Indexes: the primary keys of lane and
 -- resource. `offset 0` keeps each step a look-up by key, whatever the statistics say.
 -- Differs: many rows at once.
-select {endpoint: Endpoint}, {application: ResourceRow}
+select {endpoint: Endpoint}, {application: Application}
 from unnest(:wanted)
     cross join lateral (
         select lane.environment, lane.id, lane.application

@@ -1,31 +1,10 @@
 -- List the attempts of a message in a range of ids, to all endpoints or to one, filtered. Index: the primary key.
 -- Differs: `jsonb` tests the members of a JSON array.
-select
-    {attempt: Attempt}
-from everhook.attempt
-where attempt.kind = 0
-    and attempt.environment = :environment
+{include attempt_found}
     and attempt.subject = :of
     and (:endpoint::bytea is null or attempt.endpoint = :endpoint)
     and attempt.id > :above
     and attempt.id < :below
-    and (:succeeded::boolean is null or (attempt.class = 0) = :succeeded)
-    and attempt.status >= :status_from
-    and attempt.status < :status_to
-    and attempt.started_at < :before
-    and attempt.started_at >= :after
-    and (
-        (:channel::text is null and :tag::text is null and :event_types::text[] is null)
-        or exists (
-            select 1
-            from everhook.message
-            where message.environment = :environment
-                and message.application = :application
-                and message.id = attempt.subject
-                and (:channel::text is null or message.channels::jsonb ? :channel)
-                and (:tag::text is null or message.tags::jsonb ? :tag)
-                and (:event_types::text[] is null or message.event_type = any (:event_types))
-        )
-    )
+    {include attempt_filter}
 order by attempt.id :order
 limit :limit;

@@ -3,7 +3,7 @@
 -- The first rows of all are among the first rows of the applications with the first heads. So this asks a bounded number
 -- of applications for one id each, and as many applications as rows for more.
 -- Differs: lateral subqueries with a limit stay look-ups, whatever the statistics say.
-select {message: Message}, {application: ResourceRow}
+select {message: Message}, {application: Application}
 from (
     select
         listed.environment, listed.application, listed.id, stored.event_type, stored.event_id, stored.channels,
@@ -13,14 +13,7 @@ from (
         from (
             select asked.environment, asked.id as application, head.id as head
             from (
-                select resource.environment, resource.id
-                from everhook.resource
-                where resource.environment = :environment
-                    and resource.kind = 0
-                    and resource.parent = ''
-                    and resource.deleted_at is null
-                order by resource.id desc
-                limit :applications_max
+                {include newest_application}
             ) as asked
                 cross join lateral (
                     select message.id

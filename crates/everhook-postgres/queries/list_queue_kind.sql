@@ -6,12 +6,7 @@ with clock as materialized (
 due as materialized (
     select task.environment, task.subject
     from (
-            select lane.environment, lane.id
-            from everhook.lane
-            where lane.feed = :feed
-                and lane.environment = :environment
-                and lane.ready_at < 9223372036854775807
-            order by lane.ready_at
+            {include ready_lane}
             limit :lanes_max
         ) as lane
         cross join unnest('{0,1,2,3,4,5,6,7,8,9}'::smallint[]) as level (priority)

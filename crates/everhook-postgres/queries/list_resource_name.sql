@@ -11,20 +11,7 @@ from (
             rows between unbounded preceding and 1 preceding
         ) as bytes_before
     from (
-        select {resource: ResourceRow}, {schedule: FiringRow}
-        from everhook.resource
-            left join everhook.schedule on resource.kind = 4
-                and schedule.environment = any (array[resource.environment])
-                and schedule.id = resource.id
-        where resource.environment = :environment
-            and resource.kind = :kind
-            and resource.parent = ''
-            and resource.name > :above
-            and resource.name < :below
-            and resource.state <= :state_max
-            and resource.deleted_at is null
-        order by resource.name :order
-        limit :limit
+        {include resource_named}
     ) as listed
 ) as sized
 where coalesce(bytes_before, 0) <= :bytes_max

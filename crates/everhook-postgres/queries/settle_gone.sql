@@ -14,13 +14,7 @@ with gone as (
     returning batch.*, task.kind
 ),
 logged as (
-    insert into everhook.attempt (
-        kind, environment, subject, task, epoch, id, session, endpoint, class, end_state, "trigger", url, status, reply, started_at,
-        duration_us, exchange
-    )
-    select
-        kind, environment, subject, task, epoch, attempt, session, endpoint, class, end_state, "trigger", url, status, reply, started_at,
-        duration_us, exchange
+    {include log_attempt}
     from gone
     where attempt is not null
 )

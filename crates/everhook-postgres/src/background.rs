@@ -9,7 +9,7 @@ use everhook_core::delivery::DeliveryCommand;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, JobId, MessageId, SERVER_ENVIRONMENT, TaskId};
 use everhook_core::job::{JobState, LeaseLost};
-use everhook_core::limits::{ID_SKEW_MAX, RESULT_BYTES_MAX};
+use everhook_core::limits::RESULT_BYTES_MAX;
 use everhook_core::message::Message;
 use everhook_core::policy::order::OrderKey;
 use everhook_core::resource::ResourceKind;
@@ -22,7 +22,8 @@ use everhook_store::background::{
 };
 use everhook_store::catalog::Order;
 use everhook_store::job::{JobRecord, job_bytes};
-use everhook_store::piece::{IdRange, Piece, skipped};
+use everhook_store::piece::{IdRange, Piece};
+use everhook_store::query::CountAttempts;
 use everhook_store::resource::{Parent, Resource};
 use everhook_store::sql::rows::CandidateRow;
 use everhook_store::sql::shared::{FindResource, ListMessageId, ListTaskDead, ScanBackground};
@@ -96,7 +97,7 @@ impl PostgresStore {
             progress: i16::from(progress.percent()),
             text: progress.text(),
         };
-        tx.finish(put).await?;
+        tx.finish((advance.reset_crashes(record.as_ref()), put)).await?;
         Ok(Ok(Some(advanced)))
     }
 
@@ -173,18 +174,11 @@ impl PostgresStore {
     }
 
     /// Counts the attempts of the next messages of a window.
-    pub(crate) async fn count_attempts_once(
-        &self,
-        scope: AppScope,
-        after: Option<MessageId>,
-        (since, until): (Timestamp, Timestamp),
-        limit: usize,
-    ) -> Result<AttemptCount, Fault> {
-        let AppScope { environment, application } = scope;
-        let range = IdRange::beyond(after.map(|id| id.0), Order::Ascending);
-        let range = range.between(Some(since), Some(until), (ID_SKEW_MAX, ID_SKEW_MAX));
-        let (above, below) = (range.above.as_slice(), range.below.as_slice());
-        let ids = self.database.read(ListMessageId { environment, application, above, below, limit }).await?;
+    pub(crate) async fn count_attempts_once(&self, count: &CountAttempts) -> Result<AttemptCount, Fault> {
+        let CountAttempts { scope: AppScope { environment, application }, since, until, limit, .. } = *count;
+        let (range, order) = (count.range(), Order::Ascending);
+        let ids =
+            self.database.read(ListMessageId { environment, application, step: range.step(limit, order) }).await?;
         let next = ids.last().copied().filter(|_| ids.len() == limit);
         let count =
             self.database.read(CountAttempt { wanted: keys(environment, application, &ids), since, until }).await?;
@@ -199,10 +193,9 @@ impl PostgresStore {
         let (owner, slice, mut range) = (&*owner_key(environment), &filter.slice, filter.range());
         let mut scanned = None;
         if filter.is_selective() {
-            let (above, below) = (range.above.as_slice(), range.below.as_slice());
-            let (skipped, order) = (skipped(filter.scan), slice.order);
-            scanned = self.database.read(ScanBackground { owner, above, below, skipped, order }).await?;
-            range = scanned.map_or(range.clone(), |last| range.until(last, slice.order));
+            let scan = range.scan(filter.scan, slice.order);
+            scanned = self.database.read(ScanBackground { owner, scan }).await?;
+            range = range.until(scanned, slice.order);
         }
         let list = ListBackground {
             owner,
@@ -275,8 +268,7 @@ async fn list_messages(
     range: &IdRange,
     limit: usize,
 ) -> Result<Vec<MessageId>, Fault> {
-    let (above, below) = (range.above.as_slice(), range.below.as_slice());
-    tx.run(ListMessageId { environment, application, above, below, limit }).await
+    tx.run(ListMessageId { environment, application, step: range.step(limit, Order::Ascending) }).await
 }
 
 fn keys(environment: EnvironmentId, application: ApplicationId, messages: &[MessageId]) -> MessageKeys {

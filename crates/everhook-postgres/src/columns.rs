@@ -122,19 +122,10 @@ impl ExpiryRow {
 impl TaskRow {
     /// A task that is leased by `holder`, or pending.
     pub(crate) fn new(task: &Task, holder: Option<SessionId>) -> TaskRow {
-        TaskRow {
-            environment: task.key.environment,
-            subject: task.key.subject,
-            id: task.key.id,
-            lane: task.lane,
-            kind: task.kind,
-            trigger: task.trigger,
-            priority: task.priority,
-            due_at: task.due_at,
-            epoch: task.epoch,
-            owner: holder,
-            state: if holder.is_some() { TaskState::Leased } else { TaskState::Pending },
-        }
+        let Task { key: TaskKey { environment, subject, id }, lane, kind, trigger, priority, due_at, epoch, .. } =
+            *task;
+        let state = if holder.is_some() { TaskState::Leased } else { TaskState::Pending };
+        TaskRow { environment, subject, id, lane, kind, trigger, priority, due_at, epoch, owner: holder, state }
     }
 }
 

@@ -2,15 +2,13 @@
 
 use everhook_core::delivery::DeliveryKey;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, MessageId};
-use everhook_core::limits::STATS_ROWS_MAX;
 use everhook_core::message::Message;
 use everhook_core::outcome::Class;
+use everhook_core::scope::Scope;
 use everhook_store::catalog::Order;
-use everhook_store::delivery::{
-    DeliveryFilter, DeliveryRecord, EndpointCounts, Listing, PageBytes, Period, Visit, Visited, VisitedTask,
-};
+use everhook_store::delivery::{DeliveryFilter, DeliveryRecord, Listing, PageBytes, Visit, Visited, VisitedTask};
 use everhook_store::piece::{IdRange, Piece};
-use everhook_store::sql::shared::{CountEndpoint, ListDeliveryMessage, MessageStep};
+use everhook_store::sql::shared::{DELIVERY_AHEAD, DELIVERY_HOLD, ListMessageId, MessageStep};
 use everhook_store::statement;
 
 use crate::columns::{Subject, Subjects};
@@ -27,7 +25,7 @@ pub(crate) mod steer;
 const PAYLOADS_READ: usize = 8;
 
 statement! {
-    ListDelivery = "list_delivery" {
+    ListDelivery = ["list_delivery", DELIVERY_HOLD, DELIVERY_AHEAD] {
         wanted: Subjects, endpoint: Option<EndpointId>, environment: EnvironmentId, application: Option<ApplicationId>,
     } -> Vec<DeliveryRecord>;
     ListDeliveryTask<'a> = "list_delivery_task" {
@@ -42,7 +40,7 @@ pub(crate) async fn list_open(
     range: &IdRange,
     limit: usize,
 ) -> Result<Vec<VisitedTask>, Fault> {
-    let step = MessageStep { above: &range.above, below: &range.below, limit, order: Order::Ascending };
+    let step = range.step(limit, Order::Ascending);
     tx.run(ListDeliveryTask { environment, class: None, step }).await
 }
 
@@ -55,7 +53,7 @@ impl PostgresStore {
         let mut listing = Listing::new(filter);
         while let Some((range, limit)) = listing.step() {
             let began = instant();
-            let visit = self.visit(environment, filter, range, limit).await?;
+            let visit = self.visit(Scope::of(environment), filter, range.step(limit, filter.slice.order)).await?;
             let subject = |id: &Id| Subject { environment, subject: *id };
             let wanted: Subjects = visit.messages().iter().map(subject).collect();
             let (endpoint, application) = (filter.endpoint, filter.application);
@@ -70,32 +68,14 @@ impl PostgresStore {
         Ok(listing.finish(payloads))
     }
 
-    pub(crate) async fn count_endpoint_once(
-        &self,
-        environment: EnvironmentId,
-        endpoint: EndpointId,
-        period: Period,
-    ) -> Result<EndpointCounts, Fault> {
-        let (range, Period { since, until }) = (period.range(), period);
-        let (above, below, rows_max) = (range.above.as_slice(), range.below.as_slice(), STATS_ROWS_MAX);
-        let count = CountEndpoint { environment, endpoint, since, until, above, below, rows_max };
-        Ok(self.database.read(count).await?.unwrap_or_default())
-    }
-
     /// Visits the rows of one step, in order.
-    async fn visit(
-        &self,
-        environment: EnvironmentId,
-        filter: &DeliveryFilter,
-        range: &IdRange,
-        limit: usize,
-    ) -> Result<Visit, Fault> {
-        let step = MessageStep { above: &range.above, below: &range.below, limit, order: filter.slice.order };
+    async fn visit(&self, scope: Scope, filter: &DeliveryFilter, step: MessageStep<'_>) -> Result<Visit, Fault> {
+        let environment = scope.environment;
         match filter.visited() {
-            Visited::One(message) => Ok(Visit::of_messages(vec![message.0])),
+            Visited::One(message) => Ok(Visit::of_messages(&[message])),
             Visited::Messages(application) => {
-                let list = ListDeliveryMessage { environment, application, step };
-                Ok(Visit::of_messages(self.database.read(list).await?))
+                let list = ListMessageId { environment, application, step };
+                Ok(Visit::of_messages(&self.database.read(list).await?))
             }
             Visited::Tasks => {
                 let list = ListDeliveryTask { environment, class: filter.class, step };

@@ -1,33 +1,28 @@
 //! Objects that are found without their application.
 
-use everhook_core::application::Application;
-use everhook_core::endpoint::{Endpoint, EndpointKey};
+use everhook_core::endpoint::EndpointKey;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, MessageId};
 use everhook_core::limits::LOOKUP_APPLICATIONS_MAX;
-use everhook_core::message::Message;
-use everhook_store::catalog::{Order, Slice};
-use everhook_store::directory::{EndpointRange, PlacedEndpoint, PlacedMessage, PlacedSearch, Window};
+use everhook_store::catalog::Slice;
+use everhook_store::directory::{
+    EndpointRange, EndpointSlice, MessageWindow, PlacedEndpoint, PlacedMessage, PlacedSearch,
+};
 use everhook_store::history::MessageFilter;
 use everhook_store::piece::Piece;
-use everhook_store::sql::rows::ResourceRow;
+use everhook_store::sql::shared::{ENDPOINT_SLICE, NEWEST_APPLICATION};
 use everhook_store::statement;
 
 use crate::columns::Keys;
 use crate::error::Fault;
-use crate::resource::record;
 use crate::store::PostgresStore;
 
 statement! {
-    FindEndpointPlaced = "find_endpoint_placed" { wanted: Keys } -> Vec<(Endpoint, ResourceRow)>;
-    ListEndpointPlaced<'a> = "list_endpoint_placed" {
-        environment: EnvironmentId, above_parent: &'a [u8], above: &'a [u8], below_parent: &'a [u8], below: &'a [u8],
-        limit: usize, order: Order,
-    } -> Vec<(Endpoint, ResourceRow)>;
-    ListMessagePlaced<'a> = "list_message_placed" {
-        environment: EnvironmentId, above: &'a [u8], below: &'a [u8], applications_max: usize, limit: usize,
-        text: Option<&'a [u8]>, order: Order,
-    } -> Vec<(Message, ResourceRow)>;
-    FindMessageApplication = "find_message_application" {
+    FindEndpointPlaced = "find_endpoint_placed" { wanted: Keys } -> Vec<PlacedEndpoint>;
+    ListEndpointPlaced<'a> = ["list_endpoint_placed", ENDPOINT_SLICE] { slice: EndpointSlice<'a> }
+        -> Vec<PlacedEndpoint>;
+    ListMessagePlaced<'a> = ["list_message_placed", NEWEST_APPLICATION] { window: MessageWindow<'a> }
+        -> Vec<PlacedMessage>;
+    FindMessageApplication = ["find_message_application", NEWEST_APPLICATION] {
         environment: EnvironmentId, message: MessageId, applications_max: usize,
     } -> Option<ApplicationId>;
 }
@@ -40,7 +35,7 @@ impl PostgresStore {
         ids: &[EndpointId],
     ) -> Result<Vec<PlacedEndpoint>, Fault> {
         let wanted = Keys::of(ids.iter().map(|id| (environment, id.0)));
-        self.database.read(FindEndpointPlaced { wanted }).await?.into_iter().map(placed).collect()
+        self.database.read(FindEndpointPlaced { wanted }).await
     }
 
     pub(crate) async fn list_endpoints_once(
@@ -48,11 +43,9 @@ impl PostgresStore {
         environment: EnvironmentId,
         slice: &Slice<EndpointKey>,
     ) -> Result<Vec<PlacedEndpoint>, Fault> {
-        let EndpointRange { above, below } = EndpointRange::beyond(slice);
-        let ((above_parent, above), (below_parent, below)) = ((&*above.0, &*above.1), (&*below.0, &*below.1));
-        let (limit, order) = (slice.limit, slice.order);
-        let list = ListEndpointPlaced { environment, above_parent, above, below_parent, below, limit, order };
-        self.database.read(list).await?.into_iter().map(placed).collect()
+        let range = EndpointRange::beyond(slice);
+        let list = ListEndpointPlaced { slice: range.slice(environment, slice) };
+        self.database.read(list).await
     }
 
     pub(crate) async fn find_message_application_once(
@@ -69,23 +62,13 @@ impl PostgresStore {
         environment: EnvironmentId,
         filter: &MessageFilter,
     ) -> Result<Piece<PlacedMessage, MessageId>, Fault> {
-        let (mut search, text) = (PlacedSearch::new(filter), filter.text.as_ref().map(|text| text.as_bytes()));
+        let mut search = PlacedSearch::new(filter);
         loop {
-            let Window { range, order, limit } = search.window();
-            let (above, below, applications_max) = (&*range.above, &*range.below, LOOKUP_APPLICATIONS_MAX);
-            let list = ListMessagePlaced { environment, above, below, applications_max, limit, text, order };
-            let rows = self.database.read(list).await?.into_iter().map(placed_message).collect::<Result<_, _>>()?;
+            let list = ListMessagePlaced { window: search.window(environment) };
+            let rows = self.database.read(list).await?;
             if let Some(piece) = search.take(rows) {
                 return Ok(piece);
             }
         }
     }
-}
-
-fn placed((endpoint, application): (Endpoint, ResourceRow)) -> Result<PlacedEndpoint, Fault> {
-    Ok(PlacedEndpoint { application: record::<Application>(&application, None)?, endpoint })
-}
-
-fn placed_message((message, application): (Message, ResourceRow)) -> Result<PlacedMessage, Fault> {
-    Ok(PlacedMessage { application: record::<Application>(&application, None)?, message })
 }

@@ -26,19 +26,7 @@ impl PostgresStore {
     }
 
     pub(crate) async fn create_key_once(&self, key: &NewKey) -> Result<(), Fault> {
-        let new = CreateKey {
-            id: key.id,
-            hash: &key.hash,
-            hint: &key.hint,
-            name: &key.name,
-            environment: key.access.environment,
-            application: key.access.application,
-            scope: key.access.grants.scope,
-            rights: key.access.grants.extra.to_db(),
-            expires_at: key.expires_at,
-            now: StoreClock::Database,
-        };
-        self.database.write(new).await.map(drop)
+        self.database.write(CreateKey::new(key, StoreClock::Database)).await.map(drop)
     }
 
     pub(crate) async fn change_key_once(&self, id: KeyId, change: KeyChange) -> Result<bool, Fault> {

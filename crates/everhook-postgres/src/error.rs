@@ -88,6 +88,14 @@ pub enum PostgresOpenError {
 }
 
 impl PostgresOpenError {
+    /// Returns the remedy for missing or wrong keys of secrets; none for other errors.
+    pub fn key_remedy(&self) -> Option<&'static str> {
+        match self {
+            PostgresOpenError::Keys { refusal, .. } => Some(refusal.remedy()),
+            _ => None,
+        }
+    }
+
     /// Whether a retry may succeed without an operator: the server does not answer, is starting, stopping, out of
     /// connections, or not the primary yet.
     pub fn may_pass(&self) -> bool {

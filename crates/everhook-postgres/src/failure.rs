@@ -1,11 +1,9 @@
 //! Failure groups: dead deliveries by endpoint and class, and the marks of operators.
 
-use everhook_core::failure_group::{GroupKey, GroupState};
 use everhook_core::id::{EndpointId, EnvironmentId};
 use everhook_core::time::Timestamp;
-use everhook_store::failure::{DeadCount, FailureGroups, MarkRow};
+use everhook_store::failure::{DeadCount, FailureGroups, FailureNote, MarkRow};
 use everhook_store::sql::param::StoreClock;
-use everhook_store::sql::shared::PutFailureMark;
 use everhook_store::statement;
 
 use crate::columns::Keys;
@@ -59,12 +57,11 @@ impl PostgresStore {
     pub(crate) async fn mark_failures_once(
         &self,
         environment: EnvironmentId,
-        GroupKey { endpoint, class }: GroupKey,
-        state: GroupState,
-        note: &str,
+        note: &FailureNote,
     ) -> Result<Timestamp, Fault> {
-        let put =
-            PutFailureMark { environment, endpoint, class: class.as_str(), state, note, now: StoreClock::Database };
-        self.database.write(put).await?.ok_or(Fault::Contended("the mark returned no row"))
+        self.database
+            .write(note.put(environment, StoreClock::Database))
+            .await?
+            .ok_or(Fault::Contended("the mark returned no row"))
     }
 }

@@ -4,11 +4,12 @@ use everhook_core::id::{ApplicationId, EnvironmentId, MessageId};
 use everhook_core::limits::PAGE_BYTES_MAX;
 use everhook_core::message::Message;
 use everhook_core::name::Name;
-use everhook_core::time::Timestamp;
-use everhook_store::catalog::{Locator, Order};
+use everhook_core::scope::AppScope;
+use everhook_store::catalog::Locator;
 use everhook_store::dedup::DedupKey;
-use everhook_store::history::{MessageFilter, message_bytes};
-use everhook_store::piece::{Piece, after, before, skipped};
+use everhook_store::history::{MessageSearch, message_bytes};
+use everhook_store::piece::Piece;
+use everhook_store::query::{self, Messages};
 use everhook_store::sql::shared::{ExpungeMessage, ScanMessage};
 use everhook_store::statement;
 
@@ -21,20 +22,14 @@ pub(crate) mod attempt;
 
 statement! {
     ListMessage<'a> = "list_message" {
-        environment: EnvironmentId, application: ApplicationId, above: &'a [u8], below: &'a [u8], before: Timestamp,
-        after: Timestamp, channel: Option<&'a str>, tag: Option<&'a str>, event_types: Option<Vec<&'a str>>,
-        text: Option<&'a [u8]>, limit: usize, bytes_max: usize, order: Order,
+        search: MessageSearch<'a>, event_types: Option<Vec<&'a str>>, bytes_max: usize,
     } -> Vec<(EnvironmentId, Message)>;
 }
 
 impl PostgresStore {
-    pub(crate) async fn find_message_once(
-        &self,
-        environment: EnvironmentId,
-        application: ApplicationId,
-        locator: &Locator<MessageId>,
-    ) -> Result<Option<Message>, Fault> {
-        let id = match locator {
+    pub(crate) async fn find_message_once(&self, find: &query::FindMessage) -> Result<Option<Message>, Fault> {
+        let AppScope { environment, application } = find.scope;
+        let id = match &find.locator {
             Locator::Id(id) => *id,
             Locator::Uid(event_id) => match self.find_event(environment, application, event_id).await? {
                 Some(id) => id,
@@ -56,35 +51,17 @@ impl PostgresStore {
         Ok(dedup::find(&self.database, environment, &key).await?.map(MessageId))
     }
 
-    pub(crate) async fn list_messages_once(
-        &self,
-        environment: EnvironmentId,
-        application: ApplicationId,
-        filter: &MessageFilter,
-    ) -> Result<Piece<Message, MessageId>, Fault> {
+    pub(crate) async fn list_messages_once(&self, list: &Messages) -> Result<Piece<Message, MessageId>, Fault> {
+        let Messages { scope, filter } = list;
+        let AppScope { environment, application } = *scope;
         let (slice, mut range, mut scanned) = (&filter.slice, filter.range(), None);
         if filter.is_selective() {
-            let (above, below) = (range.above.as_slice(), range.below.as_slice());
-            let (skipped, order) = (skipped(filter.scan), slice.order);
-            scanned =
-                self.database.read(ScanMessage { environment, application, above, below, skipped, order }).await?;
-            range = scanned.map_or(range.clone(), |last| range.until(last, slice.order));
+            let scan = range.scan(filter.scan, slice.order);
+            scanned = self.database.read(ScanMessage { environment, application, scan }).await?;
+            range = range.until(scanned, slice.order);
         }
-        let list = ListMessage {
-            environment,
-            application,
-            above: &range.above,
-            below: &range.below,
-            before: before(filter.before),
-            after: after(filter.after),
-            channel: text(filter.channel.as_ref()),
-            tag: text(filter.tag.as_ref()),
-            event_types: texts(&filter.event_types),
-            text: filter.text.as_ref().map(|text| text.as_bytes()),
-            limit: slice.limit,
-            bytes_max: PAGE_BYTES_MAX,
-            order: slice.order,
-        };
+        let (search, event_types) = (filter.search(*scope, &range), texts(&filter.event_types));
+        let list = ListMessage { search, event_types, bytes_max: PAGE_BYTES_MAX };
         let found = self.database.read(list).await?.into_iter().map(|(_, message)| Ok(message));
         Piece::gather(found, slice.limit, message_bytes, |row| row.id, scanned.map(MessageId))
     }
@@ -98,10 +75,6 @@ impl PostgresStore {
         let expunged = self.database.write(ExpungeMessage { environment, application, id }).await?;
         Ok(expunged > 0)
     }
-}
-
-pub(crate) fn text(name: Option<&Name>) -> Option<&str> {
-    name.map(Name::as_str)
 }
 
 pub(crate) fn texts(names: &[Name]) -> Option<Vec<&str>> {

@@ -10,10 +10,8 @@ use everhook_core::id::{ApplicationId, EnvironmentId, MessageId};
 use everhook_core::name::Name;
 use everhook_core::once::{self, Claimed, OnceSlot, Phase};
 use everhook_core::time::Timestamp;
-use everhook_store::catalog::{Order, Slice};
 use everhook_store::lease::NewMessage;
-use everhook_store::once::{OnceRecord, Suppression, Suppressions};
-use everhook_store::piece::names_beyond;
+use everhook_store::once::{Suppression, Suppressions};
 use everhook_store::{columns, statement};
 
 use crate::error::Fault;
@@ -48,10 +46,6 @@ statement! {
     ClaimOnce<'a> = "claim_once" { wanted: SlotKeys<'a> } -> Vec<(EnvironmentId, ApplicationId, Name, OnceSlot)>;
     ReplaceOnce<'a> = "replace_once" { decided: Slots<'a>, now: Timestamp };
     AppendOnceSuppression<'a> = "append_once_suppression" { suppressed: SuppressedCalls<'a>, created_at: Timestamp };
-    ListOnce<'a> = "list_once" {
-        environment: EnvironmentId, application: ApplicationId, above: &'a str, below: &'a str, limit: usize,
-        order: Order,
-    } -> Vec<OnceRecord>;
 }
 
 /// The primary key of a slot, in the order of the index.
@@ -171,17 +165,6 @@ fn slot_keys<'a>(keys: impl Iterator<Item = &'a SlotKey>) -> SlotKeys<'a> {
 }
 
 impl PostgresStore {
-    pub(crate) async fn list_slots(
-        &self,
-        environment: EnvironmentId,
-        application: ApplicationId,
-        slice: &Slice<Name>,
-    ) -> Result<Vec<OnceRecord>, Fault> {
-        let (above, below) = names_beyond(slice);
-        let (limit, order) = (slice.limit, slice.order);
-        self.database.read(ListOnce { environment, application, above, below, limit, order }).await
-    }
-
     pub(crate) async fn reset_slot(&self, key: &SlotKey) -> Result<bool, Fault> {
         let tx = self.database.tx().await?;
         tx.begin(()).await?;

@@ -6,10 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use everhook_core::application::Environment;
 use everhook_core::audit::AuditFacts;
-use everhook_core::failure_group::{GroupKey, GroupState};
-use everhook_core::id::{BatchId, Id, JobId, KeyId, OrgId, SessionId};
-use everhook_core::job::report::Progress;
-use everhook_core::job::{LeaseLost, LeaseProof};
+use everhook_core::id::{BatchId, Id, KeyId, OrgId, SessionId};
+use everhook_core::job::LeaseLost;
 use everhook_core::lane::Feed;
 use everhook_core::name::Name;
 use everhook_core::poll::PollMark;
@@ -23,9 +21,10 @@ use everhook_store::batch::{BatchRecord, NewBatch, Resolve, Resolved};
 use everhook_store::catalog::{Created, KeyChange, NewKey, NewTokenKey, Replaced};
 use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
+use everhook_store::failure::FailureNote;
 use everhook_store::hints::Hints;
 use everhook_store::history::{Expunge, Resend, Resent};
-use everhook_store::job::{Enqueued, NewJob};
+use everhook_store::job::{Enqueued, NewJob, ProgressReport};
 use everhook_store::lease::{
     Append, Appended, LeaseAsk, LeaseGrant, NewSession, ReclaimAsk, Reclaimed, Renewed, Settled, Settlement,
 };
@@ -33,7 +32,7 @@ use everhook_store::made::{Made, WithMade};
 use everhook_store::poll::{PollAsk, Polled, SeekAsk};
 use everhook_store::query::{Answer, Query};
 use everhook_store::queue::QueueCount;
-use everhook_store::request::{RequestAnswer, RequestClaim};
+use everhook_store::request::{RequestClaim, RequestEnd};
 use everhook_store::resource::{ChangedResource, Deleted, NewResource, Resource, ResourceKey};
 use everhook_store::retention::Prune;
 use everhook_store::schedule::{FiredAll, Run};
@@ -107,14 +106,8 @@ impl Store for PostgresStore {
         self.run_plain(Op::Reclaim, || self.reclaim_once(ask)).await
     }
 
-    async fn report_progress(
-        &self,
-        scope: Scope,
-        job: JobId,
-        by: LeaseProof,
-        progress: Progress,
-    ) -> Result<Result<(), LeaseLost>, StoreError> {
-        let report = || self.report_progress_once(scope.environment, job, by, &progress);
+    async fn report_progress(&self, scope: Scope, report: ProgressReport) -> Result<Result<(), LeaseLost>, StoreError> {
+        let report = || self.report_progress_once(scope.environment, &report);
         self.run_plain(Op::ReportProgress, report).await
     }
 
@@ -153,14 +146,8 @@ impl Store for PostgresStore {
         }
     }
 
-    async fn mark_failures(
-        &self,
-        scope: Scope,
-        key: GroupKey,
-        state: GroupState,
-        note: String,
-    ) -> Result<Timestamp, StoreError> {
-        self.run_plain(Op::MarkFailures, || self.mark_failures_once(scope.environment, key, state, &note)).await
+    async fn mark_failures(&self, scope: Scope, note: FailureNote) -> Result<Timestamp, StoreError> {
+        self.run_plain(Op::MarkFailures, || self.mark_failures_once(scope.environment, &note)).await
     }
 
     async fn expunge(&self, scope: AppScope, what: Expunge) -> Result<bool, StoreError> {
@@ -188,15 +175,10 @@ impl Store for PostgresStore {
         self.run_plain(Op::SealBatch, || self.seal_batch_once(scope.environment, id)).await
     }
 
-    async fn resolve_batch(
-        &self,
-        scope: Scope,
-        id: BatchId,
-        resolve: Resolve,
-    ) -> Result<WithMade<Resolved>, StoreError> {
-        let Resolve { jobs, how } = resolve;
+    async fn resolve_batch(&self, scope: Scope, resolve: Resolve) -> Result<WithMade<Resolved>, StoreError> {
+        let Resolve { batch, jobs, how } = resolve;
         let weeks = || jobs.iter().map(|id| Week::of(&id.0)).collect();
-        self.run(Op::ResolveBatch, weeks, || self.resolve_batch_once(scope.environment, id, &jobs, how)).await
+        self.run(Op::ResolveBatch, weeks, || self.resolve_batch_once(scope.environment, batch, &jobs, how)).await
     }
 
     async fn fire_due(&self, limit: usize) -> Result<FiredAll, StoreError> {
@@ -207,13 +189,8 @@ impl Store for PostgresStore {
         self.run_plain(Op::RunSchedule, || self.run_schedule_once(scope.environment, &name)).await
     }
 
-    async fn create_resource(
-        &self,
-        scope: Scope,
-        new: NewResource,
-        key: Option<DedupKey>,
-    ) -> Result<WithMade<Created<Resource>>, StoreError> {
-        self.run_plain(Op::CreateResource, || self.create_resource_once(scope.environment, &new, key.as_ref())).await
+    async fn create_resource(&self, scope: Scope, new: NewResource) -> Result<WithMade<Created<Resource>>, StoreError> {
+        self.run_plain(Op::CreateResource, || self.create_resource_once(scope.environment, &new)).await
     }
 
     async fn replace_resource(
@@ -268,14 +245,8 @@ impl Store for PostgresStore {
         self.run_plain(Op::ClaimRequest, || self.claim_request_once(scope.environment, &key, holder)).await
     }
 
-    async fn finish_request(
-        &self,
-        scope: Scope,
-        key: DedupKey,
-        holder: Id,
-        answer: Option<RequestAnswer>,
-    ) -> Result<(), StoreError> {
-        let finish = || self.finish_request_once(scope.environment, &key, holder, answer.as_ref());
+    async fn finish_request(&self, scope: Scope, end: RequestEnd) -> Result<(), StoreError> {
+        let finish = || self.finish_request_once(scope.environment, &end);
         self.run_plain(Op::FinishRequest, finish).await
     }
 

@@ -19,10 +19,9 @@ use everhook_core::time::Timestamp;
 use everhook_store::append::{PlannedTask, accepted, plan};
 use everhook_store::cache::takes_permits;
 use everhook_store::lease::{Append, Appended, NewMessage};
-use everhook_store::sql::rows::names;
 use everhook_store::{columns, statement};
 
-use crate::columns::Keys;
+use crate::columns::{Keys, MessageRow, TaskRow};
 use crate::dedup::{Claims, NewKeys, new_keys, row_key};
 use crate::endpoints::AppKey;
 use crate::error::Fault;
@@ -40,28 +39,14 @@ columns! {
 
     /// New messages without a `rest` column.
     DirectMessages of DirectMessage<'a> {
-        environment: EnvironmentId,
-        application: ApplicationId,
-        id: MessageId,
-        event_type: &'a str,
-        event_id: Option<&'a str>,
-        channels: Option<String>,
-        tags: Option<String>,
-        payload: Option<&'a [u8]>,
+        environment: EnvironmentId, application: ApplicationId, id: MessageId, event_type: &'a str,
+        event_id: Option<&'a str>, channels: Option<String>, tags: Option<String>, payload: Option<&'a [u8]>,
     }
 
     /// New tasks that are due now.
     DirectTasks of DirectTask {
-        environment: EnvironmentId,
-        subject: Id,
-        id: TaskId,
-        lane: LaneId,
-        kind: TaskKind,
-        trigger: Trigger,
-        priority: i16,
-        epoch: u32,
-        owner: Option<SessionId>,
-        state: TaskState,
+        environment: EnvironmentId, subject: Id, id: TaskId, lane: LaneId, kind: TaskKind, trigger: Trigger,
+        priority: i16, epoch: u32, owner: Option<SessionId>, state: TaskState,
     }
 }
 
@@ -245,33 +230,16 @@ impl PostgresStore {
 
 impl<'a> DirectMessage<'a> {
     fn new(new: &'a NewMessage) -> DirectMessage<'a> {
-        let message = &new.message;
-        DirectMessage {
-            environment: new.environment,
-            application: message.application,
-            id: message.id,
-            event_type: message.event_type.as_str(),
-            event_id: message.event_id.as_ref().map(|id| id.as_str()),
-            channels: names(&message.channels),
-            tags: names(&message.tags),
-            payload: message.payload.as_deref(),
-        }
+        let MessageRow { environment, application, id, event_type, event_id, channels, tags, payload, .. } =
+            MessageRow::new(new.environment, &new.message);
+        DirectMessage { environment, application, id, event_type, event_id, channels, tags, payload }
     }
 }
 
 impl DirectTask {
     fn new(task: &Task, session: Option<SessionId>) -> DirectTask {
-        DirectTask {
-            environment: task.key.environment,
-            subject: task.key.subject,
-            id: task.key.id,
-            lane: task.lane,
-            kind: task.kind,
-            trigger: task.trigger,
-            priority: task.priority,
-            epoch: task.epoch,
-            owner: session,
-            state: if session.is_some() { TaskState::Leased } else { TaskState::Pending },
-        }
+        let TaskRow { environment, subject, id, lane, kind, trigger, priority, epoch, owner, state, .. } =
+            TaskRow::new(task, session);
+        DirectTask { environment, subject, id, lane, kind, trigger, priority, epoch, owner, state }
     }
 }

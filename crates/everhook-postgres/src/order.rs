@@ -4,6 +4,7 @@
 //! The statements of an append run one after the other: the first locks the lanes and moves their last positions, the
 //! second writes the tasks with a snapshot that sees them, and the third makes the first task of each key due.
 
+use crate::columns::TaskRow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use everhook_core::id::{EnvironmentId, Id, LaneId, TaskId};
@@ -76,18 +77,8 @@ pub(crate) fn key_of(task: &Task) -> Option<(EnvironmentId, LaneId, OrderKey)> {
 
 impl OrderedTask {
     fn new(task: &Task, place: Option<KeyPlace>, back: usize) -> OrderedTask {
-        OrderedTask {
-            environment: task.key.environment,
-            subject: task.key.subject,
-            id: task.key.id,
-            lane: task.lane,
-            kind: task.kind,
-            trigger: task.trigger,
-            priority: task.priority,
-            due_at: task.due_at,
-            back,
-            order_key: place.map(|place| place.key),
-            order_blocks: place.map(|place| place.blocks),
-        }
+        let TaskRow { environment, subject, id, lane, kind, trigger, priority, due_at, .. } = TaskRow::new(task, None);
+        let (order_key, order_blocks) = place.map(|place| (place.key, place.blocks)).unzip();
+        OrderedTask { environment, subject, id, lane, kind, trigger, priority, due_at, back, order_key, order_blocks }
     }
 }

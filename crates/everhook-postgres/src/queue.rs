@@ -11,6 +11,7 @@ use everhook_store::catalog::{Order, Slice};
 use everhook_store::piece::names_beyond;
 use everhook_store::queue::{QUEUE_KINDS_LOOKED_AT, QueueCount, QueueStats};
 use everhook_store::resource::Deleted;
+use everhook_store::sql::statement::IncludedPart;
 use everhook_store::{columns, row, statement};
 
 use crate::columns::Keys;
@@ -38,6 +39,8 @@ row! {
     }
 }
 
+const READY_LANE: IncludedPart = ("ready_lane", include_str!("../queries/parts/ready_lane.sql"));
+
 statement! {
     // The inner option is none for a queue without configuration.
     FindQueue<'a> = "find_queue" { environment: EnvironmentId, name: &'a str } -> Option<Option<Queue>>;
@@ -46,10 +49,10 @@ statement! {
     } -> Vec<(Name, Option<Queue>)>;
     LockLaneQueue<'a> = "lock_lane_queue" { environment: EnvironmentId, queue: &'a str, limit: usize } -> Vec<LaneId>;
     ListQueueTarget = "list_queue_target" {} -> Vec<(EnvironmentId, Name)>;
-    CountQueue<'a> = "count_queue" {
+    CountQueue<'a> = ["count_queue", READY_LANE] {
         environment: EnvironmentId, queue: &'a str, feed: Id, counted_max: usize, lanes_max: usize,
     } -> Option<StatsRow>;
-    ListQueueKind = "list_queue_kind" {
+    ListQueueKind = ["list_queue_kind", READY_LANE] {
         environment: EnvironmentId, feed: Id, lanes_max: usize, jobs_max: usize,
     } -> Vec<Name>;
     AddQueueMinute<'a> = "add_queue_minute" { told: EndedCounts<'a> };

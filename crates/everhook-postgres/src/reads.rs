@@ -10,9 +10,9 @@ use everhook_store::query::{Answer, Query};
 use everhook_store::resource::ResourcePlace;
 use everhook_store::sql::param::StoreClock;
 use everhook_store::sql::shared::{
-    FindAttempt, FindBreaker, FindEgressPause, FindKey, FindOnce, ListDestination, ListEnvironment,
-    ListEnvironmentPolicy, ListJobAttempt, ListKey, ListPausedGroup, ListScheduleRun, ListSession, ListTokenKey,
-    ListWorker,
+    CountEndpointOpen, FindAttempt, FindBreaker, FindEgressPause, FindKey, FindOnce, ListDestination, ListEnvironment,
+    ListEnvironmentPolicy, ListJobAttempt, ListKey, ListOnce, ListPausedGroup, ListScheduleRun, ListSession,
+    ListTokenKey, ListWorker,
 };
 use everhook_store::store::Op;
 
@@ -56,10 +56,11 @@ impl PostgresStore {
                 self.find_resource_once(q.scope.environment, ResourcePlace::quota(q.application)).await?
             },
             Quotas(q) => self.list_quotas_once(q.since).await?,
-            CountEndpoints(q) => self.count_endpoints_once(q.scope.environment, q.application, q.limit).await?,
-            CountMessages(q) => {
-                self.count_messages_once(q.scope.environment, q.application, q.after, q.limit).await?
+            CountEndpoints(q) => {
+                let count = CountEndpointOpen::new(q.scope.environment, q.application, q.limit);
+                database.read(count).await?.unwrap_or_default()
             },
+            CountMessages(q) => self.count_messages_once(q).await?,
             FindAlert(q) => {
                 let place = ResourcePlace::named(ResourceKind::Alert, &q.name);
                 self.find_resource_once(q.scope.environment, place).await?
@@ -72,7 +73,7 @@ impl PostgresStore {
                 database.read(FindBreaker { environment: q.scope.environment, endpoint: q.endpoint }).await?
             },
             FindEgressPause(_) => database.read(FindEgressPause {}).await?,
-            Audit(q) => self.list_audit_once(q.scope, &q.filter, &q.slice).await?,
+            Audit(q) => database.read(q.filter.list(q.scope.environment, &q.slice)).await?,
             TokenKeys(_) => database.read(ListTokenKey {}).await?,
             FindTokenEnd(q) => self.find_token_end_once(q.scope, &q.mark).await?,
             FindApplication(q) => {
@@ -99,16 +100,16 @@ impl PostgresStore {
             },
             EventTypes(q) => self.list_event_types_once(q.scope.environment, q.archived, &q.slice).await?,
             UnknownEventTypes(q) => self.unknown_event_types_once(q.scope.environment, &q.names).await?,
-            FindMessage(q) => self.find_message_once(q.scope.environment, q.scope.application, &q.locator).await?,
+            FindMessage(q) => self.find_message_once(q).await?,
             FindMessageApplication(q) => {
                 self.find_message_application_once(q.scope.environment, q.message).await?
             },
             AllMessages(q) => self.list_all_messages_once(q.scope.environment, &q.filter).await?,
-            Messages(q) => self.list_messages_once(q.scope.environment, q.scope.application, &q.filter).await?,
+            Messages(q) => self.list_messages_once(q).await?,
             FindAttempt(q) => {
                 database.read(FindAttempt { environment: q.scope.environment, message: q.message, id: q.id }).await?
             },
-            Attempts(q) => self.list_attempts_once(q.scope.environment, q.scope.application, &q.filter).await?,
+            Attempts(q) => self.list_attempts_once(q).await?,
             Destinations(q) => {
                 let AppScope { environment, application } = q.scope;
                 destinations(database.read(ListDestination { environment, application, message: q.message }).await?)
@@ -121,18 +122,19 @@ impl PostgresStore {
             FindFailures(q) => {
                 self.find_failures_once(q.scope.environment, q.endpoint, FAILURES_COUNTED_MAX).await?
             },
-            CountEndpoint(q) => self.count_endpoint_once(q.scope.environment, q.endpoint, q.period).await?,
+            CountEndpoint(q) => {
+                let range = q.period.range();
+                database.read(q.period.count(q.scope.environment, q.endpoint, &range)).await?.unwrap_or_default()
+            },
             FindOnce(q) => {
                 let AppScope { environment, application } = q.scope;
                 database.read(FindOnce { environment, application, key: &q.key }).await?
             },
-            OnceSlots(q) => self.list_slots(q.scope.environment, q.scope.application, &q.slice).await?,
+            OnceSlots(q) => database.read(ListOnce::new(q.scope, &q.slice)).await?,
             FindJob(q) => self.find_job_once(q.scope.environment, q.id).await?,
             Jobs(q) => self.list_jobs_once(q.scope.environment, &q.filter).await?,
             BackgroundTasks(q) => self.list_background_once(q.scope.environment, &q.filter).await?,
-            CountAttempts(q) => {
-                self.count_attempts_once(q.scope, q.after, (q.since, q.until), q.limit).await?
-            },
+            CountAttempts(q) => self.count_attempts_once(q).await?,
             JobAttempts(q) => {
                 database.read(ListJobAttempt { environment: q.scope.environment, job: q.id, limit: q.limit }).await?
             },

@@ -3,7 +3,7 @@
 use everhook_core::id::{EnvironmentId, Id};
 use everhook_core::limits::REQUEST_CLAIM;
 use everhook_store::dedup::DedupKey;
-use everhook_store::request::{RequestAnswer, RequestClaim};
+use everhook_store::request::{RequestClaim, RequestEnd};
 use everhook_store::seal::{answer_place, open_answer};
 use everhook_store::sql::param::StoreClock;
 use everhook_store::sql::shared::{ClaimRequest, FindRequest, FinishRequest, ReleaseRequest};
@@ -32,31 +32,17 @@ impl PostgresStore {
         Ok(RequestClaim::of_holder(body == key.body, status, answer))
     }
 
-    pub(crate) async fn finish_request_once(
-        &self,
-        environment: EnvironmentId,
-        key: &DedupKey,
-        holder: Id,
-        answer: Option<&RequestAnswer>,
-    ) -> Result<(), Fault> {
-        let hash = &key.hash;
+    pub(crate) async fn finish_request_once(&self, environment: EnvironmentId, end: &RequestEnd) -> Result<(), Fault> {
+        let RequestEnd { key, holder, answer } = end;
+        let (hash, holder) = (&key.hash, *holder);
         match answer {
-            Some(RequestAnswer { status, body }) => {
+            Some(answer) => {
                 let tx = self.database.tx().await?;
-                let sealing = tx.begin(FindSealKey {}).await?;
-                let seal_body = |body| self.database.seal.seal(sealing, answer_place(environment, hash), body);
-                let sealed = body.as_deref().map(seal_body).transpose().map_err(seal::corrupt("request"))?;
-                let (status, answer) = (*status, sealed.as_deref());
-                let finish = FinishRequest {
-                    environment,
-                    hash,
-                    holder,
-                    status,
-                    answer,
-                    kept_us: key.kept,
-                    now: StoreClock::Database,
-                };
-                tx.finish(finish).await.map(drop)
+                let current = tx.begin(FindSealKey {}).await?;
+                let sealed = answer.sealed_body(&self.database.seal, current, answer_place(environment, hash));
+                let sealed = sealed.map_err(seal::corrupt("request"))?;
+                let (status, answer, kept_us, now) = (answer.status, sealed.as_deref(), key.kept, StoreClock::Database);
+                tx.finish(FinishRequest { environment, hash, holder, status, answer, kept_us, now }).await.map(drop)
             }
             None => self.database.write(ReleaseRequest { environment, hash, holder }).await.map(drop),
         }

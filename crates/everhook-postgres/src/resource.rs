@@ -29,8 +29,8 @@ use everhook_store::schedule::ScheduleRecord;
 use everhook_store::sql::param::StoreClock;
 use everhook_store::sql::rows::{FiringRow, ResourceRow};
 use everhook_store::sql::shared::{
-    CreateResource, DeleteResource, FindResource, FindResourceName, ListResource, MarkResourceDeleted, ReplaceResource,
-    ResolveApplication, ResourceFields, StoredResource,
+    CreateResource, DeleteResource, FindResource, FindResourceName, ListResource, MarkResourceDeleted, RESOURCE_NAMED,
+    RESOURCE_OF_KIND, ReplaceResource, ResolveApplication, ResourceFields, StoredResource,
 };
 use everhook_store::statement;
 use everhook_store::uids::Found;
@@ -50,7 +50,7 @@ statement! {
     LockResource = "lock_resource" { environment: EnvironmentId, kind: ResourceKind, parent: Parent, id: Id }
         -> Option<ResourceRow>;
     // Each row has the number of rows before the list was cut at the bytes of a page.
-    ListResourceName<'a> = "list_resource_name" {
+    ListResourceName<'a> = ["list_resource_name", RESOURCE_NAMED, RESOURCE_OF_KIND] {
         environment: EnvironmentId, kind: ResourceKind, above: &'a str, below: &'a str, state_max: i16, limit: usize,
         bytes_max: usize, order: Order,
     } -> Vec<(ResourceRow, Option<FiringRow>, usize)>;
@@ -68,13 +68,12 @@ impl PostgresStore {
         &self,
         environment: EnvironmentId,
         new: &NewResource,
-        key: Option<&DedupKey>,
     ) -> Result<WithMade<Created<Resource>>, Fault> {
         let columns = new.resource.columns(environment);
         let tx = self.database.tx().await?;
         let sealing = tx.begin(columns.kind.has_secrets().then_some(FindSealKey {})).await?;
         let spec = self.sealed_spec(environment, &columns, sealing)?;
-        if let Some(key) = key
+        if let Some(key) = &new.key
             && let Some(held) = claim(&tx, environment, &columns, key).await?
         {
             tx.roll_back().await?;

@@ -21,6 +21,7 @@ use everhook_store::batch::ended;
 use everhook_store::lease::{NewAttempt, Settled, Settlement};
 use everhook_store::made::{Made, WithMade};
 use everhook_store::operational::AttemptEvent;
+use everhook_store::sql::statement::IncludedPart;
 use everhook_store::{columns, statement};
 
 use crate::append::lower_lanes_due;
@@ -73,9 +74,11 @@ columns! {
     }
 }
 
+const LOG_ATTEMPT: IncludedPart = ("log_attempt", include_str!("../queries/parts/log_attempt.sql"));
+
 statement! {
-    pub(crate) SettleGone<'a> = "settle_gone" { batch: GoneTasks<'a> } -> Vec<usize>;
-    pub(crate) SettleKept<'a> = "settle_kept" { batch: KeptTasks<'a> } -> Vec<(usize, Option<Timestamp>)>;
+    pub(crate) SettleGone<'a> = ["settle_gone", LOG_ATTEMPT] { batch: GoneTasks<'a> } -> Vec<usize>;
+    pub(crate) SettleKept<'a> = ["settle_kept", LOG_ATTEMPT] { batch: KeptTasks<'a> } -> Vec<(usize, Option<Timestamp>)>;
     FindSettled = "find_settled" { batch: LoggedAttempts } -> Vec<usize>;
     // Returns the endpoints that were enabled.
     DisableEndpoint = "disable_endpoint" { wanted: Keys } -> Vec<(EnvironmentId, ApplicationId, Id)>;

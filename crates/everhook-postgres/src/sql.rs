@@ -106,8 +106,8 @@ mod tests {
     #[test]
     fn every_query_file_is_a_statement_and_can_be_expanded() {
         let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/queries")).unwrap();
-        let mut files: Vec<String> =
-            files.map(|file| file.unwrap().file_name().to_string_lossy().trim_end_matches(".sql").to_owned()).collect();
+        let name = |file: std::fs::DirEntry| file.file_name().to_string_lossy().strip_suffix(".sql").map(str::to_owned);
+        let mut files: Vec<String> = files.filter_map(|file| name(file.unwrap())).collect();
         files.sort();
         let all: Vec<&str> = statements().iter().map(|statement| statement.name).collect();
         let unknown: Vec<&String> = files.iter().filter(|file| !all.contains(&file.as_str())).collect();

@@ -49,8 +49,8 @@ async fn resolve(shared: &Shared, nodes: &Nodes) {
     let how = *shared.rng.pick(&[Resolution::Retried, Resolution::Skipped]);
     let node = nodes.pick(&shared.rng);
     shared.steer(&dead);
-    let (count, resolve) = (dead.len(), Resolve { jobs: dead, how });
-    let resolved = ask(&node, node.engine.resolve_batch(Scope::of(ENVIRONMENT), batch, resolve)).await;
+    let (count, resolve) = (dead.len(), Resolve { batch, jobs: dead, how });
+    let resolved = ask(&node, node.engine.resolve_batch(Scope::of(ENVIRONMENT), resolve)).await;
     shared.trace.event(format_args!("operator resolves {count} of {batch} as {how:?}: {resolved:?}"));
 }
 

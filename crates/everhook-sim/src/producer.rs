@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use everhook_core::id::{BatchId, JobId};
-use everhook_core::name::Metadata;
 use everhook_core::scope::Scope;
 use everhook_store::batch::{BatchRecord, NewBatch};
 use everhook_store::catalog::Created;
@@ -106,15 +105,7 @@ async fn create(shared: &Shared, nodes: &Nodes, batch: usize) -> Option<BatchId>
     let key = DedupKey::request("POST", "/batch", &batch.to_string(), b"");
     for _ in 0..TRIES {
         let node = nodes.pick(&shared.rng);
-        let record = BatchRecord {
-            id: BatchId(node.engine.new_id()),
-            application: APPLICATION,
-            name: batch.to_string(),
-            prefix: name(PREFIX),
-            metadata: Metadata::new(),
-            created_at: Default::default(),
-            batch: Default::default(),
-        };
+        let record = BatchRecord::new(BatchId(node.engine.new_id()), APPLICATION, batch.to_string(), name(PREFIX));
         match ask(
             &node,
             node.engine

@@ -2,14 +2,7 @@
 -- applications, because no index finds a message without its application.
 select application.id
 from (
-    select resource.id
-    from resource
-    where resource.environment = :environment
-        and resource.kind = 0
-        and resource.parent = x''
-        and resource.deleted_at is null
-    order by resource.id desc
-    limit :applications_max
+    {include newest_application}
 ) as application
 where exists (
     select 1

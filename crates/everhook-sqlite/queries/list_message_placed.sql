@@ -4,7 +4,7 @@
 -- of applications for one id each, and as many applications as rows for more.
 -- Differs: SQLite has no lateral join; subqueries in the columns and in a condition take its place. `cross join` keeps
 -- the order of the tables.
-select {message: Message}, {application: ResourceRow}
+select {message: Message}, {application: Application}
 from (
     select
         stored.environment, stored.application, stored.id, stored.event_type, stored.event_id, stored.channels,
@@ -25,14 +25,7 @@ from (
                     limit 1
                 ) as head
             from (
-                select resource.id
-                from resource
-                where resource.environment = :environment
-                    and resource.kind = 0
-                    and resource.parent = x''
-                    and resource.deleted_at is null
-                order by resource.id desc
-                limit :applications_max
+                {include newest_application}
             ) as asked
             where head is not null
             order by head :order

@@ -7,7 +7,7 @@ use everhook_core::delivery::{DeliveryAction, DeliveryCommand};
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, JobId, MessageId, SERVER_ENVIRONMENT, TaskId};
 use everhook_core::job::LeaseLost;
 use everhook_core::job::report::KeptResult;
-use everhook_core::limits::{ID_SKEW_MAX, RESULT_BYTES_MAX};
+use everhook_core::limits::RESULT_BYTES_MAX;
 use everhook_core::message::Message;
 use everhook_core::policy::order::OrderKey;
 use everhook_core::scope::AppScope;
@@ -19,7 +19,8 @@ use everhook_store::background::{
 };
 use everhook_store::catalog::Order;
 use everhook_store::job::{JobRecord, job_bytes};
-use everhook_store::piece::{IdRange, Piece, skipped};
+use everhook_store::piece::{IdRange, Piece};
+use everhook_store::query::CountAttempts;
 use everhook_store::sql::rows::CandidateRow;
 use everhook_store::sql::shared::{ListMessageId, ListTaskDead, ScanBackground};
 use everhook_store::statement;
@@ -75,6 +76,9 @@ pub(crate) fn advance(
     };
     if let Some(advanced) = &advanced {
         put_progress(tx, SERVER_ENVIRONMENT, advance.job, &advance.progress(advanced))?;
+        if let Some(reset) = advance.reset_crashes(record.as_ref()) {
+            run(tx.conn, reset)?;
+        }
     }
     Ok(Ok(advanced))
 }
@@ -188,20 +192,13 @@ fn list_messages(
     range: &IdRange,
     limit: usize,
 ) -> Result<Vec<MessageId>, Fault> {
-    run(conn, ListMessageId { environment, application, above: &range.above, below: &range.below, limit })
+    run(conn, ListMessageId { environment, application, step: range.step(limit, Order::Ascending) })
 }
 
 /// Counts the attempts of the next messages of a window.
-pub(crate) fn count_attempts(
-    conn: &Connection,
-    scope: AppScope,
-    after: Option<MessageId>,
-    (since, until): (Timestamp, Timestamp),
-    limit: usize,
-) -> Result<AttemptCount, Fault> {
-    let AppScope { environment, application } = scope;
-    let range = IdRange::beyond(after.map(|id| id.0), Order::Ascending);
-    let range = range.between(Some(since), Some(until), (ID_SKEW_MAX, ID_SKEW_MAX));
+pub(crate) fn count_attempts(conn: &Connection, count: &CountAttempts) -> Result<AttemptCount, Fault> {
+    let CountAttempts { scope: AppScope { environment, application }, since, until, limit, .. } = *count;
+    let range = count.range();
     let messages = list_messages(conn, environment, application, &range, limit)?;
     let mut attempts = 0;
     for id in &messages {
@@ -220,9 +217,8 @@ pub(crate) fn list(
     let (owner, order, mut range) = (&owner_key(environment), filter.slice.order, filter.range());
     let mut scanned = None;
     if filter.is_selective() {
-        let (above, below, skipped) = (range.above.as_slice(), range.below.as_slice(), skipped(filter.scan));
-        scanned = run(conn, ScanBackground { owner, above, below, skipped, order })?;
-        range = scanned.map_or(range.clone(), |last| range.until(last, order));
+        scanned = run(conn, ScanBackground { owner, scan: range.scan(filter.scan, order) })?;
+        range = range.until(scanned, order);
     }
     let gather = |ids: &mut dyn Iterator<Item = Result<JobId, Fault>>| {
         let found = ids.filter_map(|id| match id.and_then(|id| find_bare(conn, SERVER_ENVIRONMENT, id)) {

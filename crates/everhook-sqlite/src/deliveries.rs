@@ -2,15 +2,12 @@
 
 use everhook_core::delivery::DeliveryKey;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, MessageId};
-use everhook_core::limits::STATS_ROWS_MAX;
 use everhook_core::message::Message;
 use everhook_core::outcome::Class;
 use everhook_store::catalog::{Locator, Order};
-use everhook_store::delivery::{
-    DeliveryFilter, DeliveryRecord, EndpointCounts, Listing, PageBytes, Period, Visit, Visited, VisitedTask,
-};
+use everhook_store::delivery::{DeliveryFilter, DeliveryRecord, Listing, PageBytes, Visit, Visited, VisitedTask};
 use everhook_store::piece::{IdRange, Piece};
-use everhook_store::sql::shared::{CountEndpoint, ListDeliveryMessage, MessageStep};
+use everhook_store::sql::shared::{DELIVERY_AHEAD, DELIVERY_HOLD, ListMessageId, MessageStep};
 use everhook_store::statement;
 
 use crate::clock;
@@ -23,7 +20,7 @@ pub(crate) mod redrive;
 pub(crate) mod steer;
 
 statement! {
-    ListDelivery = "list_delivery" {
+    ListDelivery = ["list_delivery", DELIVERY_HOLD, DELIVERY_AHEAD] {
         environment: EnvironmentId, application: Option<ApplicationId>, message: MessageId,
         endpoint: Option<EndpointId>,
     } -> Vec<DeliveryRecord>;
@@ -40,7 +37,7 @@ pub(crate) fn list(
     let mut listing = Listing::new(filter);
     while let Some((range, limit)) = listing.step() {
         let began = clock::ticks();
-        let visit = visit(conn, environment, filter, range, limit)?;
+        let visit = visit(conn, environment, filter, range.step(limit, filter.slice.order))?;
         let mut found = Vec::new();
         for subject in visit.messages() {
             let (application, endpoint) = (filter.application, filter.endpoint);
@@ -53,31 +50,17 @@ pub(crate) fn list(
     Ok(listing.finish(payloads))
 }
 
-pub(crate) fn count(
-    conn: &Connection,
-    environment: EnvironmentId,
-    endpoint: EndpointId,
-    period: Period,
-) -> Result<EndpointCounts, Fault> {
-    let (range, Period { since, until }) = (period.range(), period);
-    let (above, below, rows_max) = (range.above.as_slice(), range.below.as_slice(), STATS_ROWS_MAX);
-    let count = CountEndpoint { environment, endpoint, since, until, above, below, rows_max };
-    Ok(run(conn, count)?.unwrap_or_default())
-}
-
 /// Visits the rows of one step, in order.
 fn visit(
     conn: &Connection,
     environment: EnvironmentId,
     filter: &DeliveryFilter,
-    range: &IdRange,
-    limit: usize,
+    step: MessageStep<'_>,
 ) -> Result<Visit, Fault> {
-    let step = MessageStep { above: &range.above, below: &range.below, limit, order: filter.slice.order };
     match filter.visited() {
-        Visited::One(message) => Ok(Visit::of_messages(vec![message.0])),
+        Visited::One(message) => Ok(Visit::of_messages(&[message])),
         Visited::Messages(application) => {
-            Ok(Visit::of_messages(run(conn, ListDeliveryMessage { environment, application, step })?))
+            Ok(Visit::of_messages(&run(conn, ListMessageId { environment, application, step })?))
         }
         Visited::Tasks => {
             let tasks = run(conn, ListDeliveryTask { environment, class: filter.class, step })?;
@@ -93,7 +76,7 @@ pub(crate) fn list_open(
     range: &IdRange,
     limit: usize,
 ) -> Result<Vec<VisitedTask>, Fault> {
-    let step = MessageStep { above: &range.above, below: &range.below, limit, order: Order::Ascending };
+    let step = range.step(limit, Order::Ascending);
     run(conn, ListDeliveryTask { environment, class: None, step })
 }
 

@@ -22,19 +22,7 @@ pub(crate) fn ensure(tx: &Tx<'_>, org: OrgId, name: &str) -> Result<Environment,
 }
 
 pub(crate) fn create_key(tx: &Tx<'_>, key: &NewKey) -> Result<(), Fault> {
-    let new = CreateKey {
-        id: key.id,
-        hash: &key.hash,
-        hint: &key.hint,
-        name: &key.name,
-        environment: key.access.environment,
-        application: key.access.application,
-        scope: key.access.grants.scope,
-        rights: key.access.grants.extra.to_db(),
-        expires_at: key.expires_at,
-        now: StoreClock::At(tx.now),
-    };
-    run(tx.conn, new).map(drop)
+    run(tx.conn, CreateKey::new(key, StoreClock::At(tx.now))).map(drop)
 }
 
 pub(crate) fn change_key(tx: &Tx<'_>, id: KeyId, change: KeyChange) -> Result<bool, Fault> {

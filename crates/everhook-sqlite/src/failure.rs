@@ -1,11 +1,9 @@
 //! Failure groups: dead deliveries by endpoint and class, and the marks of operators.
 
-use everhook_core::failure_group::{GroupKey, GroupState};
 use everhook_core::id::{EndpointId, EnvironmentId};
 use everhook_core::time::Timestamp;
-use everhook_store::failure::{DeadCount, FailureGroups, MarkRow};
+use everhook_store::failure::{DeadCount, FailureGroups, FailureNote, MarkRow};
 use everhook_store::sql::param::StoreClock;
-use everhook_store::sql::shared::PutFailureMark;
 use everhook_store::statement;
 
 use crate::connection::Connection;
@@ -58,13 +56,7 @@ fn read(
 }
 
 /// Marks a group; returns the time of the mark.
-pub(crate) fn mark(
-    tx: &Tx<'_>,
-    environment: EnvironmentId,
-    GroupKey { endpoint, class }: GroupKey,
-    state: GroupState,
-    note: &str,
-) -> Result<Timestamp, Fault> {
-    let put = PutFailureMark { environment, endpoint, class: class.as_str(), state, note, now: StoreClock::At(tx.now) };
+pub(crate) fn mark(tx: &Tx<'_>, environment: EnvironmentId, note: &FailureNote) -> Result<Timestamp, Fault> {
+    let put = note.put(environment, StoreClock::At(tx.now));
     run(tx.conn, put)?.ok_or(Fault::Corrupt { table: "failure_mark", column: "marked_at" })
 }

@@ -2,12 +2,12 @@
 
 use everhook_core::id::{ApplicationId, EnvironmentId, MessageId};
 use everhook_core::message::Message;
-use everhook_core::name::Name;
-use everhook_core::time::Timestamp;
-use everhook_store::catalog::{Locator, Order};
+use everhook_core::scope::AppScope;
+use everhook_store::catalog::Locator;
 use everhook_store::dedup::DedupKey;
-use everhook_store::history::{MessageFilter, message_bytes};
-use everhook_store::piece::{Piece, after, before, skipped};
+use everhook_store::history::{MessageSearch, message_bytes};
+use everhook_store::piece::Piece;
+use everhook_store::query::Messages;
 use everhook_store::sql::rows::names;
 use everhook_store::sql::shared::{ExpungeMessage, ScanMessage};
 use everhook_store::statement;
@@ -23,11 +23,7 @@ pub(crate) mod attempt;
 statement! {
     FindMessage = "find_message" { environment: EnvironmentId, application: ApplicationId, id: MessageId }
         -> Option<Message>;
-    ListMessage<'a> = "list_message" {
-        environment: EnvironmentId, application: ApplicationId, above: &'a [u8], below: &'a [u8], before: Timestamp,
-        after: Timestamp, channel: Option<&'a Name>, tag: Option<&'a Name>, event_types: Option<String>,
-        text: Option<&'a [u8]>, limit: usize, order: Order,
-    } -> Vec<Message>;
+    ListMessage<'a> = "list_message" { search: MessageSearch<'a>, event_types: Option<String> } -> Vec<Message>;
 }
 
 pub(crate) fn find(
@@ -46,33 +42,16 @@ pub(crate) fn find(
     run(conn, FindMessage { environment, application, id })
 }
 
-pub(crate) fn list(
-    conn: &Connection,
-    environment: EnvironmentId,
-    application: ApplicationId,
-    filter: &MessageFilter,
-) -> Result<Piece<Message, MessageId>, Fault> {
+pub(crate) fn list(conn: &Connection, list: &Messages) -> Result<Piece<Message, MessageId>, Fault> {
+    let Messages { scope, filter } = list;
+    let AppScope { environment, application } = *scope;
     let (slice, mut range, mut scanned) = (&filter.slice, filter.range(), None);
     if filter.is_selective() {
-        let (above, below) = (range.above.as_slice(), range.below.as_slice());
-        let (skipped, order) = (skipped(filter.scan), slice.order);
-        scanned = run(conn, ScanMessage { environment, application, above, below, skipped, order })?;
-        range = scanned.map_or(range.clone(), |last| range.until(last, slice.order));
+        let scan = range.scan(filter.scan, slice.order);
+        scanned = run(conn, ScanMessage { environment, application, scan })?;
+        range = range.until(scanned, slice.order);
     }
-    let list = ListMessage {
-        environment,
-        application,
-        above: &range.above,
-        below: &range.below,
-        before: before(filter.before),
-        after: after(filter.after),
-        channel: filter.channel.as_ref(),
-        tag: filter.tag.as_ref(),
-        event_types: names(&filter.event_types),
-        text: filter.text.as_ref().map(|text| text.as_bytes()),
-        limit: slice.limit,
-        order: slice.order,
-    };
+    let list = ListMessage { search: filter.search(*scope, &range), event_types: names(&filter.event_types) };
     let gather = |rows: &mut dyn Iterator<Item = Result<Message, Fault>>| {
         Piece::gather(rows, slice.limit, message_bytes, |row| row.id, scanned.map(MessageId))
     };

@@ -5,12 +5,9 @@ use everhook_core::message::Message;
 use everhook_core::name::Name;
 use everhook_core::once::{self, Claimed, OnceClaim, OnceSlot, Phase};
 use everhook_core::time::Timestamp;
-use everhook_store::catalog::{Order, Slice};
-use everhook_store::once::{OnceRecord, Suppression, Suppressions};
-use everhook_store::piece::names_beyond;
+use everhook_store::once::{Suppression, Suppressions};
 use everhook_store::{fields, statement};
 
-use crate::connection::Connection;
 use crate::error::Fault;
 use crate::sql::run;
 use crate::writer::Tx;
@@ -30,10 +27,6 @@ statement! {
     AppendOnceSuppression<'a> = "append_once_suppression" {
         at: SlotKey<'a>, winner: MessageId, calls: i64, now: Timestamp,
     };
-    ListOnce<'a> = "list_once" {
-        environment: EnvironmentId, application: ApplicationId, above: &'a str, below: &'a str, limit: usize,
-        order: Order,
-    } -> Vec<OnceRecord>;
 }
 
 /// Claims a slot for an otherwise accepted message; returns the winner if another message has the slot.
@@ -69,17 +62,6 @@ pub(crate) fn log(tx: &Tx<'_>, suppressed: &Suppressions) -> Result<(), Fault> {
         run(tx.conn, AppendOnceSuppression { at, winner: *winner, calls, now: tx.now })?;
     }
     Ok(())
-}
-
-pub(crate) fn list(
-    conn: &Connection,
-    environment: EnvironmentId,
-    application: ApplicationId,
-    slice: &Slice<Name>,
-) -> Result<Vec<OnceRecord>, Fault> {
-    let (above, below) = names_beyond(slice);
-    let (limit, order) = (slice.limit, slice.order);
-    run(conn, ListOnce { environment, application, above, below, limit, order })
 }
 
 pub(crate) fn reset(

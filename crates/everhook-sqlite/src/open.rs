@@ -44,6 +44,8 @@ pub enum OpenAs {
     Beside,
 }
 
+const KEY_FILE_REMEDY: &str = "put the file back from your copy, or set secrets_key_file to it";
+
 /// The reason why a store could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum SqliteOpenError {
@@ -106,8 +108,7 @@ pub enum SqliteOpenError {
              `everhook migrate`", path.display())]
     OlderSchema { path: PathBuf, found: i64, known: i64 },
     /// The key file of the folder is gone, and secrets are sealed with its keys.
-    #[error("{} is missing, and the secrets in the database are sealed with its key {key}: put the file back from your copy, or set \
-             secrets_key_file to it", path.display())]
+    #[error("{} is missing, and the secrets in the database are sealed with its key {key}: {KEY_FILE_REMEDY}", path.display())]
     KeyFileLost { path: PathBuf, key: SealKeyId },
     #[error(transparent)]
     KeyFile(KeyFileError),
@@ -122,6 +123,18 @@ pub enum SqliteOpenError {
     /// The linked SQLite can lose data.
     #[error("SQLite {0} has a bug that can lose committed data: build everhook with the bundled SQLite")]
     BadSqlite(&'static str),
+}
+
+impl SqliteOpenError {
+    /// Returns the remedy for missing or wrong keys of secrets; none for other errors.
+    pub fn key_remedy(&self) -> Option<&'static str> {
+        match self {
+            SqliteOpenError::KeyFileLost { .. } => Some(KEY_FILE_REMEDY),
+            SqliteOpenError::KeyFile(error) => Some(error.remedy()),
+            SqliteOpenError::Keys { refusal, .. } => Some(refusal.remedy()),
+            _ => None,
+        }
+    }
 }
 
 /// The process that holds the lock.

@@ -7,10 +7,8 @@ use async_trait::async_trait;
 use everhook_core::application::Environment;
 use everhook_core::audit::AuditFacts;
 use everhook_core::batch::BatchChange;
-use everhook_core::failure_group::{GroupKey, GroupState};
-use everhook_core::id::{BatchId, Id, JobId, KeyId, OrgId, SessionId};
-use everhook_core::job::report::Progress;
-use everhook_core::job::{LeaseLost, LeaseProof};
+use everhook_core::id::{BatchId, Id, KeyId, OrgId, SessionId};
+use everhook_core::job::LeaseLost;
 use everhook_core::name::Name;
 use everhook_core::poll::PollMark;
 use everhook_core::scope::{AppScope, Scope};
@@ -23,8 +21,9 @@ use everhook_store::batch::{BatchRecord, NewBatch, Resolve, Resolved};
 use everhook_store::catalog::{Created, KeyChange, NewKey, NewTokenKey, Replaced};
 use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
+use everhook_store::failure::FailureNote;
 use everhook_store::history::{Expunge, Resend, Resent};
-use everhook_store::job::{Enqueued, NewJob};
+use everhook_store::job::{Enqueued, NewJob, ProgressReport};
 use everhook_store::lease::{
     Append, Appended, LeaseAsk, LeaseGrant, NewSession, ReclaimAsk, Reclaimed, Renewed, Settled, Settlement,
 };
@@ -32,7 +31,7 @@ use everhook_store::made::{Made, WithMade};
 use everhook_store::poll::{PollAsk, Polled, SeekAsk};
 use everhook_store::query::{Answer, Query};
 use everhook_store::queue::QueueCount;
-use everhook_store::request::{RequestAnswer, RequestClaim};
+use everhook_store::request::{RequestClaim, RequestEnd};
 use everhook_store::resource::{ChangedResource, Deleted, NewResource, Resource, ResourceKey};
 use everhook_store::retention::Prune;
 use everhook_store::schedule::{FiredAll, Run};
@@ -104,14 +103,8 @@ impl Store for SqliteStore {
         self.write(WriteAsk { op: Op::Reclaim, class, rows }, move |tx| session::reclaim(tx, ask)).await
     }
 
-    async fn report_progress(
-        &self,
-        scope: Scope,
-        job: JobId,
-        by: LeaseProof,
-        progress: Progress,
-    ) -> Result<Result<(), LeaseLost>, StoreError> {
-        let report = move |tx: &Tx<'_>| steer::report_progress(tx, scope.environment, job, by, &progress);
+    async fn report_progress(&self, scope: Scope, report: ProgressReport) -> Result<Result<(), LeaseLost>, StoreError> {
+        let report = move |tx: &Tx<'_>| steer::report_progress(tx, scope.environment, &report);
         self.change(Op::ReportProgress, report).await
     }
 
@@ -152,14 +145,8 @@ impl Store for SqliteStore {
         self.write(WriteAsk { op: Op::Steer, class: WriteClass::Change, rows }, steer).await
     }
 
-    async fn mark_failures(
-        &self,
-        scope: Scope,
-        key: GroupKey,
-        state: GroupState,
-        note: String,
-    ) -> Result<Timestamp, StoreError> {
-        self.change(Op::MarkFailures, move |tx| failure::mark(tx, scope.environment, key, state, &note)).await
+    async fn mark_failures(&self, scope: Scope, note: FailureNote) -> Result<Timestamp, StoreError> {
+        self.change(Op::MarkFailures, move |tx| failure::mark(tx, scope.environment, &note)).await
     }
 
     async fn expunge(&self, scope: AppScope, what: Expunge) -> Result<bool, StoreError> {
@@ -188,14 +175,10 @@ impl Store for SqliteStore {
         self.change(Op::SealBatch, seal).await
     }
 
-    async fn resolve_batch(
-        &self,
-        scope: Scope,
-        id: BatchId,
-        resolve: Resolve,
-    ) -> Result<WithMade<Resolved>, StoreError> {
+    async fn resolve_batch(&self, scope: Scope, resolve: Resolve) -> Result<WithMade<Resolved>, StoreError> {
         let ask = WriteAsk { op: Op::ResolveBatch, class: WriteClass::Change, rows: resolve.jobs.len() };
-        self.write(ask, move |tx| batch::resolve(tx, scope.environment, id, &resolve.jobs, resolve.how)).await
+        self.write(ask, move |tx| batch::resolve(tx, scope.environment, resolve.batch, &resolve.jobs, resolve.how))
+            .await
     }
 
     async fn fire_due(&self, limit: usize) -> Result<FiredAll, StoreError> {
@@ -207,13 +190,8 @@ impl Store for SqliteStore {
         self.change(Op::RunSchedule, move |tx| fire::run(tx, scope.environment, &name)).await
     }
 
-    async fn create_resource(
-        &self,
-        scope: Scope,
-        new: NewResource,
-        key: Option<DedupKey>,
-    ) -> Result<WithMade<Created<Resource>>, StoreError> {
-        self.change(Op::CreateResource, move |tx| resource::create(tx, scope.environment, &new, key.as_ref())).await
+    async fn create_resource(&self, scope: Scope, new: NewResource) -> Result<WithMade<Created<Resource>>, StoreError> {
+        self.change(Op::CreateResource, move |tx| resource::create(tx, scope.environment, &new)).await
     }
 
     async fn replace_resource(
@@ -279,14 +257,8 @@ impl Store for SqliteStore {
         self.change(Op::ClaimRequest, move |tx| request::claim(tx, scope.environment, &key, holder)).await
     }
 
-    async fn finish_request(
-        &self,
-        scope: Scope,
-        key: DedupKey,
-        holder: Id,
-        answer: Option<RequestAnswer>,
-    ) -> Result<(), StoreError> {
-        let finish = move |tx: &Tx<'_>| request::finish(tx, scope.environment, &key, holder, answer.as_ref());
+    async fn finish_request(&self, scope: Scope, end: RequestEnd) -> Result<(), StoreError> {
+        let finish = move |tx: &Tx<'_>| request::finish(tx, scope.environment, &end);
         self.change(Op::FinishRequest, finish).await
     }
 

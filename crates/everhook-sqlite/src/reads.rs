@@ -10,8 +10,9 @@ use everhook_store::query::{Answer, Query};
 use everhook_store::resource::ResourcePlace;
 use everhook_store::sql::param::StoreClock;
 use everhook_store::sql::shared::{
-    FindAttempt, FindBreaker, FindKey, FindOnce, ListDestination, ListEnvironment, ListEnvironmentPolicy,
-    ListJobAttempt, ListKey, ListPausedGroup, ListScheduleRun, ListSession, ListTokenKey, ListWorker,
+    CountEndpointOpen, FindAttempt, FindBreaker, FindKey, FindOnce, ListDestination, ListEnvironment,
+    ListEnvironmentPolicy, ListJobAttempt, ListKey, ListOnce, ListPausedGroup, ListScheduleRun, ListSession,
+    ListTokenKey, ListWorker,
 };
 
 use crate::connection::Connection;
@@ -20,8 +21,8 @@ use crate::history::{self, attempt};
 use crate::job::query as job;
 use crate::sql::run;
 use crate::{
-    audit, background, backlog, batch, deliveries, directory, egress, endpoints, failure, once, queue, quota, resource,
-    retention, token, traffic, worker,
+    background, backlog, batch, deliveries, directory, egress, endpoints, failure, queue, quota, resource, retention,
+    token, traffic, worker,
 };
 
 /// Answers a query. The caller applies the deadline and the share.
@@ -36,8 +37,11 @@ pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<
         PausedGroups(_) => run(conn, ListPausedGroup {})?,
         FindQuota(q) => resource::find(conn, q.scope.environment, &ResourcePlace::quota(q.application))?,
         Quotas(q) => quota::list(conn, q.since)?,
-        CountEndpoints(q) => quota::count_endpoints(conn, q.scope.environment, q.application, q.limit)?,
-        CountMessages(q) => quota::count_messages(conn, q.scope.environment, q.application, q.after, q.limit)?,
+        CountEndpoints(q) => {
+            let count = CountEndpointOpen::new(q.scope.environment, q.application, q.limit);
+            run(conn, count)?.unwrap_or_default()
+        },
+        CountMessages(q) => quota::count_messages(conn, &q)?,
         FindAlert(q) => {
             resource::find(conn, q.scope.environment, &ResourcePlace::named(ResourceKind::Alert, &q.name))?
         },
@@ -47,7 +51,7 @@ pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<
         FindKey(q) => run(conn, FindKey { hash: &q.hash })?,
         FindBreaker(q) => run(conn, FindBreaker { environment: q.scope.environment, endpoint: q.endpoint })?,
         FindEgressPause(_) => egress::find(conn)?,
-        Audit(q) => audit::list(conn, q.scope, &q.filter, &q.slice)?,
+        Audit(q) => run(conn, q.filter.list(q.scope.environment, &q.slice))?,
         TokenKeys(_) => run(conn, ListTokenKey {})?,
         FindTokenEnd(q) => token::find_end(conn, q.scope, &q.mark)?,
         FindApplication(q) => resource::find(conn, q.scope.environment, &ResourcePlace::application(&q.locator))?,
@@ -72,9 +76,9 @@ pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<
         FindMessage(q) => history::find(conn, q.scope.environment, q.scope.application, &q.locator)?,
         FindMessageApplication(q) => directory::find_message(conn, q.scope.environment, q.message)?,
         AllMessages(q) => directory::list_messages(conn, q.scope.environment, &q.filter)?,
-        Messages(q) => history::list(conn, q.scope.environment, q.scope.application, &q.filter)?,
+        Messages(q) => history::list(conn, &q)?,
         FindAttempt(q) => run(conn, FindAttempt { environment: q.scope.environment, message: q.message, id: q.id })?,
-        Attempts(q) => attempt::list(conn, q.scope.environment, q.scope.application, &q.filter)?,
+        Attempts(q) => attempt::list(conn, &q)?,
         Destinations(q) => {
             let AppScope { environment, application } = q.scope;
             destinations(run(conn, ListDestination { environment, application, message: q.message })?)
@@ -85,16 +89,19 @@ pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<
             failure::list(conn, q.scope.environment, q.after, bounds)?
         },
         FindFailures(q) => failure::find(conn, q.scope.environment, q.endpoint, FAILURES_COUNTED_MAX)?,
-        CountEndpoint(q) => deliveries::count(conn, q.scope.environment, q.endpoint, q.period)?,
+        CountEndpoint(q) => {
+            let range = q.period.range();
+            run(conn, q.period.count(q.scope.environment, q.endpoint, &range))?.unwrap_or_default()
+        },
         FindOnce(q) => {
             let AppScope { environment, application } = q.scope;
             run(conn, FindOnce { environment, application, key: &q.key })?
         },
-        OnceSlots(q) => once::list(conn, q.scope.environment, q.scope.application, &q.slice)?,
+        OnceSlots(q) => run(conn, ListOnce::new(q.scope, &q.slice))?,
         FindJob(q) => job::find(conn, q.scope.environment, q.id)?,
         Jobs(q) => job::list(conn, q.scope.environment, &q.filter)?,
         BackgroundTasks(q) => background::list(conn, q.scope.environment, &q.filter)?,
-        CountAttempts(q) => background::count_attempts(conn, q.scope, q.after, (q.since, q.until), q.limit)?,
+        CountAttempts(q) => background::count_attempts(conn, &q)?,
         JobAttempts(q) => run(conn, ListJobAttempt { environment: q.scope.environment, job: q.id, limit: q.limit })?,
         HeldJobs(q) => job::list_held(conn, q.session)?,
         FindQueue(q) => queue::find(conn, q.scope.environment, &q.name)?,

@@ -3,7 +3,7 @@
 use everhook_core::id::{EnvironmentId, Id};
 use everhook_core::limits::REQUEST_CLAIM;
 use everhook_store::dedup::DedupKey;
-use everhook_store::request::{RequestAnswer, RequestClaim};
+use everhook_store::request::{RequestClaim, RequestEnd};
 use everhook_store::seal::{answer_place, open_answer};
 use everhook_store::sql::param::StoreClock;
 use everhook_store::sql::shared::{ClaimRequest, FindRequest, FinishRequest, ReleaseRequest};
@@ -31,30 +31,16 @@ pub(crate) fn claim(
     Ok(RequestClaim::of_holder(body == key.body, status, answer))
 }
 
-pub(crate) fn finish(
-    tx: &Tx<'_>,
-    environment: EnvironmentId,
-    key: &DedupKey,
-    holder: Id,
-    answer: Option<&RequestAnswer>,
-) -> Result<(), Fault> {
-    let hash = &key.hash;
+pub(crate) fn finish(tx: &Tx<'_>, environment: EnvironmentId, end: &RequestEnd) -> Result<(), Fault> {
+    let RequestEnd { key, holder, answer } = end;
+    let (hash, holder) = (&key.hash, *holder);
     match answer {
-        Some(RequestAnswer { status, body }) => {
-            let current = seal::current(tx.conn)?;
-            let seal_body = |body| tx.conn.seal().seal(current, answer_place(environment, hash), body);
-            let sealed = body.as_deref().map(seal_body).transpose().map_err(seal::corrupt("request"))?;
-            let (status, answer) = (*status, sealed.as_deref());
-            let finish = FinishRequest {
-                environment,
-                hash,
-                holder,
-                status,
-                answer,
-                kept_us: key.kept,
-                now: StoreClock::At(tx.now),
-            };
-            run(tx.conn, finish).map(drop)
+        Some(answer) => {
+            let place = answer_place(environment, hash);
+            let sealed = answer.sealed_body(tx.conn.seal(), seal::current(tx.conn)?, place);
+            let sealed = sealed.map_err(seal::corrupt("request"))?;
+            let (status, answer, kept_us, now) = (answer.status, sealed.as_deref(), key.kept, StoreClock::At(tx.now));
+            run(tx.conn, FinishRequest { environment, hash, holder, status, answer, kept_us, now }).map(drop)
         }
         None => run(tx.conn, ReleaseRequest { environment, hash, holder }).map(drop),
     }

@@ -18,7 +18,6 @@ use everhook_core::queue::{Queue, Target};
 use everhook_core::resource::{OnDelete, ResourceKind};
 use everhook_core::scope::AppScope;
 use everhook_store::catalog::{ArchivedTypes, Created, Having, Locator, Order, Replaced, Slice};
-use everhook_store::dedup::DedupKey;
 use everhook_store::made::{Made, WithMade};
 use everhook_store::piece::{IdRange, Piece, names_beyond};
 use everhook_store::resource::encoding::{ARCHIVED, Columns, LimitHolds, keep_unknown};
@@ -27,8 +26,8 @@ use everhook_store::schedule::ScheduleRecord;
 use everhook_store::sql::param::StoreClock;
 use everhook_store::sql::rows::{FiringRow, ResourceRow};
 use everhook_store::sql::shared::{
-    CreateResource, DeleteResource, FindResource, FindResourceName, ListResource, MarkResourceDeleted, ReplaceResource,
-    ResolveApplication, ResourceFields, StoredResource,
+    CreateResource, DeleteResource, FindResource, FindResourceName, ListResource, MarkResourceDeleted, RESOURCE_NAMED,
+    RESOURCE_OF_KIND, ReplaceResource, ResolveApplication, ResourceFields, StoredResource,
 };
 use everhook_store::statement;
 use everhook_store::uids::Found;
@@ -45,7 +44,7 @@ use crate::sql::run;
 use crate::writer::Tx;
 
 statement! {
-    ListResourceName<'a> = "list_resource_name" {
+    ListResourceName<'a> = ["list_resource_name", RESOURCE_NAMED, RESOURCE_OF_KIND] {
         environment: EnvironmentId, kind: ResourceKind, above: &'a str, below: &'a str, state_max: i16, limit: usize,
         order: Order,
     } -> Vec<StoredResource>;
@@ -61,10 +60,9 @@ pub(crate) fn create(
     tx: &Tx<'_>,
     environment: EnvironmentId,
     new: &NewResource,
-    key: Option<&DedupKey>,
 ) -> Result<WithMade<Created<Resource>>, Fault> {
     let columns = new.resource.columns(environment);
-    let created = create_unreported(tx, environment, new, &columns, key)?;
+    let created = create_unreported(tx, environment, new, &columns)?;
     let made = match &created {
         Created::New(Resource::Endpoint(endpoint)) => {
             let events = [OperationalEvent::EndpointCreated];
@@ -80,8 +78,8 @@ fn create_unreported(
     environment: EnvironmentId,
     new: &NewResource,
     columns: &Columns,
-    key: Option<&DedupKey>,
 ) -> Result<Created<Resource>, Fault> {
+    let key = new.key.as_ref();
     let Columns { kind, parent, id, .. } = *columns;
     match claim(tx, environment, key, id)? {
         Claim::Won => {}
@@ -205,7 +203,7 @@ fn write(tx: &Tx<'_>, environment: EnvironmentId, mut columns: Columns) -> Resul
             let spec = sealed_spec(tx, environment, &columns)?;
             let fields = ResourceFields::new(environment, &columns, &spec, StoreClock::At(tx.now));
             let written = run(tx.conn, ReplaceResource { fields, revision })?;
-            (written, Some(old.spec))
+            (written, Some(old.0.spec))
         }
         // Some kinds can be replaced without a row: they exist without configuration.
         None if kind.exists_by_default() && revision == 0 => {

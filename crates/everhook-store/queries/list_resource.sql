@@ -9,31 +9,16 @@ where resource.environment = :environment
     and resource.deleted_at is null
     and (:having = 0
         or :having in (1, 2) and exists (
-            select 1
-            from everhook.resource as endpoint
-            where endpoint.environment = resource.environment
-                and endpoint.kind = 1
-                and endpoint.parent = resource.id
-                and endpoint.deleted_at is null
+            {include endpoint_of_resource}
                 and (:having = 1 or endpoint.state = 0)
         )
         or :having = 3 and (
             exists (
-                select 1
-                from everhook.resource as endpoint
-                where endpoint.environment = resource.environment
-                    and endpoint.kind = 1
-                    and endpoint.parent = resource.id
-                    and endpoint.deleted_at is null
+                {include endpoint_of_resource}
                     and endpoint.state = 0
             )
             or not exists (
-                select 1
-                from everhook.resource as endpoint
-                where endpoint.environment = resource.environment
-                    and endpoint.kind = 1
-                    and endpoint.parent = resource.id
-                    and endpoint.deleted_at is null
+                {include endpoint_of_resource}
             )
         ))
 order by resource.id :order

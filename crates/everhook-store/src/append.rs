@@ -12,7 +12,7 @@ use everhook_core::id::{EndpointId, EnvironmentId, Id, LaneId, MessageId, TaskId
 use everhook_core::message::Message;
 use everhook_core::policy::breaker::Breaker;
 use everhook_core::policy::order::KeyPlace;
-use everhook_core::task::{PRIORITY_DEFAULT, Task, TaskKey, TaskKind, Trigger};
+use everhook_core::task::{Task, TaskKey, TaskKind, Trigger};
 use everhook_core::time::Timestamp;
 
 use crate::cache::EndpointSet;
@@ -142,20 +142,7 @@ pub fn plan_polled(
 
 /// Returns the row of a delivery before its first lease.
 pub fn new_delivery(key: TaskKey, lane: LaneId, trigger: Trigger, due_at: Timestamp) -> Task {
-    Task {
-        key,
-        lane,
-        kind: TaskKind::Delivery,
-        trigger,
-        priority: PRIORITY_DEFAULT,
-        due_at,
-        tries: 0,
-        crashes: 0,
-        epoch: 0,
-        cancel: false,
-        batch: None,
-        order_key: None,
-    }
+    Task { trigger, ..Task::new(key, lane, TaskKind::Delivery, due_at) }
 }
 
 /// Returns the answer to a message whose plan was written.

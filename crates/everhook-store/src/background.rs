@@ -9,7 +9,7 @@ use everhook_core::background::replay::{Pick, Replay};
 use everhook_core::background::selection::BulkSelection;
 use everhook_core::background::{BackgroundStatus, Effect, Position, Purge};
 use everhook_core::delivery::{DeliveryCommand, DeliveryState};
-use everhook_core::id::{EndpointId, EnvironmentId, Id, JobId, MessageId, TaskId};
+use everhook_core::id::{EndpointId, EnvironmentId, Id, JobId, MessageId, SERVER_ENVIRONMENT, TaskId};
 use everhook_core::job::report::Progress;
 use everhook_core::job::{LeaseLost, LeaseProof, check_lease_proof};
 use everhook_core::limits::ID_SKEW_MAX;
@@ -20,6 +20,8 @@ use crate::catalog::{Order, Slice};
 use crate::delivery::{DeliveryFilter, Visit, VisitedTask};
 use crate::job::JobRecord;
 use crate::piece::IdRange;
+use crate::query::CountAttempts;
+use crate::sql::shared::ResetTaskCrash;
 
 /// A request for the next slice of bulk work.
 #[derive(Clone, Debug)]
@@ -141,6 +143,12 @@ impl Advance {
         Advanced { position: self.from.advanced(changed, read.last), changed, is_last: read.rows < self.limit }
     }
 
+    /// Forgets the crashes of earlier holders after a slice. Work that advances between crashes is not their cause.
+    pub fn reset_crashes(&self, job: Option<&JobRecord>) -> Option<ResetTaskCrash> {
+        let crashes = job.and_then(|job| job.open).map_or(0, |open| open.task.crashes);
+        (crashes > 0).then_some(ResetTaskCrash { environment: SERVER_ENVIRONMENT, job: self.job })
+    }
+
     /// Returns the progress to store with a slice.
     pub fn progress(&self, advanced: &Advanced) -> Progress {
         let (application, since, until) = match &self.work {
@@ -186,6 +194,14 @@ impl BackgroundFilter {
 /// Returns the concurrency key of an environment's background tasks.
 pub fn owner_key(environment: EnvironmentId) -> String {
     environment.0.to_string()
+}
+
+impl CountAttempts {
+    /// Returns the range of ids that the messages of the window can have.
+    pub fn range(&self) -> IdRange {
+        let range = IdRange::beyond(self.after.map(|id| id.0), Order::Ascending);
+        range.between(Some(self.since), Some(self.until), (ID_SKEW_MAX, ID_SKEW_MAX))
+    }
 }
 
 /// The attempts of a slice of messages.

@@ -28,6 +28,14 @@ pub struct BatchRecord {
     pub batch: Batch,
 }
 
+impl BatchRecord {
+    /// Returns a batch without metadata. The store sets `created_at` and `batch`.
+    pub fn new(id: BatchId, application: ApplicationId, name: String, prefix: Name) -> BatchRecord {
+        let (metadata, created_at, batch) = (Metadata::new(), Timestamp::default(), Batch::new());
+        BatchRecord { id, application, name, prefix, metadata, created_at, batch }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct NewBatch {
     pub batch: BatchRecord,
@@ -37,6 +45,7 @@ pub struct NewBatch {
 /// A request to retry or skip dead jobs of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolve {
+    pub batch: BatchId,
     pub jobs: Vec<JobId>,
     pub how: Resolution,
 }

@@ -13,10 +13,10 @@ use everhook_core::delivery::{
     Reason,
 };
 use everhook_core::endpoint::Endpoint;
-use everhook_core::id::{ApplicationId, AttemptId, EndpointId, Id, LaneId, MessageId, TaskId};
+use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, Id, LaneId, MessageId, TaskId};
 use everhook_core::lane::HoldKind;
 use everhook_core::lifecycle::EndState;
-use everhook_core::limits::{ATTEMPT_SKEW_MAX, ID_SKEW_MAX, PAGE_BYTES_MAX, SEARCH_PAGE_TIME};
+use everhook_core::limits::{ATTEMPT_SKEW_MAX, ID_SKEW_MAX, PAGE_BYTES_MAX, SEARCH_PAGE_TIME, STATS_ROWS_MAX};
 use everhook_core::message::Message;
 use everhook_core::name::Name;
 use everhook_core::outcome::Class;
@@ -28,6 +28,7 @@ use crate::catalog::{Order, Slice};
 use crate::history::message_bytes;
 use crate::job::OpenTask;
 use crate::piece::{IdRange, Piece};
+use crate::sql::shared::CountEndpoint;
 
 /// Messages that the first step of a list visits. A message can have thousands of deliveries, so it is small.
 const STEP_MIN: usize = 25;
@@ -102,7 +103,8 @@ pub struct Visit {
 }
 
 impl Visit {
-    pub fn of_messages(messages: Vec<Id>) -> Visit {
+    pub fn of_messages(messages: &[MessageId]) -> Visit {
+        let messages: Vec<Id> = messages.iter().map(|id| id.0).collect();
         Visit { read: messages.len(), last: messages.last().copied(), messages }
     }
 
@@ -455,6 +457,13 @@ impl Period {
         let all = IdRange::beyond(None, Order::Descending);
         all.between(Some(self.since), Some(self.until), (ID_SKEW_MAX, ATTEMPT_SKEW_MAX))
     }
+
+    /// Counts the attempts of the period in `range`, and the open deliveries, up to a bound.
+    pub fn count(self, environment: EnvironmentId, endpoint: EndpointId, range: &IdRange) -> CountEndpoint<'_> {
+        let Period { since, until } = self;
+        let (above, below, rows_max) = (range.above.as_slice(), range.below.as_slice(), STATS_ROWS_MAX);
+        CountEndpoint { environment, endpoint, since, until, above, below, rows_max }
+    }
 }
 
 /// Counts the bytes of payloads, so that a page reads no more of them than it shows.
@@ -491,9 +500,9 @@ mod tests {
             let (_, limit) = listing.step()?;
             let visited = (0..limit).map(|_| {
                 last += 1;
-                id(last)
+                MessageId(id(last))
             });
-            listing.add(&Visit::of_messages(visited.collect()), Vec::new(), took);
+            listing.add(&Visit::of_messages(&visited.collect::<Vec<_>>()), Vec::new(), took);
             Some(limit)
         };
         let quick = Duration::from_millis(1);

@@ -2,11 +2,12 @@
 
 use everhook_core::application::Application;
 use everhook_core::endpoint::{Endpoint, EndpointKey};
-use everhook_core::id::MessageId;
-use everhook_core::limits::{PLACED_MESSAGES_MAX, PLACED_WINDOWS_MAX};
+use everhook_core::id::{EnvironmentId, MessageId};
+use everhook_core::limits::{LOOKUP_APPLICATIONS_MAX, PLACED_MESSAGES_MAX, PLACED_WINDOWS_MAX};
 use everhook_core::message::Message;
 
 use crate::catalog::{Order, Slice};
+use crate::fields;
 use crate::history::MessageFilter;
 use crate::piece::{IdRange, Piece};
 
@@ -20,6 +21,20 @@ pub struct PlacedEndpoint {
 impl PlacedEndpoint {
     pub fn key(&self) -> EndpointKey {
         EndpointKey { application: self.application.id, endpoint: self.endpoint.id }
+    }
+}
+
+fields! {
+    /// A slice of the endpoints of all applications.
+    pub EndpointSlice<'a> {
+        environment: EnvironmentId, above_parent: &'a [u8], above: &'a [u8], below_parent: &'a [u8], below: &'a [u8],
+        limit: usize, order: Order,
+    }
+
+    /// The messages that one window of a search reads, from a bounded number of applications.
+    pub MessageWindow<'a> {
+        environment: EnvironmentId, above: &'a [u8], below: &'a [u8], applications_max: usize, limit: usize,
+        text: Option<&'a [u8]>, order: Order,
     }
 }
 
@@ -43,6 +58,12 @@ impl EndpointRange {
         }
         EndpointRange { above, below }
     }
+
+    pub fn slice(&self, environment: EnvironmentId, slice: &Slice<EndpointKey>) -> EndpointSlice<'_> {
+        let EndpointRange { above: (above_parent, above), below: (below_parent, below) } = self;
+        let (limit, order) = (slice.limit, slice.order);
+        EndpointSlice { environment, above_parent, above, below_parent, below, limit, order }
+    }
 }
 
 /// A message with its application.
@@ -63,29 +84,34 @@ pub struct PlacedSearch<'a> {
     windows: usize,
 }
 
-/// The next rows to read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Window {
-    pub range: IdRange,
-    pub order: Order,
-    pub limit: usize,
-}
-
 impl<'a> PlacedSearch<'a> {
     pub fn new(filter: &'a MessageFilter) -> PlacedSearch<'a> {
         PlacedSearch { filter, range: filter.range(), rows: Vec::new(), windows: 0 }
     }
 
-    pub fn window(&self) -> Window {
-        // Without a filter, every row is part of the page.
-        let limit = if self.filter.is_selective() { PLACED_MESSAGES_MAX } else { self.filter.slice.limit };
-        Window { range: self.range.clone(), order: self.filter.slice.order, limit }
+    /// Returns the next rows to read.
+    pub fn window(&self, environment: EnvironmentId) -> MessageWindow<'_> {
+        let IdRange { above, below } = &self.range;
+        MessageWindow {
+            environment,
+            above,
+            below,
+            applications_max: LOOKUP_APPLICATIONS_MAX,
+            limit: self.limit(),
+            text: self.filter.text.as_ref().map(|text| text.as_bytes()),
+            order: self.filter.slice.order,
+        }
+    }
+
+    /// Without a filter, every row is part of the page.
+    fn limit(&self) -> usize {
+        if self.filter.is_selective() { PLACED_MESSAGES_MAX } else { self.filter.slice.limit }
     }
 
     /// Takes the rows of a window, and returns the piece when it is complete.
     pub fn take(&mut self, read: Vec<PlacedMessage>) -> Option<Piece<PlacedMessage, MessageId>> {
         let (limit, order) = (self.filter.slice.limit, self.filter.slice.order);
-        let is_end = read.len() < self.window().limit;
+        let is_end = read.len() < self.limit();
         let last = read.last().map(|row| row.message.id);
         self.windows += 1;
         let found = read.into_iter().filter(|row| self.filter.admits(&row.message));

@@ -4,16 +4,34 @@
 use std::collections::BTreeMap;
 
 use everhook_core::failure_group::{FailureGroup, FailureMark, GroupKey, GroupState, hour_of};
-use everhook_core::id::EndpointId;
+use everhook_core::id::{EndpointId, EnvironmentId};
 use everhook_core::outcome::Class;
 use everhook_core::time::Timestamp;
 use everhook_core::traffic::FailureClass;
+
+use crate::sql::param::StoreClock;
+use crate::sql::shared::PutFailureMark;
 
 /// Dead deliveries of an endpoint with the same class, status and hour of death: their number, and the times of the first
 /// and the last death.
 pub type DeadCount = (EndpointId, Class, u16, u64, Timestamp, Timestamp);
 /// A stored mark: endpoint, class, state, note and time.
 pub type MarkRow = (EndpointId, String, GroupState, String, Timestamp);
+
+/// The state of a failure group as an operator notes it.
+#[derive(Clone, Debug)]
+pub struct FailureNote {
+    pub key: GroupKey,
+    pub state: GroupState,
+    pub note: String,
+}
+
+impl FailureNote {
+    pub fn put(&self, environment: EnvironmentId, now: StoreClock) -> PutFailureMark<'_> {
+        let FailureNote { key: GroupKey { endpoint, class }, state, note } = self;
+        PutFailureMark { environment, endpoint: *endpoint, class: class.as_str(), state: *state, note, now }
+    }
+}
 
 /// The failure groups of some endpoints, by endpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -7,18 +7,55 @@ use bytes::Bytes;
 use everhook_core::delivery::{self, DeliveryState, DeliveryTrace, EndpointPresence, OuterPauses};
 use everhook_core::endpoint::Endpoint;
 use everhook_core::exchange::Exchange;
-use everhook_core::id::{ApplicationId, AttemptId, EndpointId, Id, MessageId, TaskId};
+use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, Id, MessageId, TaskId};
 use everhook_core::lifecycle::EndState;
 use everhook_core::limits::{ATTEMPT_SKEW_MAX, ID_SKEW_MAX};
 use everhook_core::message::Message;
 use everhook_core::name::Name;
 use everhook_core::outcome::Class;
+use everhook_core::scope::AppScope;
 use everhook_core::task::{TaskState, Trigger};
 use everhook_core::time::Timestamp;
 
-use crate::catalog::Slice;
+use crate::catalog::{Order, Slice};
 use crate::dedup::DedupKey;
-use crate::piece::IdRange;
+use crate::fields;
+use crate::piece::{IdRange, after, before};
+
+fields! {
+    /// The filter of a list of messages. Event types are apart: only one of the stores has arrays.
+    pub MessageSearch<'a> {
+        environment: EnvironmentId,
+        application: ApplicationId,
+        above: &'a [u8],
+        below: &'a [u8],
+        before: Timestamp,
+        after: Timestamp,
+        channel: Option<&'a Name>,
+        tag: Option<&'a Name>,
+        text: Option<&'a [u8]>,
+        limit: usize,
+        order: Order,
+    }
+
+    /// The filter of a list of attempts, without event types; `of` is a message or an endpoint.
+    pub AttemptSearch<'a> {
+        environment: EnvironmentId,
+        of: Id,
+        above: &'a [u8],
+        below: &'a [u8],
+        succeeded: Option<bool>,
+        status_from: i32,
+        status_to: i32,
+        before: Timestamp,
+        after: Timestamp,
+        channel: Option<&'a Name>,
+        tag: Option<&'a Name>,
+        application: ApplicationId,
+        limit: usize,
+        order: Order,
+    }
+}
 
 #[derive(Clone, Debug)]
 pub struct MessageFilter {
@@ -55,6 +92,23 @@ impl MessageFilter {
     pub fn range(&self) -> IdRange {
         let beyond = IdRange::beyond(self.slice.after.map(|id| id.0), self.slice.order);
         beyond.between(self.after, self.before, MessageFilter::SKEW)
+    }
+
+    /// Returns the search for messages of this range.
+    pub fn search<'a>(&'a self, scope: AppScope, range: &'a IdRange) -> MessageSearch<'a> {
+        MessageSearch {
+            environment: scope.environment,
+            application: scope.application,
+            above: &range.above,
+            below: &range.below,
+            before: before(self.before),
+            after: after(self.after),
+            channel: self.channel.as_ref(),
+            tag: self.tag.as_ref(),
+            text: self.text.as_ref().map(|text| text.as_bytes()),
+            limit: self.slice.limit,
+            order: self.slice.order,
+        }
     }
 
     /// Whether a message passes the filter. The range of ids is not part of it.
@@ -129,6 +183,22 @@ pub struct AttemptFilter {
 }
 
 impl AttemptFilter {
+    /// Returns a filter that admits all attempts.
+    pub fn of(of: AttemptsOf, slice: Slice<AttemptId>, scan: usize) -> AttemptFilter {
+        AttemptFilter {
+            of,
+            slice,
+            result: None,
+            status_class: None,
+            before: None,
+            after: None,
+            channel: None,
+            tag: None,
+            event_types: Vec::new(),
+            scan,
+        }
+    }
+
     /// Whether the search may read rows that it does not return.
     pub fn is_selective(&self) -> bool {
         self.result.is_some()
@@ -146,8 +216,29 @@ impl AttemptFilter {
         beyond.between(self.after, self.before, (ID_SKEW_MAX, ATTEMPT_SKEW_MAX))
     }
 
+    /// Returns the search for attempts of this range.
+    pub fn search<'a>(&'a self, scope: AppScope, range: &'a IdRange) -> AttemptSearch<'a> {
+        let (status_from, status_to) = self.statuses();
+        AttemptSearch {
+            environment: scope.environment,
+            of: self.of.id(),
+            above: &range.above,
+            below: &range.below,
+            succeeded: self.result.map(|result| result == AttemptResult::Succeeded),
+            status_from,
+            status_to,
+            before: before(self.before),
+            after: after(self.after),
+            channel: self.channel.as_ref(),
+            tag: self.tag.as_ref(),
+            application: scope.application,
+            limit: self.slice.limit,
+            order: self.slice.order,
+        }
+    }
+
     /// Returns the first status of the range, and the first one above it. Class 0 is only the status 0.
-    pub fn statuses(&self) -> (i32, i32) {
+    fn statuses(&self) -> (i32, i32) {
         match self.status_class {
             None => (i32::MIN, i32::MAX),
             Some(0) => (0, 1),
@@ -158,7 +249,7 @@ impl AttemptFilter {
 
 impl AttemptsOf {
     /// Returns the id of the message or endpoint.
-    pub fn id(&self) -> Id {
+    fn id(&self) -> Id {
         match self {
             AttemptsOf::Message(message, _) => message.0,
             AttemptsOf::Endpoint(endpoint) => endpoint.0,

@@ -16,7 +16,7 @@ use everhook_core::lifecycle::EndState;
 use everhook_core::limits::{ID_SKEW_MAX, JOB_DELAY_MAX, SCAN_ROWS_MAX};
 use everhook_core::name::Name;
 use everhook_core::outcome::Class;
-use everhook_core::task::{Task, TaskKey, TaskKind, TaskState, Trigger};
+use everhook_core::task::{Task, TaskKey, TaskKind, TaskState};
 use everhook_core::time::Timestamp;
 
 use crate::append::KeyHolder;
@@ -55,6 +55,14 @@ pub enum Enqueued {
     NoBatch,
     /// The batch is sealed and takes no more jobs.
     BatchSealed,
+}
+
+/// Progress of a job, as its holder reports it.
+#[derive(Clone, Debug)]
+pub struct ProgressReport {
+    pub job: JobId,
+    pub by: LeaseProof,
+    pub progress: Progress,
 }
 
 /// A job as users see it.
@@ -222,20 +230,9 @@ pub fn due_at(run_at: RunAt, now: Timestamp) -> Timestamp {
 
 /// Returns the row of a job before its first lease.
 pub fn new_task(environment: EnvironmentId, job: &Job, id: TaskId, due_at: Timestamp) -> Task {
-    Task {
-        key: TaskKey { environment, subject: job.id.0, id },
-        lane: job.lane(environment),
-        kind: TaskKind::Job,
-        trigger: Trigger::Scheduled,
-        priority: job.priority.get(),
-        due_at,
-        tries: 0,
-        crashes: 0,
-        epoch: 0,
-        cancel: false,
-        batch: job.batch,
-        order_key: None,
-    }
+    let key = TaskKey { environment, subject: job.id.0, id };
+    let task = Task::new(key, job.lane(environment), TaskKind::Job, due_at);
+    Task { priority: job.priority.get(), batch: job.batch, ..task }
 }
 
 /// Returns the state of a job: that of its open task, or else the end of its last attempt.

@@ -10,6 +10,7 @@ use everhook_core::name::Name;
 use everhook_core::time::Timestamp;
 
 use crate::catalog::{Order, Slice};
+use crate::sql::shared::{IdScan, MessageStep};
 
 /// A piece of a list. It may be shorter than requested, or even empty, although the list continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,11 +60,6 @@ pub fn names_beyond(slice: &Slice<Name>) -> (&str, &str) {
     }
 }
 
-/// Returns the number of rows before the last one that a search reads.
-pub fn skipped(scan: usize) -> usize {
-    scan.saturating_sub(1)
-}
-
 /// Returns the end of a period; none includes everything.
 pub fn before(before: Option<Timestamp>) -> Timestamp {
     before.unwrap_or(Timestamp::from_micros(i64::MAX))
@@ -108,12 +104,23 @@ impl IdRange {
         }
     }
 
-    /// Narrows the range to ids up to `last`, inclusive.
+    /// Narrows the range to ids up to the last one of a scan, inclusive; none leaves the range.
     #[must_use]
-    pub fn until(self, last: Id, order: Order) -> IdRange {
-        match order {
-            Order::Ascending => IdRange { below: last.successor().as_bytes().to_vec(), ..self },
-            Order::Descending => IdRange { above: last.predecessor().as_bytes().to_vec(), ..self },
+    pub fn until(self, last: Option<Id>, order: Order) -> IdRange {
+        match (last, order) {
+            (None, _) => self,
+            (Some(last), Order::Ascending) => IdRange { below: last.successor().as_bytes().to_vec(), ..self },
+            (Some(last), Order::Descending) => IdRange { above: last.predecessor().as_bytes().to_vec(), ..self },
         }
+    }
+
+    /// The scan for the last id of this many rows.
+    pub fn scan(&self, rows: usize, order: Order) -> IdScan<'_> {
+        IdScan { above: &self.above, below: &self.below, skipped: rows.saturating_sub(1), order }
+    }
+
+    /// One step of a list through the range.
+    pub fn step(&self, limit: usize, order: Order) -> MessageStep<'_> {
+        MessageStep { above: &self.above, below: &self.below, limit, order }
     }
 }

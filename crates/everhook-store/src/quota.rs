@@ -1,6 +1,9 @@
 //! Counts of the objects that quotas bound.
 
-use everhook_core::id::{ApplicationId, Id, MessageId};
+use everhook_core::id::{ApplicationId, EnvironmentId, Id, MessageId};
+use everhook_core::operational::OPERATIONAL_APPLICATION;
+
+use crate::sql::shared::CountEndpointOpen;
 
 /// The place of a message in the key of its table, after the environment.
 pub type MessagePlace = (ApplicationId, MessageId);
@@ -40,7 +43,10 @@ impl MessageRange {
     }
 }
 
-/// Returns the first and the last application whose endpoints are counted: one application, or all.
-pub fn application_range(application: Option<ApplicationId>) -> (Id, Id) {
-    application.map_or((Id::MIN, Id::MAX), |application| (application.0, application.0))
+impl CountEndpointOpen {
+    /// Counts the endpoints of one application, or of all.
+    pub fn new(environment: EnvironmentId, application: Option<ApplicationId>, limit: usize) -> CountEndpointOpen {
+        let (low, high) = application.map_or((Id::MIN, Id::MAX), |application| (application.0, application.0));
+        CountEndpointOpen { environment, low, high, hidden: OPERATIONAL_APPLICATION, limit }
+    }
 }

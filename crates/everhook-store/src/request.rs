@@ -4,7 +4,14 @@
 //! A key belongs to one request for the time of its claim. If the server crashes before the answer is stored, the claim
 //! expires, and a repeated request runs again.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
+use everhook_core::id::Id;
+use everhook_core::seal::{OpenError, SealKeyId, SealedAt};
+
+use crate::dedup::DedupKey;
+use crate::seal::Seal;
 
 /// The stored answer of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,6 +19,27 @@ pub struct RequestAnswer {
     pub status: u16,
     /// None if the body was too large to be stored.
     pub body: Option<Bytes>,
+}
+
+impl RequestAnswer {
+    /// Returns the body as it is stored: sealed with the current key.
+    pub fn sealed_body(
+        &self,
+        seal: &Seal,
+        current: Option<SealKeyId>,
+        place: SealedAt<'_>,
+    ) -> Result<Option<Cow<'_, [u8]>>, OpenError> {
+        self.body.as_deref().map(|body| seal.seal(current, place, body)).transpose()
+    }
+}
+
+/// The end of a request that holds its key.
+#[derive(Clone, Debug)]
+pub struct RequestEnd {
+    pub key: DedupKey,
+    pub holder: Id,
+    /// None releases the key.
+    pub answer: Option<RequestAnswer>,
 }
 
 /// The result of claiming the key of a request.

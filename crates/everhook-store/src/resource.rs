@@ -79,6 +79,8 @@ pub struct NewResource {
     /// The number of resources of this kind that the application, or the environment, may have. Concurrent creations
     /// never exceed that of an application; they may exceed that of an environment by their number.
     pub max: usize,
+    /// The idempotency key of the request.
+    pub key: Option<DedupKey>,
 }
 
 /// A record of one kind to create, where its number is limited.
@@ -288,7 +290,7 @@ macro_rules! creates {
     ($($record:ty),*) => {$(
         impl From<$record> for NewResource {
             fn from(record: $record) -> NewResource {
-                NewResource { resource: record.into(), max: usize::MAX }
+                NewResource { resource: record.into(), max: usize::MAX, key: None }
             }
         }
 
@@ -302,7 +304,7 @@ creates!(Application, EventType, ScheduleRecord);
 
 impl<R: Record> From<New<R>> for NewResource {
     fn from(New { record, max }: New<R>) -> NewResource {
-        NewResource { resource: record.into(), max }
+        NewResource { resource: record.into(), max, key: None }
     }
 }
 

@@ -40,6 +40,12 @@ pub struct ScheduleRecord {
 }
 
 impl ScheduleRecord {
+    /// Returns a schedule that is not paused. The store sets its state and times.
+    pub fn new(name: Name, schedule: Schedule, starts: Starts) -> ScheduleRecord {
+        let (state, created_at, updated_at) = (ScheduleState::paused(), Timestamp::default(), Timestamp::default());
+        ScheduleRecord { name, schedule, starts, paused: false, state, created_at, updated_at, revision: 0 }
+    }
+
     /// Returns the state of a schedule that is created or replaced at `now`.
     pub fn begin(&self, now: Timestamp) -> ScheduleState {
         if self.paused { ScheduleState::paused() } else { ScheduleState::begin(&self.schedule, now) }

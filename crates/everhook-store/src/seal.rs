@@ -55,16 +55,20 @@ pub struct ResourceAt {
     pub id: Id,
 }
 
+const READ_REMEDY: &str = "check that it exists and that this user may read it";
+const WRITE_REMEDY: &str = "check the permissions and the free space";
+const CONTENT_REMEDY: &str = "each line must be a key that `everhook secrets generate` printed";
+
 /// The reason why keys could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
-    #[error("could not read the key file {}: check that it exists and that this user may read it", path.display())]
+    #[error("could not read the key file {}: {READ_REMEDY}", path.display())]
     Read {
         path: PathBuf,
         #[source]
         source: std::io::Error,
     },
-    #[error("could not write the key file {}: check the permissions and the free space", path.display())]
+    #[error("could not write the key file {}: {WRITE_REMEDY}", path.display())]
     Write {
         path: PathBuf,
         #[source]
@@ -72,6 +76,17 @@ pub enum KeyFileError {
     },
     #[error("the key file {} is not usable: {error}", path.display())]
     Content { path: PathBuf, error: BadSealRing },
+}
+
+impl KeyFileError {
+    /// Returns what an operator can do.
+    pub const fn remedy(&self) -> &'static str {
+        match self {
+            KeyFileError::Read { .. } => READ_REMEDY,
+            KeyFileError::Write { .. } => WRITE_REMEDY,
+            KeyFileError::Content { .. } => CONTENT_REMEDY,
+        }
+    }
 }
 
 impl Seal {

@@ -7,9 +7,13 @@
 //! stores; all others are in the stores.
 
 pub mod answer;
+#[macro_use]
 pub mod cell;
 mod expand;
+#[macro_use]
 pub mod param;
+
+mod codes;
 pub mod rows;
 pub mod shared;
 pub mod statement;

@@ -12,10 +12,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use everhook_core::application::Environment;
 use everhook_core::audit::AuditFacts;
-use everhook_core::failure_group::{GroupKey, GroupState};
-use everhook_core::id::{BatchId, Id, JobId, KeyId, OrgId, SessionId};
-use everhook_core::job::report::Progress;
-use everhook_core::job::{LeaseLost, LeaseProof};
+use everhook_core::id::{BatchId, Id, KeyId, OrgId, SessionId};
+use everhook_core::job::LeaseLost;
 use everhook_core::name::Name;
 use everhook_core::poll::PollMark;
 use everhook_core::scope::{AppScope, Scope};
@@ -29,9 +27,10 @@ use crate::batch::{BatchRecord, NewBatch, Resolve, Resolved};
 use crate::catalog::{Created, KeyChange, NewKey, NewTokenKey, Replaced};
 use crate::dedup::DedupKey;
 use crate::error::StoreError;
+use crate::failure::FailureNote;
 use crate::hints::Hints;
 use crate::history::{Expunge, Resend, Resent};
-use crate::job::{Enqueued, NewJob};
+use crate::job::{Enqueued, NewJob, ProgressReport};
 use crate::lease::{
     Append, Appended, LeaseAsk, LeaseGrant, NewSession, ReclaimAsk, Reclaimed, Renewed, Settled, Settlement,
 };
@@ -39,7 +38,7 @@ use crate::made::WithMade;
 use crate::poll::{PollAsk, Polled, SeekAsk};
 use crate::query::{Answer, Query, QueryName, Read};
 use crate::queue::QueueCount;
-use crate::request::{RequestAnswer, RequestClaim};
+use crate::request::{RequestClaim, RequestEnd};
 use crate::resource::{Change, ChangedResource, Create, Deleted, NewResource, Resource, ResourceKey};
 use crate::retention::Prune;
 use crate::schedule::{FiredAll, Run};
@@ -101,9 +100,11 @@ macro_rules! store {
             /// Runs one call, or refuses it. The call does nothing until it is awaited.
             fn around<T: Send>(
                 &self,
-                op: Op,
+                _: Op,
                 call: impl Future<Output = Result<T, StoreError>> + Send,
-            ) -> impl Future<Output = Result<T, StoreError>> + Send;
+            ) -> impl Future<Output = Result<T, StoreError>> + Send {
+                call
+            }
 
             $(
                 /// Calls the operation of the store below.
@@ -192,9 +193,7 @@ store! {
         /// Takes over tasks from holders that are gone or late. The caller settles them.
         [Reclaim] fn reclaim(ask: ReclaimAsk) -> Vec<Reclaimed>;
         /// Stores the progress of a job if `by` still holds it.
-        [ReportProgress] fn report_progress(
-            scope: Scope, job: JobId, by: LeaseProof, progress: Progress
-        ) -> Result<(), LeaseLost>;
+        [ReportProgress] fn report_progress(scope: Scope, report: ProgressReport) -> Result<(), LeaseLost>;
 
         /// Does the next slice of bulk work in this environment and stores its position, if `by` still holds the job.
         /// Returns none if the endpoint does not exist. Repeatable: a caller in doubt reads the position of the job.
@@ -205,7 +204,7 @@ store! {
         /// Changes tasks as an operator asks, in one transaction.
         [Steer] fn steer(scope: Scope, steer: Steer) -> WithMade<Steered>;
         /// Stores the state of a failure group, replacing an earlier one. Returns the time of the write. Repeatable.
-        [MarkFailures] fn mark_failures(scope: Scope, key: GroupKey, state: GroupState, note: String) -> Timestamp;
+        [MarkFailures] fn mark_failures(scope: Scope, note: FailureNote) -> Timestamp;
         /// Removes content for good. Returns false if the object does not exist.
         [Expunge] fn expunge(scope: AppScope, what: Expunge) -> bool;
         /// Opens the next phase of a once-slot whose current phase has a winner. The slot stays. Returns false if the
@@ -217,7 +216,7 @@ store! {
         /// Closes a batch for further jobs, and announces its end if all jobs have ended. Repeatable.
         [SealBatch] fn seal_batch(scope: Scope, id: BatchId) -> WithMade<Option<BatchRecord>>;
         /// Retries or skips dead jobs of a batch, all of them or none. The new phase opens first.
-        [ResolveBatch] fn resolve_batch(scope: Scope, id: BatchId, resolve: Resolve) -> WithMade<Resolved>;
+        [ResolveBatch] fn resolve_batch(scope: Scope, resolve: Resolve) -> WithMade<Resolved>;
         /// Starts due schedules, at most `limit` in one transaction. Every node may call this at any time: a schedule
         /// that another node has locked is skipped, and no run starts twice.
         [FireDue] fn fire_due(limit: usize) -> FiredAll;
@@ -225,9 +224,7 @@ store! {
         [RunSchedule] fn run_schedule(scope: Scope, name: Name) -> WithMade<Option<Run>>;
 
         /// Creates a resource; callers use [`Resources::create`].
-        [CreateResource] fn create_resource(
-            scope: Scope, new: NewResource, key: Option<DedupKey>
-        ) -> WithMade<Created<Resource>>;
+        [CreateResource] fn create_resource(scope: Scope, new: NewResource) -> WithMade<Created<Resource>>;
         /// Replaces a resource; callers use [`Resources::replace`].
         [ReplaceResource] fn replace_resource(
             scope: Scope, changed: ChangedResource
@@ -259,9 +256,7 @@ store! {
         [ClaimRequest] fn claim_request(scope: Scope, key: DedupKey, holder: Id) -> RequestClaim;
         /// Stores the answer of a request, or releases its key if there is no answer to keep. Has no effect if `holder`
         /// has lost the key. Repeatable.
-        [FinishRequest] fn finish_request(
-            scope: Scope, key: DedupKey, holder: Id, answer: Option<RequestAnswer>
-        ) -> ();
+        [FinishRequest] fn finish_request(scope: Scope, end: RequestEnd) -> ();
 
         /// Pauses egress with this reason on every node, or ends the pause. Repeatable.
         [SetEgressPause] fn set_egress_pause(reason: Option<String>) -> ();
@@ -338,7 +333,7 @@ pub trait Resources: Store {
         new: R,
         key: Option<DedupKey>,
     ) -> impl Future<Output = Result<Created<R::Record>, StoreError>> + Send {
-        async move { Ok(self.create_resource(scope, new.into(), key).await?.answer.map(of_kind)) }
+        async move { Ok(self.create_resource(scope, NewResource { key, ..new.into() }).await?.answer.map(of_kind)) }
     }
 
     /// Replaces a resource whose revision is still the given one.

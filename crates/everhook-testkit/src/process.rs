@@ -1,6 +1,8 @@
 //! A process of the real binary that is started, signalled, killed and restarted.
 
 use std::io::{self, BufRead, BufReader};
+use std::net::{Ipv4Addr, TcpListener};
+use std::ops::Range;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::sync::Mutex;
@@ -8,6 +10,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
+use crate::rng::{self, Rng};
 use crate::wait::Deadline;
 
 /// The interval of checks for the end of a process.
@@ -23,6 +26,23 @@ pub fn command(binary: &Path) -> Command {
         }
     }
     command
+}
+
+/// Returns a port for a program that cannot choose one itself.
+///
+/// Connections get their own ports from a range above these, so that none of them takes the port before the program
+/// does, or while the program is restarted.
+pub fn free_port() -> io::Result<u16> {
+    const PORTS: Range<u16> = 10_000..32_000;
+    let random = Rng::new(rng::seed());
+    loop {
+        let port = PORTS.start + u16::try_from(random.below(PORTS.len())).expect("a port");
+        match TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
+            Ok(_) => return Ok(port),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// Returns the address in the first output line of a server.

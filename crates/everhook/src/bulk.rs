@@ -41,11 +41,17 @@ pub(crate) struct BulkCancel {
     #[command(flatten)]
     window: Window,
     #[command(flatten)]
-    of: OfMessages,
+    chosen: ChosenMessages,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ChosenMessages {
     #[command(flatten)]
-    bulk: BulkOptions,
+    pub(crate) of: OfMessages,
     #[command(flatten)]
-    consent: Consent,
+    pub(crate) bulk: BulkOptions,
+    #[command(flatten)]
+    pub(crate) consent: Consent,
 }
 
 /// The messages of bulk work. All options must match.
@@ -117,13 +123,15 @@ impl BulkCancel {
         let path = format!("{}/bulk-cancel", self.at.path()?);
         let mut body = Map::new();
         self.window.add_to(&mut body);
-        self.of.add_to(&mut body);
-        if !self.bulk.is_dry_run() {
+        self.chosen.of.add_to(&mut body);
+        if !self.chosen.bulk.is_dry_run() {
             let At { application, endpoint } = &self.at;
-            remote
-                .confirm(self.consent, &format!("cancel waiting deliveries to endpoint {endpoint} of {application}"))?;
+            remote.confirm(
+                self.chosen.consent,
+                &format!("cancel waiting deliveries to endpoint {endpoint} of {application}"),
+            )?;
         }
-        self.bulk.start(remote, &path, body).await
+        self.chosen.bulk.start(remote, &path, body).await
     }
 }
 

@@ -125,21 +125,20 @@ async fn check_store(config: &Config, checks: &mut Vec<Check>) -> bool {
     if usable {
         match content(config).await {
             Ok(found) => checks.extend(found),
-            Err(error) if is_about_keys(&error) => checks.push(rules::secrets_failed(&error.to_string())),
-            Err(error) => checks.push(rules::store_failed(&format!("{error:#}"))),
+            Err(error) => checks.push(match key_remedy(&error) {
+                Some(remedy) => rules::secrets_failed(&error.to_string(), remedy),
+                None => rules::store_failed(&format!("{error:#}")),
+            }),
         }
     }
     is_served
 }
 
-/// Whether a store did not open because of the keys that seal its secrets.
-fn is_about_keys(error: &anyhow::Error) -> bool {
-    let of_sqlite = matches!(
-        error.downcast_ref(),
-        Some(SqliteOpenError::KeyFileLost { .. } | SqliteOpenError::KeyFile(_) | SqliteOpenError::Keys { .. })
-    );
-    let of_postgres = matches!(error.downcast_ref(), Some(PostgresOpenError::Keys { .. }));
-    of_sqlite || of_postgres || error.is::<KeyFileError>()
+/// Returns the remedy if a store did not open because of the keys that seal its secrets.
+fn key_remedy(error: &anyhow::Error) -> Option<&'static str> {
+    let of_sqlite = || error.downcast_ref().and_then(SqliteOpenError::key_remedy);
+    let of_postgres = || error.downcast_ref().and_then(PostgresOpenError::key_remedy);
+    error.downcast_ref().map(KeyFileError::remedy).or_else(of_sqlite).or_else(of_postgres)
 }
 
 /// Checks the keys and the pause of egress, which are in the store.

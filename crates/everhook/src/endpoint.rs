@@ -98,23 +98,9 @@ pub(crate) enum EndpointCommand {
     #[command(after_help = "Examples:
   everhook endpoint recover acme ep_2d… --since 2d --dry-run
   everhook endpoint recover acme ep_2d… --since 2d --rate 50 --wait")]
-    Recover {
-        #[command(flatten)]
-        at: At,
-        #[command(flatten)]
-        window: Window,
-        #[command(flatten)]
-        bulk: BulkOptions,
-    },
+    Recover(WindowWork),
     /// Send messages that the endpoint wants and never got, in a background task: it is newer, or was disabled.
-    ReplayMissing {
-        #[command(flatten)]
-        at: At,
-        #[command(flatten)]
-        window: Window,
-        #[command(flatten)]
-        bulk: BulkOptions,
-    },
+    ReplayMissing(WindowWork),
     /// Cancel waiting deliveries to the endpoint, in a background task.
     #[command(after_help = "Examples:
   everhook endpoint cancel acme ep_2d… --since 2d --dry-run
@@ -213,12 +199,24 @@ impl Window {
         body.insert("since".to_owned(), json!(self.since));
         body.insert("until".to_owned(), json!(self.until));
     }
+}
 
-    /// Starts a background task of an endpoint for this window.
-    async fn start(self, remote: &Remote, at: &At, action: &str, bulk: BulkOptions) -> anyhow::Result<Answer> {
+#[derive(Debug, Args)]
+pub(crate) struct WindowWork {
+    #[command(flatten)]
+    at: At,
+    #[command(flatten)]
+    window: Window,
+    #[command(flatten)]
+    bulk: BulkOptions,
+}
+
+impl WindowWork {
+    /// Starts a background task of the endpoint for the window.
+    async fn start(self, remote: &Remote, action: &str) -> anyhow::Result<Answer> {
         let mut body = Map::new();
-        self.add_to(&mut body);
-        bulk.start(remote, &format!("{}/{action}", at.path()?), body).await
+        self.window.add_to(&mut body);
+        self.bulk.start(remote, &format!("{}/{action}", self.at.path()?), body).await
     }
 }
 
@@ -301,10 +299,8 @@ impl EndpointCommand {
             EndpointCommand::Disable(at) => at.set_disabled(remote, true).await,
             EndpointCommand::Pause(at) => at.set_paused(remote, true).await,
             EndpointCommand::Resume(at) => at.set_paused(remote, false).await,
-            EndpointCommand::Recover { at, window, bulk } => window.start(remote, &at, "recover", bulk).await,
-            EndpointCommand::ReplayMissing { at, window, bulk } => {
-                window.start(remote, &at, "replay-missing", bulk).await
-            }
+            EndpointCommand::Recover(work) => work.start(remote, "recover").await,
+            EndpointCommand::ReplayMissing(work) => work.start(remote, "replay-missing").await,
             EndpointCommand::Cancel(cancel) => cancel.ask(remote).await,
             EndpointCommand::Stats(stats) => stats.ask(remote).await,
             EndpointCommand::Messages(messages) => messages.ask(remote).await,

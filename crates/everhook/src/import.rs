@@ -277,8 +277,8 @@ impl Import<'_> {
                 })
             }
             (None, Some(scope)) => {
-                let new = NewResource { resource: new, max: ENDPOINTS_MAX };
-                Ok(match self.store.create_resource(scope, new, None).await?.answer {
+                let new = NewResource { resource: new, max: ENDPOINTS_MAX, key: None };
+                Ok(match self.store.create_resource(scope, new).await?.answer {
                     Created::New(_) => Ok(Step::Created),
                     Created::Taken(_) => Err("uid belongs to another object in Everhook".to_owned()),
                     // The store knows the id, but no object was found under it.

@@ -3,8 +3,7 @@
 use clap::{Args, ValueEnum};
 use serde_json::Map;
 
-use crate::bulk::{BulkOptions, OfMessages};
-use crate::confirm::Consent;
+use crate::bulk::ChosenMessages;
 use crate::endpoint::{At, Window};
 use crate::output::Answer;
 use crate::remote::Remote;
@@ -22,11 +21,7 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "CLASS")]
     status_class: Option<u16>,
     #[command(flatten)]
-    of: OfMessages,
-    #[command(flatten)]
-    bulk: BulkOptions,
-    #[command(flatten)]
-    consent: Consent,
+    chosen: ChosenMessages,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -41,12 +36,12 @@ impl ReplayArgs {
         let path = format!("{}/bulk-replay", self.at.path()?);
         let what =
             format!("send the matching messages again to endpoint {} of {}", self.at.endpoint, self.at.application);
-        if !self.bulk.is_dry_run() {
-            remote.confirm(self.consent, &what)?;
+        if !self.chosen.bulk.is_dry_run() {
+            remote.confirm(self.chosen.consent, &what)?;
         }
         let mut body = Map::new();
         self.window.add_to(&mut body);
-        self.of.add_to(&mut body);
+        self.chosen.of.add_to(&mut body);
         if let Some(status) = self.status {
             let number = match status {
                 Status::Succeeded => 0,
@@ -58,6 +53,6 @@ impl ReplayArgs {
         if let Some(class) = self.status_class {
             body.insert("statusCodeClass".to_owned(), class.into());
         }
-        self.bulk.start(remote, &path, body).await
+        self.chosen.bulk.start(remote, &path, body).await
     }
 }

@@ -46,25 +46,13 @@ pub(crate) enum ScheduleCommand {
         change: Box<ScheduleChange>,
     },
     /// Show a schedule with its next five times and its latest runs.
-    Show {
-        /// Name of the schedule, such as nightly.
-        name: String,
-    },
+    Show(ScheduleName),
     /// Pause a schedule: no run starts until it is resumed.
-    Pause {
-        /// Name of the schedule, such as nightly.
-        name: String,
-    },
+    Pause(ScheduleName),
     /// Resume a schedule. Runs of the meantime are not caught up.
-    Resume {
-        /// Name of the schedule, such as nightly.
-        name: String,
-    },
+    Resume(ScheduleName),
     /// Start a run now. The regular times stay unchanged.
-    Run {
-        /// Name of the schedule, such as nightly.
-        name: String,
-    },
+    Run(ScheduleName),
     /// Delete a schedule with its history. Started jobs and messages stay.
     Delete {
         /// Name of the schedule, such as nightly.
@@ -72,6 +60,12 @@ pub(crate) enum ScheduleCommand {
         #[command(flatten)]
         consent: Consent,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ScheduleName {
+    /// Name of the schedule, such as nightly.
+    name: String,
 }
 
 #[derive(Debug, Args)]
@@ -255,17 +249,17 @@ impl ScheduleCommand {
                 let path = path(&name)?;
                 Ok(shown(remote.patch(&path, &change.body()?).await?))
             }
-            ScheduleCommand::Show { name } => Ok(shown(remote.get(&path(&name)?).await?)),
-            ScheduleCommand::Pause { name } => {
+            ScheduleCommand::Show(ScheduleName { name }) => Ok(shown(remote.get(&path(&name)?).await?)),
+            ScheduleCommand::Pause(ScheduleName { name }) => {
                 let paused = remote.post(&format!("{}/pause", path(&name)?)).await?;
                 Ok(Answer::line(paused, format!("{name} is paused: `everhook schedule resume {name}` resumes it")))
             }
-            ScheduleCommand::Resume { name } => {
+            ScheduleCommand::Resume(ScheduleName { name }) => {
                 let resumed = remote.post(&format!("{}/resume", path(&name)?)).await?;
                 let text = format!("{name} is {}, next run {}", cell(&resumed, "state"), time(&resumed, "nextRunAt"));
                 Ok(Answer::line(resumed, text))
             }
-            ScheduleCommand::Run { name } => {
+            ScheduleCommand::Run(ScheduleName { name }) => {
                 let run = remote.post(&format!("{}/run", path(&name)?)).await?;
                 let text = format!("started {}", object(&run));
                 Ok(Answer::line(run, text))

@@ -1,9 +1,6 @@
 //! The filters of job lists, and the redrive of dead jobs with the same filters.
 
-use std::sync::Arc;
-
 use axum::Json;
-use axum::extract::State;
 use everhook_core::id::{BatchId, JobId};
 use everhook_core::job::{JobAction, JobState, OperatorCommand};
 use everhook_core::limits::{PAGE_MAX, SCAN_ROWS_MAX, SEARCH_CHARS_MAX};
@@ -19,12 +16,11 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::error::ApiError;
 use crate::input::Input;
 use crate::job::response::Shown;
 use crate::limits::JOB_REDRIVE_ROUNDS_MAX;
+use crate::routes::StatusAnswer;
 use crate::scope::InJobs;
-use crate::state::Api;
 
 /// The filters of a list. A job matches if it meets all conditions.
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -131,11 +127,7 @@ pub(crate) struct JobsRedrivenOut {
     post, path = "/api/v1/job/redrive", operation_id = "v1.job.redrive", tag = "Job",
     request_body = Option<RedriveJobsIn>, responses((status = 202, body = JobsRedrivenOut))
 )]
-pub(crate) async fn redrive(
-    State(api): State<Arc<Api>>,
-    InJobs { scope }: InJobs,
-    input: Input,
-) -> Result<(StatusCode, Json<JobsRedrivenOut>), ApiError> {
+pub(crate) async fn redrive(InJobs { api, scope }: InJobs, input: Input) -> StatusAnswer<JobsRedrivenOut> {
     let wanted: RedriveJobsIn = input.json_or_default()?;
     let mut filter = wanted.filter(Slice { after: None, order: Order::Ascending, limit: PAGE_MAX })?;
     let mut out = JobsRedrivenOut { redriven: 0, done: false };

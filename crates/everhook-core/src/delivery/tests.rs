@@ -2,7 +2,7 @@ use super::*;
 use crate::id::{EnvironmentId, Id, LaneId, TaskId};
 use crate::policy::BreakerSettings;
 use crate::policy::order::OrderKey;
-use crate::task::{PRIORITY_DEFAULT, TaskKey, TaskKind, Trigger};
+use crate::task::{TaskKey, TaskKind};
 
 #[track_caller]
 fn check(change: impl FnOnce(&mut DeliveryFacts), want: &str) {
@@ -126,20 +126,8 @@ fn a_command_fits_the_state_of_its_task() {
 
 /// A delivery that is ordered by a key.
 fn task(due_at: Timestamp) -> Task {
-    Task {
-        key: TaskKey { environment: EnvironmentId(1), subject: Id::MIN, id: TaskId(Id::MIN) },
-        lane: LaneId(Id::MIN),
-        kind: TaskKind::Delivery,
-        trigger: Trigger::Scheduled,
-        priority: PRIORITY_DEFAULT,
-        due_at,
-        tries: 0,
-        crashes: 0,
-        epoch: 0,
-        cancel: false,
-        batch: None,
-        order_key: Some(OrderKey(1)),
-    }
+    let key = TaskKey { environment: EnvironmentId(1), subject: Id::MIN, id: TaskId(Id::MIN) };
+    Task { order_key: Some(OrderKey(1)), ..Task::new(key, LaneId(Id::MIN), TaskKind::Delivery, due_at) }
 }
 
 #[test]

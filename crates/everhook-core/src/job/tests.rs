@@ -4,7 +4,7 @@ use crate::id::TaskId;
 use crate::lifecycle::{Decision, Verdict, decide};
 use crate::outcome::Outcome;
 use crate::retry::Jitter;
-use crate::task::{Task, TaskKey, TaskKind, Trigger};
+use crate::task::{Task, TaskKey, TaskKind};
 
 fn name(text: &str) -> Name {
     text.parse().unwrap()
@@ -15,20 +15,9 @@ fn job() -> Job {
 }
 
 fn task(job: &Job) -> Task {
-    Task {
-        key: TaskKey { environment: EnvironmentId(1), subject: job.id.0, id: TaskId(Id::MIN) },
-        lane: job.lane(EnvironmentId(1)),
-        kind: TaskKind::Job,
-        trigger: Trigger::Scheduled,
-        priority: job.priority.get(),
-        due_at: Timestamp::default(),
-        tries: 0,
-        crashes: 0,
-        epoch: 1,
-        cancel: false,
-        batch: None,
-        order_key: None,
-    }
+    let key = TaskKey { environment: EnvironmentId(1), subject: job.id.0, id: TaskId(Id::MIN) };
+    let task = Task::new(key, job.lane(EnvironmentId(1)), TaskKind::Job, Timestamp::default());
+    Task { priority: job.priority.get(), epoch: 1, ..task }
 }
 
 #[track_caller]

@@ -1,23 +1,11 @@
 use super::*;
 use crate::id::{EnvironmentId, Id, LaneId, TaskId};
-use crate::task::{PRIORITY_DEFAULT, TaskKey, TaskKind};
+use crate::task::{TaskKey, TaskKind};
 use crate::time::Timestamp;
 
 fn task() -> Task {
-    Task {
-        key: TaskKey { environment: EnvironmentId(1), subject: Id::MIN, id: TaskId(Id::MIN) },
-        lane: LaneId(Id::MIN),
-        kind: TaskKind::Delivery,
-        trigger: Trigger::Scheduled,
-        priority: PRIORITY_DEFAULT,
-        due_at: Timestamp::default(),
-        tries: 0,
-        crashes: 0,
-        epoch: 1,
-        cancel: false,
-        batch: None,
-        order_key: None,
-    }
+    let key = TaskKey { environment: EnvironmentId(1), subject: Id::MIN, id: TaskId(Id::MIN) };
+    Task { epoch: 1, ..Task::new(key, LaneId(Id::MIN), TaskKind::Delivery, Timestamp::default()) }
 }
 
 const FAILURE: Outcome = Outcome::Failure { retry_after: None };

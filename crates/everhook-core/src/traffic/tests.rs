@@ -6,20 +6,9 @@ const ACCEPTED: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
 fn task(endpoint: u8) -> Task {
     let subject = IdSequence::default().next(ACCEPTED, [0; 12]);
-    Task {
-        key: TaskKey { environment: EnvironmentId(1), subject, id: TaskId(Id::MIN) },
-        lane: EndpointId(Id::from_bytes([endpoint; ID_BYTES])).lane(),
-        kind: TaskKind::Delivery,
-        trigger: Trigger::Scheduled,
-        priority: 5,
-        due_at: ACCEPTED,
-        tries: 0,
-        crashes: 0,
-        epoch: 1,
-        cancel: false,
-        batch: None,
-        order_key: None,
-    }
+    let key = TaskKey { environment: EnvironmentId(1), subject, id: TaskId(Id::MIN) };
+    let lane = EndpointId(Id::from_bytes([endpoint; ID_BYTES])).lane();
+    Task { epoch: 1, ..Task::new(key, lane, TaskKind::Delivery, ACCEPTED) }
 }
 
 fn after(millis: u64) -> Timestamp {

@@ -11,6 +11,7 @@ use std::time::Duration;
 use everhook_core::limits::{APPEND_BATCH_BYTES_MAX, APPEND_BATCH_MAX, APPEND_QUEUE_MAX};
 use everhook_store::error::StoreError;
 use everhook_store::store::Op;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -79,13 +80,23 @@ impl<W: Intake> Coalescer<W> {
     }
 
     /// Queues a request and waits for its commit.
-    pub(crate) async fn submit(&self, request: W::Request) -> Result<W::Answer, AcceptError> {
-        let (answer, answered) = oneshot::channel();
-        let queued = tokio::time::timeout(QUEUE_DEADLINE, self.sender.send(Waiting { request, answer })).await;
-        queued.map_err(|_| AcceptError::Overloaded)?.map_err(|_| AcceptError::Stopping)?;
-        match tokio::time::timeout(COMMIT_DEADLINE, answered).await {
-            Ok(answered) => answered.map_err(|_| AcceptError::Stopping)?,
-            Err(late) => Err(AcceptError::Store(StoreError::InDoubt { op: W::OP, source: late.into() })),
+    #[expect(clippy::manual_async_fn, reason = "an async function keeps its argument twice in its future")]
+    pub(crate) fn submit(&self, request: W::Request) -> impl Future<Output = Result<W::Answer, AcceptError>> + Send {
+        async move {
+            let (answer, answered) = oneshot::channel();
+            match self.sender.try_send(Waiting { request, answer }) {
+                Ok(()) => {}
+                Err(TrySendError::Closed(_)) => return Err(AcceptError::Stopping),
+                Err(TrySendError::Full(waiting)) => {
+                    let queued = tokio::time::timeout(QUEUE_DEADLINE, self.sender.send(waiting));
+                    let queued = Box::pin(queued).await.map_err(|_| AcceptError::Overloaded)?;
+                    queued.map_err(|_| AcceptError::Stopping)?;
+                }
+            }
+            match tokio::time::timeout(COMMIT_DEADLINE, answered).await {
+                Ok(answered) => answered.map_err(|_| AcceptError::Stopping)?,
+                Err(late) => Err(AcceptError::Store(StoreError::InDoubt { op: W::OP, source: late.into() })),
+            }
         }
     }
 

@@ -208,18 +208,18 @@ impl Deliverer {
         self.settle(&leased, (retry, breaker), session, slot, end).await;
     }
 
-    async fn settle(
+    fn settle(
         &self,
         leased: &Leased,
         (retry, breaker): (Option<RetryPolicy>, Option<BreakerChange>),
         session: Arc<Session>,
         slot: Slot,
         end: AttemptEnd,
-    ) {
+    ) -> impl Future<Output = ()> + Send + use<'_> {
         let limits = leased.endpoint().map(|endpoint| endpoint.limits().under(leased.breaker).end());
         let limits = LimitEnd { breaker, ..limits.unwrap_or_default() };
         let (task, by, slot) = (leased.task, AttemptHolder::Node(session), SlotHold::Slot { _slot: slot });
-        self.node.settler.settle(FinishedAttempt { task, job: None, retry, limits, by, slot, end }).await;
+        self.node.settler.settle(FinishedAttempt { task, job: None, retry, limits, by, slot, end })
     }
 
     /// Returns the policy of a delivery as of now; none if the server's defaults apply.
@@ -322,7 +322,7 @@ impl Deliverer {
         let (node, auth) = (&self.node, request.auth.clone());
         let client = auth.as_ref().and_then(|auth| auth.oauth.as_ref());
         if let Some(client) = client {
-            match node.oauth.authorization(node, client, session).await {
+            match Box::pin(node.oauth.authorization(node, client, session)).await {
                 Ok(authorization) => drop(request.headers.insert(AUTHORIZATION, authorization)),
                 Err(sent) => return sent,
             }

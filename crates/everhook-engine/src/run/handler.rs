@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::convert::Infallible;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use everhook_core::limits::LOG_LINES_MAX;
 use everhook_core::name::Name;
 use everhook_core::scope::Scope;
 use everhook_core::task::Task;
+use everhook_store::job::ProgressReport;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
@@ -85,13 +87,16 @@ struct Inner {
     /// The latest progress that is not yet written.
     progress: Mutex<Option<Progress>>,
     said: Notify,
+    /// Whether the job has advanced in this attempt, so that earlier crashes no longer count.
+    advanced: AtomicBool,
 }
 
 impl Context {
     pub(crate) fn new(task: Task, job: Arc<Job>, session: Arc<Session>, node: Arc<Node>) -> Context {
         let (cancelled, log, progress, said) =
             (CancellationToken::new(), Mutex::default(), Mutex::default(), Notify::new());
-        Context(Arc::new(Inner { task, job, session, node, cancelled, log, progress, said }))
+        let advanced = AtomicBool::new(false);
+        Context(Arc::new(Inner { task, job, session, node, cancelled, log, progress, said, advanced }))
     }
 
     pub fn job(&self) -> &Job {
@@ -162,6 +167,15 @@ impl Context {
         self.0.node.new_id()
     }
 
+    /// Notes that the store has recorded an advance of the job, and has forgotten the crashes of earlier holders.
+    pub(crate) fn note_advance(&self) {
+        self.0.advanced.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn has_advanced(&self) -> bool {
+        self.0.advanced.load(Ordering::Relaxed)
+    }
+
     /// Wakes the dispatchers of deliveries, after the handler added some.
     pub(crate) fn wake_deliveries(&self) {
         self.0.node.wakeups.hint_deliveries();
@@ -190,8 +204,8 @@ impl Context {
         let progress = self.0.progress.lock().expect("nothing panics while it holds this lock").take();
         let Some(progress) = progress else { return };
         let (key, by) = (self.0.task.key, self.lease());
-        let told =
-            self.0.node.store.report_progress(Scope::of(key.environment), JobId(key.subject), by, progress).await;
+        let report = ProgressReport { job: JobId(key.subject), by, progress };
+        let told = self.0.node.store.report_progress(Scope::of(key.environment), report).await;
         match told {
             Ok(Ok(())) => {}
             Ok(Err(why)) => debug!(job.id = %JobId(key.subject), error = %why, "progress was not stored"),

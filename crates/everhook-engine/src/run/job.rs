@@ -176,6 +176,9 @@ impl Runner {
         // A handler that stopped because of a cancellation did not fail. The core ends its job as cancelled, unless the
         // handler completed it.
         task.cancel = context.is_cancelled();
+        if context.has_advanced() {
+            task.crashes = 0;
+        }
         let record = AttemptRecord {
             id: None,
             duration: self.node.clock.elapsed().saturating_sub(begun),

@@ -2,12 +2,14 @@
 
 use everhook_core::id::{BatchId, EnvironmentId, JobId, SessionId};
 use everhook_core::job::JobState;
+use everhook_core::name::Name;
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::Order;
 use everhook_store::job::{JobFilter, JobRecord, job_bytes};
-use everhook_store::piece::{Piece, skipped};
-use everhook_store::sql::shared::{JobScan, ScanJob, ScanJobBatch, ScanJobDead, ScanTask};
+use everhook_store::piece::{Piece, after, before};
+use everhook_store::sql::shared::{ScanJob, ScanJobBatch, ScanJobDead, ScanTask};
+use everhook_store::sql::statement::IncludedPart;
 use everhook_store::{fields, statement};
 
 use crate::error::Fault;
@@ -19,9 +21,9 @@ fields! {
         environment: EnvironmentId,
         above: &'a [u8],
         below: &'a [u8],
-        queue: Option<&'a str>,
-        kind: Option<&'a str>,
-        tag: Option<&'a str>,
+        queue: Option<&'a Name>,
+        kind: Option<&'a Name>,
+        tag: Option<&'a Name>,
         batch: Option<BatchId>,
         before: Timestamp,
         after: Timestamp,
@@ -32,12 +34,18 @@ fields! {
     }
 }
 
+const JOB_FOUND: IncludedPart = ("job_found", include_str!("../../queries/parts/job_found.sql"));
+const JOB_OPEN: IncludedPart = ("job_open", include_str!("../../queries/parts/job_open.sql"));
+const JOB_PAGE: IncludedPart = ("job_page", include_str!("../../queries/parts/job_page.sql"));
+const JOB_STATE: IncludedPart = ("job_state", include_str!("../../queries/parts/job_state.sql"));
+const JOB_FILTER: IncludedPart = ("job_filter", include_str!("../../queries/parts/job_filter.sql"));
+
 statement! {
-    pub(crate) FindJob = "find_job" { environment: EnvironmentId, id: JobId } -> Option<JobRecord>;
-    ListJob<'a> = "list_job" { search: JobSearch<'a> } -> Vec<JobRecord>;
-    ListJobBatch<'a> = "list_job_batch" { search: JobSearch<'a> } -> Vec<JobRecord>;
-    ListJobOpen<'a> = "list_job_open" { search: JobSearch<'a> } -> Vec<JobRecord>;
-    ListJobDead<'a> = "list_job_dead" { search: JobSearch<'a> } -> Vec<JobRecord>;
+    pub(crate) FindJob = ["find_job", JOB_FOUND, JOB_STATE] { environment: EnvironmentId, id: JobId } -> Option<JobRecord>;
+    ListJob<'a> = ["list_job", JOB_FOUND, JOB_STATE, JOB_PAGE, JOB_FILTER] { search: JobSearch<'a> } -> Vec<JobRecord>;
+    ListJobBatch<'a> = ["list_job_batch", JOB_FOUND, JOB_STATE, JOB_PAGE, JOB_FILTER] { search: JobSearch<'a> } -> Vec<JobRecord>;
+    ListJobOpen<'a> = ["list_job_open", JOB_OPEN, JOB_STATE, JOB_FILTER] { search: JobSearch<'a> } -> Vec<JobRecord>;
+    ListJobDead<'a> = ["list_job_dead", JOB_OPEN, JOB_STATE, JOB_FILTER] { search: JobSearch<'a> } -> Vec<JobRecord>;
     ListTaskHeld = "list_task_held" { owner: SessionId } -> Vec<Task>;
 }
 
@@ -58,26 +66,27 @@ impl PostgresStore {
         let (slice, mut range, mut scanned) = (&filter.slice, filter.range(), None);
         let database = &self.database;
         if filter.is_selective() {
-            let (above, below) = (range.above.as_slice(), range.below.as_slice());
-            let scan = JobScan { environment, above, below, skipped: skipped(filter.scan), order: slice.order };
+            let scan = range.scan(filter.scan, slice.order);
             scanned = match (filter.state, filter.batch) {
-                (Some(JobState::Dead), _) => database.read(ScanJobDead { scan }).await?,
-                (Some(JobState::Pending | JobState::Leased), _) => database.read(ScanTask { scan }).await?,
-                (_, Some(batch)) => database.read(ScanJobBatch { scan, batch }).await?,
-                (_, None) => database.read(ScanJob { scan }).await?,
+                (Some(JobState::Dead), _) => database.read(ScanJobDead { environment, scan }).await?,
+                (Some(JobState::Pending | JobState::Leased), _) => {
+                    database.read(ScanTask { environment, scan }).await?
+                }
+                (_, Some(batch)) => database.read(ScanJobBatch { environment, scan, batch }).await?,
+                (_, None) => database.read(ScanJob { environment, scan }).await?,
             };
-            range = scanned.map_or(range.clone(), |last| range.until(last, slice.order));
+            range = range.until(scanned, slice.order);
         }
         let search = JobSearch {
             environment,
             above: &range.above,
             below: &range.below,
-            queue: filter.queue.as_ref().map(|queue| queue.as_str()),
-            kind: filter.kind.as_ref().map(|kind| kind.as_str()),
-            tag: filter.tag.as_ref().map(|tag| tag.as_str()),
+            queue: filter.queue.as_ref(),
+            kind: filter.kind.as_ref(),
+            tag: filter.tag.as_ref(),
             batch: filter.batch,
-            before: filter.before.unwrap_or(Timestamp::NEVER),
-            after: filter.after.unwrap_or(Timestamp::from_micros(i64::MIN)),
+            before: before(filter.before),
+            after: after(filter.after),
             error: filter.error.as_ref().map(|error| error.as_bytes()),
             state: filter.state,
             limit: slice.limit,

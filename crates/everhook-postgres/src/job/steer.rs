@@ -7,13 +7,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use everhook_core::batch::{BatchChange, Resolution, check_selection};
 use everhook_core::id::{BatchId, EnvironmentId, Id, JobId, LaneId, SessionId};
-use everhook_core::job::report::Progress;
 use everhook_core::job::{JobAction, JobState, LeaseLost, LeaseProof, OperatorCommand, check_lease_proof};
 use everhook_core::lifecycle::EndState;
 use everhook_core::task::{Task, TaskKey, TaskState};
 use everhook_core::time::Timestamp;
 use everhook_store::batch::{Resolved, steered};
-use everhook_store::job::{due_at, state_of};
+use everhook_store::job::{ProgressReport, due_at, state_of};
 use everhook_store::made::{Made, WithMade};
 use everhook_store::statement;
 
@@ -159,20 +158,18 @@ impl PostgresStore {
     pub(crate) async fn report_progress_once(
         &self,
         environment: EnvironmentId,
-        id: JobId,
-        by: LeaseProof,
-        progress: &Progress,
+        ProgressReport { job, by, progress }: &ProgressReport,
     ) -> Result<Result<(), LeaseLost>, Fault> {
         let put = PutJobProgress {
             environment,
-            job: id,
+            job: *job,
             owner: by.session,
             epoch: by.epoch,
             progress: i16::from(progress.percent()),
             text: progress.text(),
         };
         let held = self.database.write(put).await?;
-        Ok(check_lease_proof(held.map(|(session, epoch)| LeaseProof { session, epoch }), by))
+        Ok(check_lease_proof(held.map(|(session, epoch)| LeaseProof { session, epoch }), *by))
     }
 }
 

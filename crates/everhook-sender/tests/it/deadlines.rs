@@ -31,7 +31,8 @@ async fn a_request_may_have_more_patience_than_the_sender_or_less() {
     check_reply(sender.send(patient).await, 200, "ok");
     receiver.end();
     let receiver = answering("");
-    let hasty = Request { patience: Some(SOON), ..post(receiver.url(), "{}") };
+    // The request is written within this time, too.
+    let hasty = Request { patience: Some(SOON * 5), ..post(receiver.url(), "{}") };
     check_failure(hurried(PATIENT).send(hasty).await, Class::Timeout, "timed out waiting for the reply");
     receiver.end();
 }
@@ -90,7 +91,8 @@ async fn a_flood_of_interim_replies_ends_long_before_any_deadline() {
 #[tokio::test]
 async fn a_body_that_stalls_runs_into_the_total_deadline() {
     let receiver = answering("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n");
-    let sender = hurried(Deadlines { total: SOON, ..PATIENT });
+    // The head of the reply arrives within this time, too.
+    let sender = hurried(Deadlines { total: SOON * 5, ..PATIENT });
     check_failure(sender.send(post(receiver.url(), "{}")).await, Class::Timeout, "timed out reading the reply");
     receiver.end();
 }

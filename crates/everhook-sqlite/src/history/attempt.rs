@@ -1,89 +1,51 @@
 //! The log of attempts.
 
-use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, Id, MessageId};
-use everhook_core::name::Name;
-use everhook_core::time::Timestamp;
-use everhook_store::catalog::Order;
-use everhook_store::history::{Attempt, AttemptFilter, AttemptResult, AttemptsOf, attempt_bytes};
-use everhook_store::piece::{Piece, after, before, skipped};
+use everhook_core::id::{AttemptId, EndpointId, EnvironmentId, Id, MessageId};
+use everhook_store::history::{Attempt, AttemptSearch, AttemptsOf, attempt_bytes};
+use everhook_store::piece::Piece;
+use everhook_store::query::Attempts;
 use everhook_store::sql::rows::names;
-use everhook_store::{fields, statement};
+use everhook_store::sql::shared::IdScan;
+use everhook_store::sql::statement::IncludedPart;
+use everhook_store::statement;
 
 use crate::connection::Connection;
 use crate::error::Fault;
 use crate::sql::{run, stream};
 use crate::writer::Tx;
 
-fields! {
-    /// The filter of a list of attempts; `of` is a message or an endpoint.
-    AttemptSearch<'a> {
-        environment: EnvironmentId,
-        of: Id,
-        above: &'a [u8],
-        below: &'a [u8],
-        succeeded: Option<bool>,
-        status_from: i32,
-        status_to: i32,
-        before: Timestamp,
-        after: Timestamp,
-        channel: Option<&'a Name>,
-        tag: Option<&'a Name>,
-        event_types: Option<String>,
-        application: ApplicationId,
-        limit: usize,
-        order: Order,
-    }
-}
+const ATTEMPT_FOUND: IncludedPart = ("attempt_found", include_str!("../../queries/parts/attempt_found.sql"));
+const ATTEMPT_FILTER: IncludedPart = ("attempt_filter", include_str!("../../queries/parts/attempt_filter.sql"));
 
 statement! {
-    ListAttemptEndpoint<'a> = "list_attempt_endpoint" { search: AttemptSearch<'a> } -> Vec<Attempt>;
-    ListAttemptMessage<'a> = "list_attempt_message" { search: AttemptSearch<'a>, endpoint: Option<EndpointId> }
-        -> Vec<Attempt>;
-    ScanAttempt<'a> = "scan_attempt" {
-        environment: EnvironmentId, endpoint: EndpointId, above: &'a [u8], below: &'a [u8], skipped: usize,
-        order: Order,
-    } -> Option<Id>;
+    ListAttemptEndpoint<'a> = ["list_attempt_endpoint", ATTEMPT_FOUND, ATTEMPT_FILTER] {
+        search: AttemptSearch<'a>, event_types: Option<String>,
+    } -> Vec<Attempt>;
+    ListAttemptMessage<'a> = ["list_attempt_message", ATTEMPT_FOUND, ATTEMPT_FILTER] {
+        search: AttemptSearch<'a>, event_types: Option<String>, endpoint: Option<EndpointId>,
+    } -> Vec<Attempt>;
+    ScanAttempt<'a> = "scan_attempt" { environment: EnvironmentId, endpoint: EndpointId, scan: IdScan<'a> }
+        -> Option<Id>;
     ExpungeAttempt = "expunge_attempt" { environment: EnvironmentId, message: MessageId, id: AttemptId };
 }
 
-pub(crate) fn list(
-    conn: &Connection,
-    environment: EnvironmentId,
-    application: ApplicationId,
-    filter: &AttemptFilter,
-) -> Result<Piece<Attempt, AttemptId>, Fault> {
+pub(crate) fn list(conn: &Connection, list: &Attempts) -> Result<Piece<Attempt, AttemptId>, Fault> {
+    let Attempts { scope, filter } = list;
+    let environment = scope.environment;
     let (slice, mut range, mut scanned) = (&filter.slice, filter.range(), None);
     // A message has few attempts, which are sorted after the search. A part of them cannot be read in order.
     if let (true, AttemptsOf::Endpoint(endpoint)) = (filter.is_selective(), filter.of) {
-        let (above, below) = (range.above.as_slice(), range.below.as_slice());
-        let (skipped, order) = (skipped(filter.scan), slice.order);
-        scanned = run(conn, ScanAttempt { environment, endpoint, above, below, skipped, order })?;
-        range = scanned.map_or(range.clone(), |last| range.until(last, slice.order));
+        let scan = range.scan(filter.scan, slice.order);
+        scanned = run(conn, ScanAttempt { environment, endpoint, scan })?;
+        range = range.until(scanned, slice.order);
     }
-    let (status_from, status_to) = filter.statuses();
-    let search = AttemptSearch {
-        environment,
-        of: filter.of.id(),
-        above: &range.above,
-        below: &range.below,
-        succeeded: filter.result.map(|result| result == AttemptResult::Succeeded),
-        status_from,
-        status_to,
-        before: before(filter.before),
-        after: after(filter.after),
-        channel: filter.channel.as_ref(),
-        tag: filter.tag.as_ref(),
-        event_types: names(&filter.event_types),
-        application,
-        limit: slice.limit,
-        order: slice.order,
-    };
+    let (search, event_types) = (filter.search(*scope, &range), names(&filter.event_types));
     let gather = |rows: &mut dyn Iterator<Item = Result<Attempt, Fault>>| {
         Piece::gather(rows, slice.limit, attempt_bytes, |row| row.id, scanned.map(AttemptId))
     };
     match filter.of {
-        AttemptsOf::Message(_, endpoint) => stream(conn, ListAttemptMessage { search, endpoint }, gather),
-        AttemptsOf::Endpoint(_) => stream(conn, ListAttemptEndpoint { search }, gather),
+        AttemptsOf::Message(_, endpoint) => stream(conn, ListAttemptMessage { search, event_types, endpoint }, gather),
+        AttemptsOf::Endpoint(_) => stream(conn, ListAttemptEndpoint { search, event_types }, gather),
     }
 }
 

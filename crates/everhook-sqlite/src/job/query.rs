@@ -7,8 +7,8 @@ use everhook_core::task::{Task, TaskKey};
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::Order;
 use everhook_store::job::{JobFilter, JobRecord, job_bytes};
-use everhook_store::piece::{IdRange, Piece, after, before, skipped};
-use everhook_store::sql::shared::{JobScan, ScanJob, ScanJobBatch, ScanJobDead, ScanTask};
+use everhook_store::piece::{IdRange, Piece, after, before};
+use everhook_store::sql::shared::{ScanJob, ScanJobBatch, ScanJobDead, ScanTask};
 use everhook_store::{fields, statement};
 
 use crate::connection::Connection;
@@ -57,8 +57,7 @@ pub(crate) fn list(
     filter: &JobFilter,
 ) -> Result<Piece<JobRecord, JobId>, Fault> {
     let (order, scanned) = (filter.slice.order, scanned(conn, environment, filter)?);
-    let range = filter.range();
-    let IdRange { above, below } = scanned.map_or(range.clone(), |last| range.until(last, order));
+    let IdRange { above, below } = filter.range().until(scanned, order);
     let range = JobRange { environment, above: &above, below: &below, order };
     let gather = |ids: &mut dyn Iterator<Item = Result<JobId, Fault>>| {
         let found = ids.filter_map(|id| match id.and_then(|id| find_bare(conn, environment, id)) {
@@ -85,15 +84,15 @@ fn scanned(conn: &Connection, environment: EnvironmentId, filter: &JobFilter) ->
     if !filter.is_selective() {
         return Ok(None);
     }
-    let (IdRange { above, below }, order, skipped) = (filter.range(), filter.slice.order, skipped(filter.scan));
-    let scan = JobScan { environment, above: &above, below: &below, skipped, order };
+    let range = filter.range();
+    let scan = range.scan(filter.scan, filter.slice.order);
     match (filter.state, filter.batch) {
-        (Some(JobState::Dead), _) => run(conn, ScanJobDead { scan }),
+        (Some(JobState::Dead), _) => run(conn, ScanJobDead { environment, scan }),
         // Sessions hold a bounded number of jobs.
         (Some(JobState::Leased), _) => Ok(None),
-        (_, Some(batch)) => run(conn, ScanJobBatch { scan, batch }),
-        (Some(JobState::Pending), None) => run(conn, ScanTask { scan }),
-        (None | Some(JobState::Succeeded | JobState::Cancelled), None) => run(conn, ScanJob { scan }),
+        (_, Some(batch)) => run(conn, ScanJobBatch { environment, scan, batch }),
+        (Some(JobState::Pending), None) => run(conn, ScanTask { environment, scan }),
+        (None | Some(JobState::Succeeded | JobState::Cancelled), None) => run(conn, ScanJob { environment, scan }),
     }
 }
 

@@ -2,10 +2,10 @@
 
 use everhook_core::id::{EnvironmentId, JobId};
 use everhook_core::job::report::Progress;
-use everhook_core::job::{JobAction, LeaseLost, LeaseProof, OperatorCommand, check_lease_proof};
+use everhook_core::job::{JobAction, LeaseLost, OperatorCommand, check_lease_proof};
 use everhook_core::time::Timestamp;
 use everhook_store::batch::steered;
-use everhook_store::job::{JobRecord, due_at};
+use everhook_store::job::{JobRecord, ProgressReport, due_at};
 use everhook_store::made::{Made, WithMade};
 use everhook_store::statement;
 
@@ -95,14 +95,12 @@ pub(crate) fn carry_out(
 pub(crate) fn report_progress(
     tx: &Tx<'_>,
     environment: EnvironmentId,
-    id: JobId,
-    by: LeaseProof,
-    progress: &Progress,
+    ProgressReport { job, by, progress }: &ProgressReport,
 ) -> Result<Result<(), LeaseLost>, Fault> {
-    let record = find_bare(tx.conn, environment, id)?;
-    let checked = check_lease_proof(record.as_ref().and_then(JobRecord::lease), by);
+    let record = find_bare(tx.conn, environment, *job)?;
+    let checked = check_lease_proof(record.as_ref().and_then(JobRecord::lease), *by);
     if checked.is_ok() {
-        put_progress(tx, environment, id, progress)?;
+        put_progress(tx, environment, *job, progress)?;
     }
     Ok(checked)
 }

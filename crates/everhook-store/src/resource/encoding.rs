@@ -221,7 +221,7 @@ fn of_application(application: &Application) -> Columns {
     }
 }
 
-fn application(row: &ResourceRow) -> Result<Application, &'static str> {
+pub(crate) fn application(row: &ResourceRow) -> Result<Application, &'static str> {
     let ApplicationSpec { throttle_rate, policy } = text(&row.spec, "spec")?;
     let ApplicationInfo { name, metadata } = text(&row.info, "info")?;
     Ok(Application {

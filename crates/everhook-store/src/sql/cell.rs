@@ -3,33 +3,18 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use everhook_core::audit::AuditPhase;
-use everhook_core::batch::{Announcement, Intake};
-use everhook_core::endpoint::EndpointState;
-use everhook_core::failure_group::GroupState;
-use everhook_core::id::{
-    ApplicationId, AttemptId, BatchId, EndpointId, EnvironmentId, Id, JobId, KeyId, LaneId, MessageId, OrgId,
-    ScheduleId, SessionId, TaskId, TokenKeyId,
-};
+use everhook_core::id::{EnvironmentId, Id};
 use everhook_core::job::Priority;
-use everhook_core::lane::{HoldKind, LaneState};
-use everhook_core::lifecycle::EndState;
 use everhook_core::name::Name;
 use everhook_core::once::Phase;
-use everhook_core::outcome::Class;
 use everhook_core::policy::breaker::Breaker;
 use everhook_core::policy::order::OrderKey;
-use everhook_core::queue::{QueueState, Rate};
-use everhook_core::resource::ResourceKind;
-use everhook_core::right::KeyScope;
-use everhook_core::role::Role;
+use everhook_core::queue::Rate;
 use everhook_core::seal::{SealKeyId, SealKeyState};
-use everhook_core::task::{TaskKind, TaskState, Trigger};
 use everhook_core::time::Timestamp;
 use serde::de::DeserializeOwned;
 
 use crate::resource::Parent;
-use crate::schedule::RunKind;
 use crate::seal::Seal;
 
 /// The cells of one row. Each read moves to the next cell. A cell that is null or has another type yields none.
@@ -158,6 +143,7 @@ cells! {
     Rate: cells => cells.int().and_then(Rate::from_db);
     Breaker: cells => cells.int().and_then(Breaker::from_db);
     Priority: cells => cells.int().and_then(|number| Priority::new(number).ok());
+    SealKeyState: cells => cells.int().and_then(|number| number.try_into().ok()).and_then(SealKeyState::from_db);
     Parent: cells => cells.bytes().and_then(|bytes| match bytes {
         [] => Some(Parent::NONE),
         id => Id::from_slice(id).map(|id| Parent(Some(id))),
@@ -172,55 +158,6 @@ impl<const N: usize> FromCells for [u8; N] {
         bytes.ok_or_else(|| cells.corrupt(column))
     }
 }
-
-macro_rules! ids {
-    ($($id:ident),*) => {$(
-        cells! { $id: cells => cells.bytes().and_then(Id::from_slice).map($id); }
-    )*};
-}
-
-ids!(
-    ApplicationId,
-    AttemptId,
-    BatchId,
-    EndpointId,
-    JobId,
-    KeyId,
-    LaneId,
-    MessageId,
-    OrgId,
-    ScheduleId,
-    SessionId,
-    TaskId,
-    TokenKeyId
-);
-
-macro_rules! coded {
-    ($($code:ident),*) => {$(
-        cells! { $code: cells => cells.int().and_then(|number| number.try_into().ok()).and_then($code::from_db); }
-    )*};
-}
-
-coded!(
-    Announcement,
-    AuditPhase,
-    Class,
-    EndState,
-    GroupState,
-    EndpointState,
-    Intake,
-    KeyScope,
-    LaneState,
-    HoldKind,
-    QueueState,
-    ResourceKind,
-    Role,
-    RunKind,
-    SealKeyState,
-    TaskKind,
-    TaskState,
-    Trigger
-);
 
 /// A JSON text; for `row!`.
 pub struct Json<T>(pub T);

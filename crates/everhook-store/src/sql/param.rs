@@ -3,34 +3,20 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use everhook_core::audit::AuditPhase;
-use everhook_core::batch::{Announcement, Intake};
-use everhook_core::endpoint::EndpointState;
-use everhook_core::failure_group::GroupState;
-use everhook_core::id::{
-    ApplicationId, AttemptId, BatchId, EndpointId, EnvironmentId, ID_BYTES, Id, JobId, KeyId, LaneId, MessageId, OrgId,
-    ScheduleId, SessionId, TaskId, TokenKeyId,
-};
+use everhook_core::id::{EnvironmentId, ID_BYTES, Id, TaskId};
 use everhook_core::job::{JobState, Priority};
-use everhook_core::lane::{HoldKind, LaneState};
-use everhook_core::lifecycle::EndState;
 use everhook_core::name::Name;
 use everhook_core::once::Phase;
-use everhook_core::outcome::Class;
 use everhook_core::policy::breaker::Breaker;
 use everhook_core::policy::order::OrderKey;
-use everhook_core::queue::{QueueState, Rate};
-use everhook_core::resource::ResourceKind;
-use everhook_core::right::KeyScope;
-use everhook_core::role::Role;
+use everhook_core::queue::Rate;
 use everhook_core::seal::SealKeyId;
-use everhook_core::task::{TaskKey, TaskKind, TaskState, Trigger};
+use everhook_core::task::TaskKey;
 use everhook_core::time::{Timestamp, micros};
 
 use crate::catalog::{Having, Order};
 use crate::dedup::DedupScope;
 use crate::resource::Parent;
-use crate::schedule::RunKind;
 
 /// The SQL type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -253,6 +239,10 @@ params! {
     Rate as Int8: value => Scalar::Int(value.to_db());
     Breaker as Int8: value => Scalar::Int(value.to_db());
     Priority as Int2: value => Scalar::Int(value.get().into());
+    Id as Bytes: value => Scalar::Id(*value.as_bytes());
+    DedupScope as Int2: value => Scalar::Int(value.to_db().into());
+    Having as Int2: value => Scalar::Int(value.to_db().into());
+    JobState as Int2: value => Scalar::Int(value.to_db().into());
     Parent as Bytes: value => value.0.map_or(Scalar::Bytes(&[]), |id| Scalar::Id(*id.as_bytes()));
 }
 
@@ -266,55 +256,3 @@ impl<const N: usize> Param for &[u8; N] {
         Scalar::Bytes(self)
     }
 }
-
-macro_rules! ids {
-    ($($id:ident),*) => {$(
-        params! { $id as Bytes: value => Scalar::Id(*value.as_bytes()); }
-    )*};
-}
-
-ids!(
-    ApplicationId,
-    AttemptId,
-    BatchId,
-    EndpointId,
-    Id,
-    JobId,
-    KeyId,
-    LaneId,
-    MessageId,
-    OrgId,
-    ScheduleId,
-    SessionId,
-    TaskId,
-    TokenKeyId
-);
-
-macro_rules! coded {
-    ($($code:ident),*) => {$(
-        params! { $code as Int2: value => Scalar::Int(value.to_db().into()); }
-    )*};
-}
-
-coded!(
-    Announcement,
-    AuditPhase,
-    Class,
-    EndState,
-    GroupState,
-    EndpointState,
-    Having,
-    HoldKind,
-    Intake,
-    JobState,
-    KeyScope,
-    LaneState,
-    QueueState,
-    ResourceKind,
-    Role,
-    RunKind,
-    DedupScope,
-    TaskKind,
-    TaskState,
-    Trigger
-);

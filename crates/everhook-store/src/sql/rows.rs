@@ -1,11 +1,13 @@
 //! The rows of both SQL stores, each with its columns in the order in which statements return them.
 
+use std::ops::Deref;
+
 use bytes::Bytes;
 use everhook_core::api_key::{KeyAccess, KeyRecord};
-use everhook_core::application::{Environment, EnvironmentPolicy};
+use everhook_core::application::{Application, Environment, EnvironmentPolicy};
 use everhook_core::audit::{AuditEntry, AuditFacts};
 use everhook_core::background::replay::{AttemptEnding, Candidate};
-use everhook_core::batch::{Announcement, Batch, BatchCounts, Intake};
+use everhook_core::batch::{Batch, BatchCounts};
 use everhook_core::delivery::DeliveryTrace;
 use everhook_core::egress::EgressPause;
 use everhook_core::endpoint::Endpoint;
@@ -17,7 +19,7 @@ use everhook_core::job::{Job, Priority};
 use everhook_core::lane::HoldKind;
 use everhook_core::lifecycle::EndState;
 use everhook_core::message::Message;
-use everhook_core::name::{Metadata, Name};
+use everhook_core::name::Name;
 use everhook_core::once::OnceSlot;
 use everhook_core::outcome::Class;
 use everhook_core::policy::breaker::Breaker;
@@ -34,13 +36,13 @@ use serde::Serialize;
 use crate::backlog::{LaneCounts, OpenCounts};
 use crate::batch::BatchRecord;
 use crate::delivery::{BreakerRecord, DeliveryRecord, DeliveryRow, EndpointCounts, LastAttempt, VisitedTask};
+use crate::directory::{PlacedEndpoint, PlacedMessage};
 use crate::history::{Attempt, DeliveryLife};
 use crate::job::{self, JobAttempt, JobRecord, OpenTask, state_of};
 use crate::lease::{Holding, SessionRecord};
 use crate::once::OnceRecord;
 use crate::queue::LaneGroup;
 use crate::resource::{Parent, encoding};
-use crate::row;
 use crate::schedule::Run;
 use crate::seal::{ResourceAt, token_place};
 use crate::sql::cell::{Cells, FromCells, Json, JsonOrDefault, Part};
@@ -131,7 +133,7 @@ impl KeyRow {
 
 row! {
     /// A resource of any kind as it is stored.
-    struct StoredResource in "resource" {
+    pub struct ResourceCells in "resource" {
         environment: EnvironmentId,
         kind: ResourceKind,
         parent: Parent,
@@ -148,53 +150,32 @@ row! {
 }
 
 /// A resource of any kind with its `spec` opened, decoded by [`Resource::read`](crate::resource::Resource::read).
-pub struct ResourceRow {
-    pub environment: EnvironmentId,
-    pub kind: ResourceKind,
-    pub parent: Parent,
-    pub id: Id,
-    pub name: Option<Name>,
-    pub state: i16,
-    pub revision: i64,
-    pub created_at: Timestamp,
-    pub updated_at: Timestamp,
-    pub deleted_at: Option<Timestamp>,
-    pub spec: String,
-    pub info: String,
+pub struct ResourceRow(pub ResourceCells);
+
+impl Deref for ResourceRow {
+    type Target = ResourceCells;
+
+    fn deref(&self) -> &ResourceCells {
+        &self.0
+    }
 }
 
 impl FromCells for ResourceRow {
-    const WIDTH: usize = StoredResource::WIDTH;
+    const WIDTH: usize = ResourceCells::WIDTH;
 
     fn read<C: Cells>(cells: &mut C, column: &'static str) -> Result<Self, C::Fault> {
-        let stored = StoredResource::read(cells, column)?;
-        let StoredResource { environment, kind, parent, id, name, state, revision, .. } = stored;
-        let StoredResource { created_at, updated_at, deleted_at, spec, info, .. } = stored;
-        let spec = if is_sealed(spec.as_bytes()) {
+        let mut row = ResourceCells::read(cells, column)?;
+        if is_sealed(row.spec.as_bytes()) {
+            let ResourceCells { environment, kind, parent, id, .. } = row;
             let at = ResourceAt { environment, kind, parent, id };
-            let opened = cells.seal().open_text(at.place(&at.row()), spec);
-            opened.map_err(|error| cells.corrupt(error.column()))?
-        } else {
-            spec
-        };
-        Ok(ResourceRow {
-            environment,
-            kind,
-            parent,
-            id,
-            name,
-            state,
-            revision,
-            created_at,
-            updated_at,
-            deleted_at,
-            spec,
-            info,
-        })
+            let opened = cells.seal().open_text(at.place(&at.row()), std::mem::take(&mut row.spec));
+            row.spec = opened.map_err(|error| cells.corrupt(error.column()))?;
+        }
+        Ok(ResourceRow(row))
     }
 
     fn columns() -> Vec<&'static str> {
-        StoredResource::columns()
+        ResourceCells::columns()
     }
 
     fn parts() -> Vec<Part> {
@@ -203,6 +184,12 @@ impl FromCells for ResourceRow {
 }
 
 row! { Endpoint from ResourceRow else "spec": |row| encoding::endpoint::read(&row).ok() }
+
+row! { Application from ResourceRow else "spec": |row| encoding::application(&row).ok() }
+
+row! { PlacedEndpoint in "resource" { endpoint: Endpoint, application: Application } }
+
+row! { PlacedMessage in "message" { message: Message, application: Application } }
 
 row! { EnvironmentPolicy from ResourceRow else "spec": |row| encoding::environment_policy(&row).ok() }
 
@@ -390,40 +377,11 @@ row! {
     }
 }
 
-row! {
-    struct BatchRow in "batch" {
-        id: BatchId,
-        application: ApplicationId,
-        name: String,
-        prefix: Name,
-        metadata: Json<Metadata>,
-        created_at: Timestamp,
-        intake: Intake,
-        phase: u32,
-        announced: Option<Announcement>,
-        pending: u32,
-        succeeded: u32,
-        dead: u32,
-        cancelled: u32,
-        skipped: u32,
-    }
-}
+row! { BatchCounts in "batch" { pending, succeeded, dead, cancelled, skipped } }
 
-row! {
-    BatchRecord from BatchRow else "id": |row| {
-        let BatchRow { pending, succeeded, dead, cancelled, skipped, .. } = row;
-        let counts = BatchCounts { pending, succeeded, dead, cancelled, skipped };
-        Some(BatchRecord {
-            id: row.id,
-            application: row.application,
-            name: row.name,
-            prefix: row.prefix,
-            metadata: row.metadata.0,
-            created_at: row.created_at,
-            batch: Batch { intake: row.intake, phase: row.phase, announced: row.announced, counts },
-        })
-    }
-}
+row! { Batch in "batch" { intake, phase, announced, counts: BatchCounts } }
+
+row! { BatchRecord in "batch" { id, application, name, prefix, metadata as Json, created_at, batch: Batch } }
 
 row! {
     struct OutputRow in "job_output" {

@@ -19,27 +19,54 @@ use everhook_core::name::Name;
 use everhook_core::resource::ResourceKind;
 use everhook_core::right::KeyScope;
 use everhook_core::role::Role;
+use everhook_core::scope::AppScope;
 use everhook_core::seal::{NeededKey, SealKeyId};
 use everhook_core::task::TaskKind;
 use everhook_core::time::Timestamp;
 use everhook_core::token::TokenKey;
 
 use crate::batch::BatchRecord;
-use crate::catalog::{Having, Order};
+use crate::catalog::{Having, NewKey, Order, Slice};
 use crate::dedup::HASH_BYTES;
 use crate::delivery::{BreakerRecord, EndpointCounts};
 use crate::history::{Attempt, DeliveryLife};
 use crate::job::JobAttempt;
 use crate::lease::{NewSession, SessionRecord};
 use crate::once::OnceRecord;
+use crate::piece::names_beyond;
 use crate::resource::Parent;
 use crate::resource::encoding::Columns;
 use crate::schedule::Run;
 use crate::sql::param::StoreClock;
 use crate::sql::rows::{FiringRow, ResourceRow};
-use crate::sql::statement::TextOf;
+use crate::sql::statement::{IncludedPart, TextOf};
 use crate::worker::WorkerRecord;
 use crate::{fields, statement};
+
+const ENDPOINT_OF_RESOURCE: IncludedPart =
+    ("endpoint_of_resource", include_str!("../../queries/parts/endpoint_of_resource.sql"));
+const MESSAGE_ID: IncludedPart = ("message_id", include_str!("../../queries/parts/message_id.sql"));
+const ONCE_SLOT: IncludedPart = ("once_slot", include_str!("../../queries/parts/once_slot.sql"));
+
+/// A slice of the endpoints of all applications.
+pub const ENDPOINT_SLICE: IncludedPart = ("endpoint_slice", include_str!("../../queries/parts/endpoint_slice.sql"));
+
+/// The newest applications, in which messages are looked up.
+pub const NEWEST_APPLICATION: IncludedPart =
+    ("newest_application", include_str!("../../queries/parts/newest_application.sql"));
+
+/// Resources of a kind, with the states of schedules.
+pub const RESOURCE_OF_KIND: IncludedPart =
+    ("resource_of_kind", include_str!("../../queries/parts/resource_of_kind.sql"));
+
+/// Resources in a range of names; includes [`RESOURCE_OF_KIND`].
+pub const RESOURCE_NAMED: IncludedPart = ("resource_named", include_str!("../../queries/parts/resource_named.sql"));
+
+/// The hold of a listed delivery; includes [`DELIVERY_AHEAD`].
+pub const DELIVERY_HOLD: IncludedPart = ("delivery_hold", include_str!("../../queries/parts/delivery_hold.sql"));
+
+/// The delivery that one with the same key waits for.
+pub const DELIVERY_AHEAD: IncludedPart = ("delivery_ahead", include_str!("../../queries/parts/delivery_ahead.sql"));
 
 /// The texts of the statements, for tests and tools.
 pub const SHARED: &[TextOf] = STATEMENTS;
@@ -61,8 +88,8 @@ fields! {
     /// The messages of one step of a list.
     pub MessageStep<'a> { above: &'a [u8], below: &'a [u8], limit: usize, order: Order }
 
-    /// The rows that a search reads.
-    pub JobScan<'a> { environment: EnvironmentId, above: &'a [u8], below: &'a [u8], skipped: usize, order: Order }
+    /// The rows that a search reads: those in a range, up to a number.
+    pub IdScan<'a> { above: &'a [u8], below: &'a [u8], skipped: usize, order: Order }
 }
 
 /// A resource, with the state of a schedule.
@@ -148,12 +175,12 @@ statement! {
 
     // Resources, and the rows that follow from them.
     pub CreateResource<'a> = "create_resource" { fields: ResourceFields<'a> } -> Option<ResourceRow>;
-    pub FindResource = "find_resource" { environment: EnvironmentId, kind: ResourceKind, parent: Parent, id: Id }
+    pub FindResource = ["find_resource", RESOURCE_OF_KIND] { environment: EnvironmentId, kind: ResourceKind, parent: Parent, id: Id }
         -> Option<StoredResource>;
-    pub FindResourceName<'a> = "find_resource_name" {
+    pub FindResourceName<'a> = ["find_resource_name", RESOURCE_OF_KIND] {
         environment: EnvironmentId, kind: ResourceKind, parent: Parent, name: &'a Name,
     } -> Option<StoredResource>;
-    pub ListResource<'a> = "list_resource" {
+    pub ListResource<'a> = ["list_resource", ENDPOINT_OF_RESOURCE] {
         environment: EnvironmentId, kind: ResourceKind, parent: Parent, above: &'a [u8], below: &'a [u8],
         limit: usize, having: Having, order: Order,
     } -> Vec<ResourceRow>;
@@ -213,20 +240,16 @@ statement! {
 
     // Messages, deliveries and attempts.
     pub ExpungeMessage = "expunge_message" { environment: EnvironmentId, application: ApplicationId, id: MessageId };
-    pub ScanMessage<'a> = "scan_message" {
-        environment: EnvironmentId, application: ApplicationId, above: &'a [u8], below: &'a [u8], skipped: usize,
-        order: Order,
+    pub ScanMessage<'a> = ["scan_message", MESSAGE_ID] {
+        environment: EnvironmentId, application: ApplicationId, scan: IdScan<'a>,
     } -> Option<Id>;
-    pub ListDeliveryMessage<'a> = "list_delivery_message" {
-        environment: EnvironmentId, application: ApplicationId, step: MessageStep<'a>,
-    } -> Vec<Id>;
     pub ListDestination = "list_destination" {
         environment: EnvironmentId, application: ApplicationId, message: MessageId,
     } -> Vec<(Endpoint, Option<Timestamp>, DeliveryLife)>;
     pub FindAttempt = "find_attempt" { environment: EnvironmentId, message: MessageId, id: AttemptId }
         -> Option<Attempt>;
-    pub ListMessageId<'a> = "list_message_id" {
-        environment: EnvironmentId, application: ApplicationId, above: &'a [u8], below: &'a [u8], limit: usize,
+    pub ListMessageId<'a> = ["list_message_id", MESSAGE_ID] {
+        environment: EnvironmentId, application: ApplicationId, step: MessageStep<'a>,
     } -> Vec<MessageId>;
     pub CountEndpoint<'a> = "count_endpoint" {
         environment: EnvironmentId, endpoint: EndpointId, since: Timestamp, until: Timestamp, above: &'a [u8],
@@ -244,19 +267,19 @@ statement! {
     ) { kind: TaskKind, environment: EnvironmentId, subject: MessageId, task: TaskId } -> Option<u32>;
 
     // Jobs.
-    pub ScanJob<'a> = "scan_job" { scan: JobScan<'a> } -> Option<Id>;
-    pub ScanJobBatch<'a> = "scan_job_batch" { scan: JobScan<'a>, batch: BatchId } -> Option<Id>;
-    pub ScanJobDead<'a> = "scan_job_dead" { scan: JobScan<'a> } -> Option<Id>;
-    pub ScanTask<'a> = "scan_task" { scan: JobScan<'a> } -> Option<Id>;
+    pub ScanJob<'a> = "scan_job" { environment: EnvironmentId, scan: IdScan<'a> } -> Option<Id>;
+    pub ScanJobBatch<'a> = "scan_job_batch" { environment: EnvironmentId, scan: IdScan<'a>, batch: BatchId }
+        -> Option<Id>;
+    pub ScanJobDead<'a> = "scan_job_dead" { environment: EnvironmentId, scan: IdScan<'a> } -> Option<Id>;
+    pub ScanTask<'a> = "scan_task" { environment: EnvironmentId, scan: IdScan<'a> } -> Option<Id>;
     pub ListJobAttempt = "list_job_attempt" { environment: EnvironmentId, job: JobId, limit: usize } -> Vec<JobAttempt>;
     pub ListBatch<'a> = "list_batch" {
         environment: EnvironmentId, above: &'a [u8], below: &'a [u8], limit: usize, order: Order,
     } -> Vec<BatchRecord>;
 
     // Background tasks.
-    pub ScanBackground<'a> = "scan_background" {
-        owner: &'a str, above: &'a [u8], below: &'a [u8], skipped: usize, order: Order,
-    } -> Option<Id>;
+    pub ResetTaskCrash = "reset_task_crash" { environment: EnvironmentId, job: JobId };
+    pub ScanBackground<'a> = "scan_background" { owner: &'a str, scan: IdScan<'a> } -> Option<Id>;
     pub ListTaskDead = "list_task_dead" { environment: EnvironmentId, lane: EndpointId, after: Id, limit: usize }
         -> Vec<(MessageId, TaskId)>;
 
@@ -291,8 +314,13 @@ statement! {
     pub ListWorker = "list_worker" { environment: EnvironmentId, limit: usize } -> Vec<WorkerRecord>;
 
     // Once-slots and failure groups.
-    pub FindOnce<'a> = "find_once" { environment: EnvironmentId, application: ApplicationId, key: &'a Name }
-        -> Option<OnceRecord>;
+    pub FindOnce<'a> = ["find_once", ONCE_SLOT] {
+        environment: EnvironmentId, application: ApplicationId, key: &'a Name,
+    } -> Option<OnceRecord>;
+    pub ListOnce<'a> = ["list_once", ONCE_SLOT] {
+        environment: EnvironmentId, application: ApplicationId, above: &'a str, below: &'a str, limit: usize,
+        order: Order,
+    } -> Vec<OnceRecord>;
     pub PutFailureMark<'a> = "put_failure_mark" {
         environment: EnvironmentId, endpoint: EndpointId, class: &'a str, state: GroupState, note: &'a str,
         now: StoreClock,
@@ -305,6 +333,32 @@ impl<'a> ResourceFields<'a> {
         let Columns { kind, parent, id, name, state, info, .. } = columns;
         let (kind, parent, id, state) = (*kind, *parent, *id, *state);
         ResourceFields { environment, kind, parent, id, name: name.as_ref(), state, spec, info, now }
+    }
+}
+
+impl<'a> CreateKey<'a> {
+    pub fn new(key: &'a NewKey, now: StoreClock) -> CreateKey<'a> {
+        let NewKey { id, hash, hint, name, access, expires_at } = key;
+        CreateKey {
+            id: *id,
+            hash,
+            hint,
+            name,
+            environment: access.environment,
+            application: access.application,
+            scope: access.grants.scope,
+            rights: access.grants.extra.to_db(),
+            expires_at: *expires_at,
+            now,
+        }
+    }
+}
+
+impl<'a> ListOnce<'a> {
+    pub fn new(scope: AppScope, slice: &'a Slice<Name>) -> ListOnce<'a> {
+        let (above, below) = names_beyond(slice);
+        let AppScope { environment, application } = scope;
+        ListOnce { environment, application, above, below, limit: slice.limit, order: slice.order }
     }
 }
 
@@ -326,8 +380,9 @@ mod tests {
         let names = |dialect| SHARED.iter().map(|text| text(dialect).name()).collect::<Vec<_>>();
         assert_eq!(names(Dialect::Postgres), names(Dialect::Sqlite));
         for file in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/queries")).unwrap() {
-            let name = file.unwrap().file_name().to_string_lossy().trim_end_matches(".sql").to_owned();
-            assert!(names(Dialect::Postgres).contains(&name.as_str()), "not declared by a `statement!`: {name}");
+            let name = file.unwrap().file_name().to_string_lossy().into_owned();
+            let Some(name) = name.strip_suffix(".sql") else { continue };
+            assert!(names(Dialect::Postgres).contains(&name), "not declared by a `statement!`: {name}");
         }
     }
 }

@@ -152,6 +152,22 @@ impl Kind {
     }
 }
 
+/// A text that several query files include under its name.
+pub type IncludedPart = (&'static str, &'static str);
+
+/// Replaces each `{include name}` in a query file by the text of the part, without its opening comment. A part may include
+/// those after it.
+pub fn included((name, file): (&str, &str), parts: &[IncludedPart]) -> String {
+    let mut text = file.to_owned();
+    for (part, content) in parts {
+        let place = format!("{{include {part}}}");
+        assert!(text.contains(&place), "query {name}: no {place}");
+        let lines: Vec<&str> = content.lines().skip_while(|line| line.starts_with("--")).collect();
+        text = text.replace(&place, &lines.join("\n"));
+    }
+    text
+}
+
 /// Declares statements: a type for each, whose fields are the parameters.
 ///
 /// ```text
@@ -159,6 +175,7 @@ impl Kind {
 ///     pub(crate) ListEndpoint<'a> = "list_endpoint" { above: &'a [u8], order: Order } -> Vec<Endpoint>;
 ///     DeleteKey = "delete_key" { id: KeyId };             // returns the number of changed rows
 ///     Now = ("now", "select …") {} -> Option<Timestamp>;  // a short text instead of a file
+///     ListJob = ["list_job", JOB_STATE] {} -> Vec<Job>;    // a file that includes a part
 /// }
 /// ```
 ///
@@ -216,6 +233,9 @@ macro_rules! statement {
         ($file, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/queries/", $file, ".sql")))
     };
     (@text ($name:literal, $text:literal)) => { ($name, $text) };
+    (@text [$file:literal, $($part:expr),+]) => {
+        ($file, &$crate::sql::statement::included($crate::statement!(@text $file), &[$($part),+]))
+    };
 }
 
 /// Declares fields that several statements have: a field of this type stands for all of them.

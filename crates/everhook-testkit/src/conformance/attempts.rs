@@ -18,18 +18,7 @@ use crate::conformance::fixture::{Fixture, HOUR, PLENTY, name};
 use crate::conformance::history::{append, labelled};
 
 fn attempts(of: AttemptsOf) -> AttemptFilter {
-    AttemptFilter {
-        of,
-        slice: Slice { after: None, order: Order::Ascending, limit: PLENTY },
-        result: None,
-        status_class: None,
-        before: None,
-        after: None,
-        channel: None,
-        tag: None,
-        event_types: Vec::new(),
-        scan: PLENTY,
-    }
+    AttemptFilter::of(of, Slice { after: None, order: Order::Ascending, limit: PLENTY }, PLENTY)
 }
 
 /// Two endpoints and two messages with the following attempts, in the order of their ids.

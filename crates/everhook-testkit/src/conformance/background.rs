@@ -17,7 +17,7 @@ use everhook_core::time::Timestamp;
 use everhook_store::background::{Advance, Advanced, BackgroundFilter, BulkWork, owner_key};
 use everhook_store::catalog::{Order, Slice};
 use everhook_store::job::NewJob;
-use everhook_store::lease::{FeedAsk, LeaseAsk};
+use everhook_store::lease::{FeedAsk, LeaseAsk, Settled, Settlement};
 use everhook_store::query;
 use everhook_store::steer::Steer;
 use everhook_store::store::Reads;
@@ -228,6 +228,32 @@ pub(super) async fn a_slice_that_was_done_is_not_done_again(fx: &Fixture) {
     let again = advance(fx, held, &work, Position::default(), 1).await.unwrap().unwrap();
     assert_eq!(again, Advanced { changed: 0, is_last: false, ..first });
     assert_eq!(end_all(fx, NextRow::Gone).await, 0);
+}
+
+pub(super) async fn crashes_before_a_slice_no_longer_count(fx: &Fixture) {
+    let endpoint = fx.endpoint().await;
+    send(fx, 2).await;
+    end_all(fx, NextRow::Dead).await;
+    let (job, work) = (enqueue(fx, fx.here, "endpoint.recover").await, replay(fx, endpoint, Pick::Failed).await);
+    let crashes = async || {
+        let record = fx.store.read(query::FindJob { scope: Scope::of(SERVER_ENVIRONMENT), id: job }).await.unwrap();
+        record.and_then(|record| record.open).expect("the job is open").task.crashes
+    };
+    for crashed in 1..3 {
+        let session = fx.session().await;
+        lease(fx, session, job).await;
+        fx.store.close_session(session).await.unwrap();
+        let sweeper = fx.session().await;
+        let task = fx.reclaim(sweeper, PLENTY).await.into_iter().find(|task| task.key.subject == job.0).unwrap();
+        let abandoned = Settlement { crashes: task.crashes + 1, ..Settlement::of(&task, sweeper) };
+        assert_eq!(fx.store.settle([abandoned].into()).await.unwrap().answer, [Settled::Done]);
+        assert_eq!(crashes().await, crashed);
+    }
+    let session = fx.session().await;
+    let held = Held { job, by: lease(fx, session, job).await };
+    assert_eq!(crashes().await, 2, "a lease alone is no progress");
+    advance(fx, held, &work, Position::default(), 1).await.unwrap().unwrap();
+    assert_eq!(crashes().await, 0);
 }
 
 pub(super) async fn only_the_holder_of_the_job_advances_it(fx: &Fixture) {

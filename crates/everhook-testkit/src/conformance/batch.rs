@@ -5,7 +5,6 @@ use everhook_core::id::{BatchId, JobId};
 use everhook_core::job::{JobAction, JobState, OperatorCommand};
 use everhook_core::name::Metadata;
 use everhook_core::scope::Scope;
-use everhook_core::time::Timestamp;
 use everhook_store::batch::{BatchRecord, NewBatch, Resolve, Resolved};
 use everhook_store::catalog::{Created, Order, Slice};
 use everhook_store::job::{Enqueued, NewJob};
@@ -18,15 +17,8 @@ use crate::conformance::fixture::{Fixture, PLENTY, name, request_key};
 use crate::conformance::job_stage::Ends;
 
 fn new_batch(fx: &Fixture) -> BatchRecord {
-    BatchRecord {
-        id: BatchId(fx.id()),
-        application: fx.application,
-        name: "nightly".to_owned(),
-        prefix: name("pipeline"),
-        metadata: Metadata::from([("run".to_owned(), "7".to_owned())]),
-        created_at: Timestamp::default(),
-        batch: Default::default(),
-    }
+    let batch = BatchRecord::new(BatchId(fx.id()), fx.application, "nightly".to_owned(), name("pipeline"));
+    BatchRecord { metadata: Metadata::from([("run".to_owned(), "7".to_owned())]), ..batch }
 }
 
 async fn open(fx: &Fixture) -> BatchId {
@@ -69,7 +61,7 @@ async fn types(fx: &Fixture) -> Vec<String> {
 }
 
 async fn resolve(fx: &Fixture, batch: BatchId, jobs: &[JobId], how: Resolution) -> Resolved {
-    fx.other.resolve_batch(fx.scope(), batch, Resolve { jobs: jobs.to_vec(), how }).await.unwrap().answer
+    fx.other.resolve_batch(fx.scope(), Resolve { batch, jobs: jobs.to_vec(), how }).await.unwrap().answer
 }
 
 pub(super) async fn a_batch_completes_when_all_its_jobs_have_succeeded(fx: &Fixture) {
@@ -247,7 +239,7 @@ pub(super) async fn announcements_are_counted_whatever_causes_them(fx: &Fixture)
     assert_eq!(steer(first, OperatorCommand::Delete).await, NONE, "one is dead still");
     let skipped = fx
         .other
-        .resolve_batch(fx.scope(), batch, Resolve { jobs: vec![second], how: Resolution::Skipped })
+        .resolve_batch(fx.scope(), Resolve { batch, jobs: vec![second], how: Resolution::Skipped })
         .await
         .unwrap();
     assert_eq!(skipped.made, ONE);

@@ -6,6 +6,7 @@ use everhook_core::lifecycle::{EndState, NextRow};
 use everhook_core::outcome::Class;
 use everhook_core::scope::Scope;
 use everhook_core::traffic::FailureClass;
+use everhook_store::failure::FailureNote;
 use everhook_store::lease::Settled;
 use everhook_store::query;
 
@@ -62,7 +63,10 @@ pub(super) async fn a_mark_stays_with_its_group(fx: &Fixture) {
     fx.send().await;
     die(fx, Class::Timeout, 0).await;
     let key = GroupKey { endpoint, class: FailureClass::Timeout };
-    let mark = async |state, note: &str| fx.store.mark_failures(fx.scope(), key, state, note.to_owned()).await.unwrap();
+    let mark = async |state, note: &str| {
+        let note = FailureNote { key, state, note: note.to_owned() };
+        fx.store.mark_failures(fx.scope(), note).await.unwrap()
+    };
     for state in [GroupState::Acknowledged, GroupState::Resolved] {
         let at = mark(state, "called them").await;
         let [group] = &*list(fx).await else { panic!("there is one group") };

@@ -147,7 +147,7 @@ impl<S: Stage + ?Sized> Fixture<S> {
     }
 
     pub async fn switch(&self, endpoint: EndpointId, state: EndpointState) {
-        self.other.switch_endpoint(self.here, self.application, endpoint, state).await;
+        self.other.switch_endpoint(AppScope::of(self.here, self.application), endpoint, state).await;
     }
 
     pub async fn delete(&self, endpoint: EndpointId) {

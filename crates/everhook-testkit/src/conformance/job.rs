@@ -16,7 +16,7 @@ use everhook_core::retry::{Backoff, RetryPolicy};
 use everhook_core::scope::Scope;
 use everhook_core::task::{TaskKind, TaskState};
 use everhook_store::catalog::{Order, Slice};
-use everhook_store::job::{Enqueued, JobFilter, NewJob};
+use everhook_store::job::{Enqueued, JobFilter, NewJob, ProgressReport};
 use everhook_store::lease::{LeaseAsk, Reclaim, ReclaimAsk, Reclaimed, Settled, Settlement};
 use everhook_store::query;
 
@@ -332,7 +332,8 @@ pub(super) async fn only_the_holder_reports_progress(fx: &Fixture) {
     let (session, other) = (fx.session().await, fx.session().await);
     let progress = Progress::new(40, "two of five").unwrap();
     let report = async |session, epoch| {
-        fx.store.report_progress(fx.scope(), id, LeaseProof { session, epoch }, progress.clone()).await.unwrap()
+        let (by, progress) = (LeaseProof { session, epoch }, progress.clone());
+        fx.store.report_progress(fx.scope(), ProgressReport { job: id, by, progress }).await.unwrap()
     };
     assert_eq!(report(session, 1).await, Err(LeaseLost::NotRunning));
     let leased = fx.lease_job(session).await;

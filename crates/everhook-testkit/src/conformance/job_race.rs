@@ -102,15 +102,7 @@ pub(super) async fn a_unique_key_at_once_is_one_job(fx: &Fixture) {
 pub(super) async fn the_last_two_jobs_of_a_batch_at_once_are_one_announcement(fx: &Fixture) {
     fx.endpoint().await;
     for round in 0..10 {
-        let record = BatchRecord {
-            id: BatchId(fx.id()),
-            application: fx.application,
-            name: round.to_string(),
-            prefix: name("pipeline"),
-            metadata: Default::default(),
-            created_at: Default::default(),
-            batch: Default::default(),
-        };
+        let record = BatchRecord::new(BatchId(fx.id()), fx.application, round.to_string(), name("pipeline"));
         assert!(matches!(
             fx.other.create_batch(fx.scope(), NewBatch { batch: record.clone(), key: None }).await.unwrap(),
             Created::New(_)

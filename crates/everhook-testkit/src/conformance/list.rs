@@ -390,6 +390,7 @@ macro_rules! conformance_full {
             messages_without_a_delivery_are_replayed_in_slices
             attempted_messages_are_replayed_as_new_deliveries
             a_slice_that_was_done_is_not_done_again
+            crashes_before_a_slice_no_longer_count
             only_the_holder_of_the_job_advances_it
             a_replay_needs_its_endpoint
             payloads_of_an_application_are_purged_in_slices

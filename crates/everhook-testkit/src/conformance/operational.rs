@@ -66,9 +66,9 @@ pub(super) async fn a_change_of_an_endpoint_is_reported_with_it(fx: &Fixture) {
     listen(fx, &[]).await;
     let mut endpoint = Endpoint { uid: Some(name("main")), ..new_endpoint(EndpointId(fx.id()), fx.application) };
     let new = New { record: endpoint.clone(), max: ENDPOINTS_MAX };
-    let created = fx.other.create_resource(fx.scope(), new.clone().into(), None).await.unwrap();
+    let created = fx.other.create_resource(fx.scope(), new.clone().into()).await.unwrap();
     assert_eq!(created.made, Made { messages: 1, jobs: 0 });
-    let again = fx.other.create_resource(fx.scope(), new.into(), None).await.unwrap();
+    let again = fx.other.create_resource(fx.scope(), new.into()).await.unwrap();
     assert_eq!(again.made, Made::default(), "a repetition is no news");
     let about = json!({
         "appId": fx.application.to_string(), "appUid": "acme",
@@ -211,11 +211,12 @@ pub(super) async fn operational_endpoints_cause_no_events(fx: &Fixture) {
 
 pub(super) async fn without_a_listener_nothing_is_written(fx: &Fixture) {
     let deaf = listen(fx, &["endpoint.deleted"]).await;
-    fx.other.switch_endpoint(fx.here, OPERATIONAL_APPLICATION, deaf, EndpointState::Disabled).await;
+    let scope = AppScope::of(fx.here, OPERATIONAL_APPLICATION);
+    fx.other.switch_endpoint(scope, deaf, EndpointState::Disabled).await;
     let endpoint = new_endpoint(EndpointId(fx.id()), fx.application);
     let key = ResourceKey::Endpoint(fx.application, endpoint.id);
     let new = New { record: endpoint, max: ENDPOINTS_MAX };
-    let created = fx.other.create_resource(fx.scope(), new.into(), None).await.unwrap();
+    let created = fx.other.create_resource(fx.scope(), new.into()).await.unwrap();
     assert_eq!(created.made, Made::default(), "the endpoint wants other events");
     let deleted = fx.other.delete_resource(fx.scope(), key).await.unwrap();
     assert_eq!((deleted.answer, deleted.made), (Deleted::Done, Made::default()), "the endpoint is disabled");

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
-use everhook_store::request::{RequestAnswer, RequestClaim};
+use everhook_store::request::{RequestAnswer, RequestClaim, RequestEnd};
 use everhook_store::retention::{Prunable, Prune};
 
 use crate::conformance::fixture::{Fixture, PLENTY, request_key};
@@ -13,7 +13,7 @@ async fn claim(fx: &Fixture, key: &str, body: &str, holder: everhook_core::id::I
 }
 
 async fn finish(fx: &Fixture, holder: everhook_core::id::Id, answer: Option<RequestAnswer>) {
-    fx.other.finish_request(fx.scope(), request_key("k", "body"), holder, answer).await.unwrap();
+    fx.other.finish_request(fx.scope(), RequestEnd { key: request_key("k", "body"), holder, answer }).await.unwrap();
 }
 
 fn answer(text: &'static str) -> RequestAnswer {
@@ -56,8 +56,8 @@ pub(super) async fn an_expired_answer_is_forgotten(fx: &Fixture) {
     let large = RequestAnswer { status: 200, body: None };
     for holder in [first, second] {
         assert_eq!(fx.store.claim_request(fx.scope(), key.clone(), holder).await.unwrap(), RequestClaim::Won);
-        let finish = fx.store.finish_request(fx.scope(), key.clone(), holder, Some(large.clone()));
-        finish.await.unwrap();
+        let end = RequestEnd { key: key.clone(), holder, answer: Some(large.clone()) };
+        fx.store.finish_request(fx.scope(), end).await.unwrap();
     }
     let prune = Prune { what: Prunable::Answers, before: Timestamp::default(), limit: PLENTY };
     assert_eq!(fx.store.prune(prune).await.unwrap(), 1);

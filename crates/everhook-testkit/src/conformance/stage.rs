@@ -18,13 +18,7 @@ pub trait Stage: Store {
     async fn stage_environment(&self, org: OrgId, name: &str) -> EnvironmentId;
     async fn stage_application(&self, environment: EnvironmentId, application: &Application);
     async fn stage_endpoint(&self, environment: EnvironmentId, endpoint: &Endpoint);
-    async fn switch_endpoint(
-        &self,
-        environment: EnvironmentId,
-        application: ApplicationId,
-        id: EndpointId,
-        state: EndpointState,
-    );
+    async fn switch_endpoint(&self, scope: AppScope, id: EndpointId, state: EndpointState);
     async fn drop_endpoint(&self, environment: EnvironmentId, application: ApplicationId, id: EndpointId) -> bool;
     async fn drop_application(&self, environment: EnvironmentId, id: ApplicationId) -> bool;
     async fn attempts_of(
@@ -63,20 +57,11 @@ impl<S: Store> Stage for S {
         assert!(matches!(created, Created::New(_)), "{created:?}");
     }
 
-    async fn switch_endpoint(
-        &self,
-        environment: EnvironmentId,
-        application: ApplicationId,
-        id: EndpointId,
-        state: EndpointState,
-    ) {
-        let found = self
-            .read(query::FindEndpoint { scope: AppScope::of(environment, application), locator: Locator::Id(id) })
-            .await
-            .unwrap();
+    async fn switch_endpoint(&self, scope: AppScope, id: EndpointId, state: EndpointState) {
+        let found = self.read(query::FindEndpoint { scope, locator: Locator::Id(id) }).await.unwrap();
         // As in the API, an endpoint that does not exist cannot be enabled or disabled.
         let Some(endpoint) = found else { return };
-        let replaced = self.replace(Scope::of(environment), Endpoint { state, ..endpoint }).await.unwrap();
+        let replaced = self.replace(scope.scope(), Endpoint { state, ..endpoint }).await.unwrap();
         assert!(matches!(replaced, Replaced::Done(_)), "{replaced:?}");
     }
 
@@ -94,22 +79,9 @@ impl<S: Store> Stage for S {
         application: ApplicationId,
         message: MessageId,
     ) -> Vec<Attempt> {
-        let filter = AttemptFilter {
-            of: AttemptsOf::Message(message, None),
-            slice: Slice { after: None, order: Order::Ascending, limit: PAGE_MAX },
-            result: None,
-            status_class: None,
-            before: None,
-            after: None,
-            channel: None,
-            tag: None,
-            event_types: Vec::new(),
-            scan: PAGE_MAX,
-        };
-        self.read(query::Attempts { scope: AppScope::of(environment, application), filter: filter.clone() })
-            .await
-            .unwrap()
-            .rows
+        let slice = Slice { after: None, order: Order::Ascending, limit: PAGE_MAX };
+        let filter = AttemptFilter::of(AttemptsOf::Message(message, None), slice, PAGE_MAX);
+        self.read(query::Attempts { scope: AppScope::of(environment, application), filter }).await.unwrap().rows
     }
 
     async fn destinations_of(

@@ -5,13 +5,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use everhook_core::batch::{BadChange, BatchChange};
-use everhook_core::id::{AttemptId, EndpointId, EnvironmentId, Id, JobId, SessionId, TaskId};
-use everhook_core::job::report::Progress;
-use everhook_core::job::{Job, JobAction, JobState, LeaseLost, LeaseProof, OperatorCommand, check_lease_proof};
-use everhook_core::lane::HoldKind;
+use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, Id, JobId, SessionId, TaskId};
+use everhook_core::job::{Job, JobAction, JobState, LeaseLost, OperatorCommand, check_lease_proof};
 use everhook_core::lifecycle::EndState;
 use everhook_core::outcome::Class;
-use everhook_core::policy::breaker::Breaker;
 use everhook_core::scope::Scope;
 use everhook_core::task::{Task, TaskKey, TaskKind, Trigger};
 use everhook_core::time::Timestamp;
@@ -19,7 +16,8 @@ use everhook_store::catalog::Slice;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
 use everhook_store::job::{
-    Enqueued, JobAttempt, JobFilter, JobRecord, NewJob, OpenTask, due_at, job_bytes, judge, keys_of, new_task, state_of,
+    Enqueued, JobAttempt, JobFilter, JobRecord, NewJob, OpenTask, ProgressReport, due_at, job_bytes, judge, keys_of,
+    new_task, state_of,
 };
 use everhook_store::lease::{NewAttempt, Settlement};
 use everhook_store::made::{Made, WithMade};
@@ -57,16 +55,7 @@ pub(super) fn enqueue(tables: &mut Tables, ids: &Ids, now: Timestamp, new: &NewJ
     tables.tasks.insert(task.key, TaskRow::new(task, TaskPlace::Pending));
     let lane = (environment, task.lane);
     tables.queue_lanes.insert(lane, new.job.queue.clone());
-    let fresh = LaneRow {
-        application: everhook_core::id::ApplicationId(Id::MIN),
-        state: LaneState::Open,
-        next_due: Timestamp::NEVER,
-        hold_until: Timestamp::default(),
-        hold_kind: HoldKind::default(),
-        breaker: Breaker::default(),
-        waiting: false,
-        last_position: Timestamp::default(),
-    };
+    let fresh = LaneRow::new(ApplicationId(Id::MIN), LaneState::Open);
     tables.lanes.entry(lane).or_insert(fresh).touch(due_at);
     Enqueued::Accepted { created_at: now, due_at }
 }
@@ -233,14 +222,12 @@ impl MemStore {
     pub(super) fn report_progress_now(
         &self,
         environment: EnvironmentId,
-        id: JobId,
-        by: LeaseProof,
-        progress: &Progress,
+        ProgressReport { job, by, progress }: ProgressReport,
     ) -> Result<(), LeaseLost> {
         let (mut tables, _) = self.lock();
-        let checked = check_lease_proof(record(&tables, environment, id).and_then(|record| record.lease()), by);
-        if let (Ok(()), Some(row)) = (checked, tables.jobs.get_mut(&(environment, id))) {
-            row.progress = Some(progress.clone());
+        let checked = check_lease_proof(record(&tables, environment, job).and_then(|record| record.lease()), by);
+        if let (Ok(()), Some(row)) = (checked, tables.jobs.get_mut(&(environment, job))) {
+            row.progress = Some(progress);
         }
         checked
     }

@@ -8,10 +8,8 @@ use async_trait::async_trait;
 use everhook_core::application::Environment;
 use everhook_core::audit::AuditFacts;
 use everhook_core::egress::EgressPause;
-use everhook_core::failure_group::{GroupKey, GroupState};
-use everhook_core::id::{BatchId, EnvironmentId, Id, JobId, KeyId, OrgId, SessionId};
-use everhook_core::job::report::Progress;
-use everhook_core::job::{LeaseLost, LeaseProof};
+use everhook_core::id::{BatchId, EnvironmentId, Id, KeyId, OrgId, SessionId};
+use everhook_core::job::LeaseLost;
 use everhook_core::name::Name;
 use everhook_core::poll::PollMark;
 use everhook_core::resource::ResourceKind;
@@ -28,8 +26,9 @@ use everhook_store::catalog::{Created, KeyChange, NewKey, NewTokenKey, Replaced}
 use everhook_store::dedup::DedupKey;
 use everhook_store::delivery::BreakerRecord;
 use everhook_store::error::StoreError;
+use everhook_store::failure::FailureNote;
 use everhook_store::history::{AttemptsOf, Expunge, Resend, Resent};
-use everhook_store::job::{Enqueued, NewJob};
+use everhook_store::job::{Enqueued, NewJob, ProgressReport};
 use everhook_store::lease::{
     Append, Appended, LeaseAsk, LeaseGrant, NewSession, ReclaimAsk, Reclaimed, Renewed, Settled, Settlement,
 };
@@ -38,7 +37,7 @@ use everhook_store::piece::Piece;
 use everhook_store::poll::{PollAsk, Polled, SeekAsk};
 use everhook_store::query::{Answer, Query};
 use everhook_store::queue::QueueCount;
-use everhook_store::request::{RequestAnswer, RequestClaim};
+use everhook_store::request::{RequestClaim, RequestEnd};
 use everhook_store::resource::{ChangedResource, Deleted, NewResource, Resource, ResourceKey, ResourcePlace};
 use everhook_store::retention::Prune;
 use everhook_store::schedule::{FiredAll, Run};
@@ -104,14 +103,8 @@ impl Store for MemStore {
         Ok(lease::reclaim(&mut tables, now, ask))
     }
 
-    async fn report_progress(
-        &self,
-        scope: Scope,
-        job: JobId,
-        by: LeaseProof,
-        progress: Progress,
-    ) -> Result<Result<(), LeaseLost>, StoreError> {
-        Ok(self.report_progress_now(scope.environment, job, by, &progress))
+    async fn report_progress(&self, scope: Scope, report: ProgressReport) -> Result<Result<(), LeaseLost>, StoreError> {
+        Ok(self.report_progress_now(scope.environment, report))
     }
 
     async fn resend(&self, scope: Scope, resend: Resend) -> Result<Resent, StoreError> {
@@ -144,7 +137,7 @@ impl Store for MemStore {
         })
     }
 
-    async fn mark_failures(&self, _: Scope, _: GroupKey, _: GroupState, _: String) -> Result<Timestamp, StoreError> {
+    async fn mark_failures(&self, _: Scope, _: FailureNote) -> Result<Timestamp, StoreError> {
         Err(refused(Op::MarkFailures))
     }
 
@@ -167,13 +160,8 @@ impl Store for MemStore {
         Ok(self.seal_batch_now(scope.environment, id))
     }
 
-    async fn resolve_batch(
-        &self,
-        scope: Scope,
-        id: BatchId,
-        resolve: Resolve,
-    ) -> Result<WithMade<Resolved>, StoreError> {
-        self.resolve_batch_now(scope.environment, id, &resolve.jobs, resolve.how)
+    async fn resolve_batch(&self, scope: Scope, resolve: Resolve) -> Result<WithMade<Resolved>, StoreError> {
+        self.resolve_batch_now(scope.environment, resolve.batch, &resolve.jobs, resolve.how)
     }
 
     async fn fire_due(&self, limit: usize) -> Result<FiredAll, StoreError> {
@@ -184,13 +172,8 @@ impl Store for MemStore {
         Ok(self.run_schedule_now(scope.environment, &name))
     }
 
-    async fn create_resource(
-        &self,
-        scope: Scope,
-        new: NewResource,
-        key: Option<DedupKey>,
-    ) -> Result<WithMade<Created<Resource>>, StoreError> {
-        let created = self.create_resource_now(scope, new, key.as_ref()).ok_or(refused(Op::CreateResource))?;
+    async fn create_resource(&self, scope: Scope, new: NewResource) -> Result<WithMade<Created<Resource>>, StoreError> {
+        let created = self.create_resource_now(scope, new).ok_or(refused(Op::CreateResource))?;
         Ok(Made::default().with(created))
     }
 
@@ -253,7 +236,7 @@ impl Store for MemStore {
         Err(refused(Op::ClaimRequest))
     }
 
-    async fn finish_request(&self, _: Scope, _: DedupKey, _: Id, _: Option<RequestAnswer>) -> Result<(), StoreError> {
+    async fn finish_request(&self, _: Scope, _: RequestEnd) -> Result<(), StoreError> {
         Err(refused(Op::FinishRequest))
     }
 

@@ -63,15 +63,10 @@ impl MemStore {
     }
 
     /// Creates a resource; returns none if the store does not keep its kind.
-    pub(super) fn create_resource_now(
-        &self,
-        scope: Scope,
-        new: NewResource,
-        key: Option<&DedupKey>,
-    ) -> Option<Created<Resource>> {
+    pub(super) fn create_resource_now(&self, scope: Scope, new: NewResource) -> Option<Created<Resource>> {
         let (mut tables, now) = self.lock();
         let resource = stamped(new.resource, now, now, 1)?;
-        Some(create(&mut tables, scope.environment, (resource, new.max), key, now))
+        Some(create(&mut tables, scope.environment, (resource, new.max), new.key.as_ref(), now))
     }
 
     /// Replaces a resource; returns none if the store does not keep its kind.
@@ -409,16 +404,7 @@ pub(super) fn set_endpoint_state(
 
 fn put_lane(tables: &mut Tables, environment: EnvironmentId, endpoint: &Endpoint) {
     let state = endpoint.lane_state();
-    let new = LaneRow {
-        application: endpoint.application,
-        state,
-        next_due: Timestamp::NEVER,
-        hold_until: Timestamp::default(),
-        hold_kind: HoldKind::default(),
-        breaker: Breaker::default(),
-        waiting: false,
-        last_position: Timestamp::default(),
-    };
+    let new = LaneRow::new(endpoint.application, state);
     let lane = tables.lanes.entry((environment, endpoint.id.lane())).or_insert(new);
     if lane.state != LaneState::Closing {
         lane.state = state;

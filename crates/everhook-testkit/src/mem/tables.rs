@@ -94,6 +94,20 @@ pub struct LaneRow {
 }
 
 impl LaneRow {
+    /// A lane without tasks.
+    pub fn new(application: ApplicationId, state: LaneState) -> LaneRow {
+        LaneRow {
+            application,
+            state,
+            next_due: Timestamp::NEVER,
+            hold_until: Timestamp::default(),
+            hold_kind: HoldKind::default(),
+            breaker: Breaker::default(),
+            waiting: false,
+            last_position: Timestamp::default(),
+        }
+    }
+
     /// The time at which a lease considers this lane.
     pub fn ready_at(&self) -> Timestamp {
         match self.state {

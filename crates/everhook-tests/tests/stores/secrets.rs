@@ -15,7 +15,7 @@ use everhook_core::token::{TOKEN_SECRET_BYTES, TokenKeyChange, TokenSecret};
 use everhook_store::catalog::{Created, NewTokenKey, Order, Replaced, Slice};
 use everhook_store::dedup::DedupKey;
 use everhook_store::query;
-use everhook_store::request::{RequestAnswer, RequestClaim};
+use everhook_store::request::{RequestAnswer, RequestClaim, RequestEnd};
 use everhook_store::resource::New;
 use everhook_store::store::{Reads, Resources, Store};
 use everhook_testkit::conformance::fixture::new_endpoint;
@@ -64,7 +64,8 @@ pub(crate) async fn plant<S: Store>(
     let (holder, body) = (id(), Bytes::from(format!("{{\"key\":\"{CANARY}\"}}")));
     let answer = RequestAnswer { status: 201, body: Some(body) };
     assert_eq!(store.claim_request(scope, request(), holder).await.unwrap(), RequestClaim::Won);
-    store.finish_request(scope, request(), holder, Some(answer.clone())).await.unwrap();
+    let end = RequestEnd { key: request(), holder, answer: Some(answer.clone()) };
+    store.finish_request(scope, end).await.unwrap();
     Planted { environment, endpoint, operational, queue, chat_apps, token, answer, holder }
 }
 

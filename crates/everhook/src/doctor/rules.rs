@@ -113,9 +113,9 @@ pub(super) fn unreachable(error: &str, may_pass: bool) -> Check {
     fail("store", error, remedy)
 }
 
-/// The keys that seal secrets are missing or wrong. The last part of the error is its remedy.
-pub(super) fn secrets_failed(error: &str) -> Check {
-    let (found, remedy) = error.rsplit_once(": ").unwrap_or((error, "see docs/secrets.md"));
+/// The keys that seal secrets are missing or wrong. Most error texts end with their remedy, which is not shown twice.
+pub(super) fn secrets_failed(error: &str, remedy: &'static str) -> Check {
+    let found = error.strip_suffix(remedy).and_then(|found| found.strip_suffix(": ")).unwrap_or(error);
     fail("secrets", found, remedy)
 }
 

@@ -47,7 +47,7 @@ from svix.api.message import message_in_raw
 from svix.exceptions import HttpError, HTTPValidationError
 from svix.models import AppPortalCapability, MessageStatus
 
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 60
 POLL_SECONDS = 0.02
 
 CASES = []

@@ -144,7 +144,7 @@ impl Side {
             Op::Switch { place, on } => {
                 let state = if *on { EndpointState::Enabled } else { EndpointState::Disabled };
                 let (environment, endpoint) = self.at(script, *place);
-                store.switch_endpoint(environment, script.application, endpoint, state).await;
+                store.switch_endpoint(AppScope::of(environment, script.application), endpoint, state).await;
                 String::new()
             }
             Op::Delete { place } => {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use everhook_core::batch::{Batch, Resolution};
+use everhook_core::batch::Resolution;
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::id::{ApplicationId, BatchId, EndpointId, Id, JobId, ScheduleId};
 use everhook_core::job::report::{Note, Report};
@@ -13,7 +13,6 @@ use everhook_core::job::{Job, JobAction, LeaseProof, OperatorCommand};
 use everhook_core::queue::Queue;
 use everhook_core::retry::RetryPolicy;
 use everhook_core::role::Role;
-use everhook_core::schedule::fire::ScheduleState;
 use everhook_core::schedule::{Cadence, Schedule};
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
@@ -132,15 +131,12 @@ async fn fail_next(node: &Node) -> JobId {
 #[tokio::test(start_paused = true)]
 async fn changes_of_batches_wake_whoever_their_work_is_for() {
     let (_store, line, node) = stage().await;
-    let batch = BatchRecord {
-        id: BatchId(node.new_id()),
-        application: ApplicationId(Id::MIN),
-        name: "import".to_owned(),
-        prefix: "import".parse().unwrap(),
-        metadata: Default::default(),
-        created_at: Timestamp::default(),
-        batch: Batch::new(),
-    };
+    let batch = BatchRecord::new(
+        BatchId(node.new_id()),
+        ApplicationId(Id::MIN),
+        "import".to_owned(),
+        "import".parse().unwrap(),
+    );
     let id = batch.id;
     node.create_batch(SCOPE, NewBatch { batch, key: None }).await.unwrap();
     assert!(!line.woken().await, "a batch without jobs");
@@ -150,7 +146,7 @@ async fn changes_of_batches_wake_whoever_their_work_is_for() {
     assert!(line.woken().await, "the death of a job is announced");
     node.seal_batch(SCOPE, id).await.unwrap();
     assert!(!line.woken().await, "the batch has failed, and said so");
-    let resolve = |how| node.resolve_batch(SCOPE, id, Resolve { jobs: vec![dead], how });
+    let resolve = |how| node.resolve_batch(SCOPE, Resolve { batch: id, jobs: vec![dead], how });
     resolve(Resolution::Retried).await.unwrap();
     assert!(line.woken().await, "a job is pending again");
     fail_next(&node).await;
@@ -167,14 +163,12 @@ async fn a_schedule_that_is_run_by_hand_wakes_those_who_run_its_job() {
     let (_store, line, node) = stage().await;
     let cadence = Cadence::Every { every: LONG, anchor: Timestamp::default() };
     let record = ScheduleRecord {
-        name: "tick".parse().unwrap(),
-        schedule: Schedule::new(ScheduleId(node.new_id()), cadence),
-        starts: Starts::Job(Box::new(job(&node))),
         paused: true,
-        state: ScheduleState::paused(),
-        created_at: Timestamp::default(),
-        updated_at: Timestamp::default(),
-        revision: 0,
+        ..ScheduleRecord::new(
+            "tick".parse().unwrap(),
+            Schedule::new(ScheduleId(node.new_id()), cadence),
+            Starts::Job(Box::new(job(&node))),
+        )
     };
     node.create(SCOPE, record, None).await.unwrap();
     assert!(!line.woken().await, "nothing is due");

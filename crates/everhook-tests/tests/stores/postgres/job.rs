@@ -92,15 +92,8 @@ async fn a_limited_queue_that_another_lease_holds_is_left_out() {
 async fn whoever_ends_the_last_job_waits_for_who_ends_the_one_before() {
     let database = Database::migrated().await;
     let stage = Stage::new(database.store().await).await;
-    let batch = BatchRecord {
-        id: BatchId(stage.id()),
-        application: stage.application,
-        name: "nightly".to_owned(),
-        prefix: "pipeline".parse().unwrap(),
-        metadata: Default::default(),
-        created_at: Timestamp::default(),
-        batch: Default::default(),
-    };
+    let batch =
+        BatchRecord::new(BatchId(stage.id()), stage.application, "nightly".to_owned(), "pipeline".parse().unwrap());
     stage.store.create_batch(Scope::of(stage.environment), NewBatch { batch: batch.clone(), key: None }).await.unwrap();
     for _ in 0..2 {
         let mut new = job(&stage, stage.id());

@@ -9,7 +9,6 @@ use everhook_core::id::{BatchId, Id, JobId, LaneId, ScheduleId};
 use everhook_core::job::{Job, RunAt};
 use everhook_core::lifecycle::NextRow;
 use everhook_core::name::Name;
-use everhook_core::schedule::fire::ScheduleState;
 use everhook_core::schedule::{Cadence, Schedule};
 use everhook_core::scope::Scope;
 use everhook_core::task::{Task, TaskKind};
@@ -57,15 +56,7 @@ async fn leased(stage: &Stage, job: Job) -> Task {
 async fn whoever_resolves_a_batch_takes_the_lanes_first() {
     let database = Database::migrated().await;
     let stage = Stage::new(database.store().await).await;
-    let batch = BatchRecord {
-        id: BatchId(stage.id()),
-        application: stage.application,
-        name: "nightly".to_owned(),
-        prefix: name("pipeline"),
-        metadata: Default::default(),
-        created_at: Timestamp::default(),
-        batch: Default::default(),
-    };
+    let batch = BatchRecord::new(BatchId(stage.id()), stage.application, "nightly".to_owned(), name("pipeline"));
     stage.store.create_batch(Scope::of(stage.environment), NewBatch { batch: batch.clone(), key: None }).await.unwrap();
     let task = leased(&stage, Job { batch: Some(batch.id), ..job_on(&stage, &name("q")) }).await;
     let dead = Settlement { kind: TaskKind::Job, ..stage.settlement(&task, NextRow::Dead) };
@@ -74,11 +65,8 @@ async fn whoever_resolves_a_batch_takes_the_lanes_first() {
     enqueue.batch_execute("begin").await.unwrap();
     lock_at_once(&enqueue, "lane", &task.lane.0).await;
     let dead = [JobId(task.key.subject)];
-    let resolve = stage.store.resolve_batch(
-        Scope::of(stage.environment),
-        batch.id,
-        Resolve { jobs: dead.to_vec(), how: Resolution::Retried },
-    );
+    let resolve = Resolve { batch: batch.id, jobs: dead.to_vec(), how: Resolution::Retried };
+    let resolve = stage.store.resolve_batch(Scope::of(stage.environment), resolve);
     let (resolved, ()) = tokio::join!(resolve, async {
         until_someone_waits(&database).await;
         lock_at_once(&enqueue, "batch", &batch.id.0).await;
@@ -99,19 +87,14 @@ async fn schedules_that_are_due_together_take_their_lanes_in_key_order() {
     let enqueue = database.client().await;
     // The job of the last lane is the most overdue.
     for (late, (_, queue)) in (1_i64..).zip(&lanes) {
-        let record = ScheduleRecord {
-            name: queue.clone(),
-            schedule: Schedule::new(
+        let record = ScheduleRecord::new(
+            queue.clone(),
+            Schedule::new(
                 ScheduleId(stage.id()),
                 Cadence::Every { every: HOUR, anchor: Timestamp::from_millis(1_700_000_000_000) },
             ),
-            starts: Starts::Job(Box::new(job_on(&stage, queue))),
-            paused: false,
-            state: ScheduleState::paused(),
-            created_at: Timestamp::default(),
-            updated_at: Timestamp::default(),
-            revision: 0,
-        };
+            Starts::Job(Box::new(job_on(&stage, queue))),
+        );
         let created = stage.store.create(Scope::of(stage.environment), record.clone(), None).await.unwrap();
         assert!(matches!(created, Created::New(_)), "{created:?}");
         let is_due = "update everhook.schedule set next = everhook.now_us() - $2, look_at = everhook.now_us() - $2 \

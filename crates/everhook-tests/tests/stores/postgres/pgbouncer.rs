@@ -1,12 +1,13 @@
 //! A pgbouncer in transaction mode in front of the tests' PostgreSQL, as a process that ends with its owner.
 
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::{fs, thread};
 
+use everhook_testkit::process::free_port;
 use tempfile::TempDir;
 
 /// A pooler that assigns a server connection for each transaction.
@@ -26,7 +27,7 @@ impl PgBouncer {
         let (server_port, user) = (config.get_ports().first().copied().unwrap_or(5432), config.get_user().unwrap());
         let password = config.get_password().map(|password| String::from_utf8_lossy(password).into_owned());
         let password = password.map_or_else(String::new, |password| format!(" password='{password}'"));
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+        let port = free_port().unwrap();
         // The pooler has fewer server connections than clients, so that clients really share them.
         let settings = format!(
             "[databases]\n* = host={host} port={server_port} user={user}{password}\n\

@@ -34,10 +34,10 @@ fn a_piece_goes_on_where_the_look_ended() {
 #[test]
 fn a_range_is_what_both_ends_allow() {
     let id = |last: u8| Id::from_bytes(std::array::from_fn(|at| if at == ID_BYTES - 1 { last } else { 9 }));
-    let range = IdRange::beyond(Some(id(3)), Order::Ascending).until(id(5), Order::Ascending);
+    let range = IdRange::beyond(Some(id(3)), Order::Ascending).until(Some(id(5)), Order::Ascending);
     let is_in = |id: Id| id.as_bytes().as_slice() > &range.above[..] && id.as_bytes().as_slice() < &range.below[..];
     assert_eq!([3, 4, 5, 6].map(|last| is_in(id(last))), [false, true, true, false]);
-    let range = IdRange::beyond(Some(id(5)), Order::Descending).until(id(3), Order::Descending);
+    let range = IdRange::beyond(Some(id(5)), Order::Descending).until(Some(id(3)), Order::Descending);
     let is_in = |id: Id| id.as_bytes().as_slice() > &range.above[..] && id.as_bytes().as_slice() < &range.below[..];
     assert_eq!([2, 3, 4, 5].map(|last| is_in(id(last))), [false, true, true, false]);
     let now = Timestamp::from_millis(1_790_000_000_000);

@@ -7,7 +7,7 @@ use everhook_core::signing::SigningKeys;
 use everhook_core::time::Timestamp;
 use everhook_store::resource::Resource;
 use everhook_store::resource::encoding::{Columns, keep_unknown};
-use everhook_store::sql::rows::ResourceRow;
+use everhook_store::sql::rows::{ResourceCells, ResourceRow};
 use everhook_testkit::conformance::fixture::{new_application, new_endpoint};
 
 const ENVIRONMENT: EnvironmentId = EnvironmentId(7);
@@ -15,7 +15,7 @@ const ENVIRONMENT: EnvironmentId = EnvironmentId(7);
 fn row(columns: Columns) -> ResourceRow {
     let Columns { kind, parent, id, name, state, revision, spec, info } = columns;
     let at = Timestamp::default();
-    ResourceRow {
+    ResourceRow(ResourceCells {
         environment: ENVIRONMENT,
         kind,
         parent,
@@ -28,7 +28,7 @@ fn row(columns: Columns) -> ResourceRow {
         deleted_at: None,
         spec,
         info,
-    }
+    })
 }
 
 fn event_type() -> EventType {

@@ -70,22 +70,8 @@ async fn a_clock_that_is_set_forward_ends_no_lease_and_no_jobs_time() {
     let before = stage.store.now().await.unwrap();
     hands.set_forward(24 * HOUR);
     assert_eq!(stage.store.close_expired(Duration::MAX).await.unwrap(), []);
-    assert!(
-        stage
-            .store
-            .reclaim(ReclaimAsk { session: sweeper, limit: 10, what: Reclaim::Orphaned })
-            .await
-            .unwrap()
-            .is_empty()
-    );
-    assert!(
-        stage
-            .store
-            .reclaim(ReclaimAsk { session: sweeper, limit: 10, what: Reclaim::Overdue })
-            .await
-            .unwrap()
-            .is_empty()
-    );
+    assert!(stage.reclaim(sweeper, Reclaim::Orphaned).await.is_empty());
+    assert!(stage.reclaim(sweeper, Reclaim::Overdue).await.is_empty());
     let Renewed::Open(now) = stage.store.renew_session(sweeper).await.unwrap() else { panic!("it lives") };
     assert_eq!(now, before.plus(24 * HOUR), "everything else follows the wall clock");
     for record in stage.store.read(query::Sessions { closed_within: Duration::ZERO }).await.unwrap() {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use everhook_core::lifecycle::NextRow;
 use everhook_core::name::Name;
 use everhook_store::dedup::DedupKey;
-use everhook_store::lease::{Appended, LeaseAsk, NewMessage, Reclaim, ReclaimAsk, Renewed, Settled};
+use everhook_store::lease::{Appended, LeaseAsk, NewMessage, Reclaim, Renewed, Settled};
 use everhook_store::store::Store;
 use everhook_testkit::conformance::fixture::{FixedCapacity, HOUR, fast};
 
@@ -115,28 +115,13 @@ async fn only_what_closed_sessions_hold_is_reclaimed() {
     stage.send(1).await;
     let (session, sweeper) = (stage.session().await, stage.session().await);
     let task = stage.lease(session).await.remove(0).task;
-    assert!(
-        stage
-            .store
-            .reclaim(ReclaimAsk { session: sweeper, limit: 10, what: Reclaim::Orphaned })
-            .await
-            .unwrap()
-            .is_empty()
-    );
+    assert!(stage.reclaim(sweeper, Reclaim::Orphaned).await.is_empty());
     stage.store.close_session(session).await.unwrap();
     assert_eq!(stage.store.renew_session(session).await.unwrap(), Renewed::Closed);
-    let reclaimed =
-        stage.store.reclaim(ReclaimAsk { session: sweeper, limit: 10, what: Reclaim::Orphaned }).await.unwrap();
+    let reclaimed = stage.reclaim(sweeper, Reclaim::Orphaned).await;
     assert_eq!(reclaimed.iter().map(|taken| taken.task.epoch).collect::<Vec<_>>(), [task.epoch + 1]);
     assert_eq!(stage.settle(&stage.settlement(&task, session, NextRow::Gone)).await, Settled::Lost);
-    assert!(
-        stage
-            .store
-            .reclaim(ReclaimAsk { session: sweeper, limit: 10, what: Reclaim::Orphaned })
-            .await
-            .unwrap()
-            .is_empty()
-    );
+    assert!(stage.reclaim(sweeper, Reclaim::Orphaned).await.is_empty());
     let back = stage.settlement(&reclaimed[0].task, sweeper, NextRow::Pending { due_in: HOUR });
     assert_eq!(stage.settle(&back).await, Settled::Done);
     let grant = stage.store.lease(LeaseAsk { per_lane: 9, ..LeaseAsk::deliveries(sweeper, 9) }).await.unwrap();

@@ -13,7 +13,7 @@ use everhook_sqlite::{OpenAs, SqliteMigrationReport, SqliteOpenError, SqliteStor
 use everhook_store::catalog::{Created, Locator};
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
-use everhook_store::lease::{Append, NewSession, Reclaim, ReclaimAsk, Renewed, Settled};
+use everhook_store::lease::{Append, NewSession, Reclaim, Renewed, Settled};
 use everhook_store::query;
 use everhook_store::resource::New;
 use everhook_store::retention::{Prunable, Prune};
@@ -98,8 +98,7 @@ async fn what_was_written_survives_and_earlier_lives_end() {
     // Settling works until the epoch has changed.
     assert_eq!(stage.settle(&stage.settlement(&tasks[0].task, session, NextRow::Gone)).await, Settled::Done);
     let sweeper = stage.session().await;
-    let reclaimed =
-        stage.store.reclaim(ReclaimAsk { session: sweeper, limit: 10, what: Reclaim::Orphaned }).await.unwrap();
+    let reclaimed = stage.reclaim(sweeper, Reclaim::Orphaned).await;
     assert_eq!(reclaimed.iter().map(|taken| taken.task.key).collect::<Vec<_>>(), [tasks[1].task.key]);
 }
 
@@ -118,14 +117,7 @@ async fn a_remote_worker_keeps_its_session_and_its_jobs_when_the_server_starts_a
     drop(store);
     let store = open(folder.path(), OpenAs::Server).unwrap();
     let stage = Stage { store, ids, environment, other, application };
-    assert!(
-        stage
-            .store
-            .reclaim(ReclaimAsk { session: stage.session().await, limit: 10, what: Reclaim::Orphaned })
-            .await
-            .unwrap()
-            .is_empty()
-    );
+    assert!(stage.reclaim(stage.session().await, Reclaim::Orphaned).await.is_empty());
     assert!(matches!(stage.store.renew_session(id).await.unwrap(), Renewed::Open(_)));
     assert_eq!(stage.store.read(query::HeldJobs { session: id }).await.unwrap(), [held]);
 }

@@ -7,7 +7,6 @@ use bytes::Bytes;
 use everhook_core::id::{Id, JobId, ScheduleId};
 use everhook_core::job::{Job, RunAt};
 use everhook_core::lifecycle::NextRow;
-use everhook_core::schedule::fire::ScheduleState;
 use everhook_core::schedule::{Cadence, Schedule};
 use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
@@ -117,16 +116,11 @@ async fn a_schedule_that_cannot_be_read_stops_no_other() {
     for name in ["bad", "good"] {
         let id = ScheduleId(stage.id());
         let cadence = Cadence::Every { every: HOUR, anchor: Timestamp::default() };
-        let record = ScheduleRecord {
-            name: name.parse().unwrap(),
-            schedule: Schedule::new(id, cadence),
-            starts: Starts::Job(Box::new(Job { id: JobId(Id::MIN), ..job(&stage) })),
-            paused: false,
-            state: ScheduleState::paused(),
-            created_at: Timestamp::default(),
-            updated_at: Timestamp::default(),
-            revision: 0,
-        };
+        let record = ScheduleRecord::new(
+            name.parse().unwrap(),
+            Schedule::new(id, cadence),
+            Starts::Job(Box::new(Job { id: JobId(Id::MIN), ..job(&stage) })),
+        );
         stage.store.create(Scope::of(stage.environment), record.clone(), None).await.unwrap();
     }
     let conn = Connection::open(folder.path().join("everhook.db")).unwrap();

@@ -21,7 +21,8 @@ use everhook_store::dedup::DedupKey;
 use everhook_store::ids::Ids;
 use everhook_store::job::NewJob;
 use everhook_store::lease::{
-    Append, Appended, FastPath, FeedAsk, LeaseAsk, Leased, NewAttempt, NewMessage, NewSession, Settled, Settlement,
+    Append, Appended, FastPath, FeedAsk, LeaseAsk, Leased, NewAttempt, NewMessage, NewSession, Reclaim, ReclaimAsk,
+    Reclaimed, Settled, Settlement,
 };
 use everhook_store::resource::New;
 use everhook_store::store::{Resources, Store};
@@ -121,6 +122,10 @@ impl Stage {
         let queue = FeedAsk::queue(self.environment, "q".parse().unwrap(), 100);
         let ask = LeaseAsk { watched: true, ..LeaseAsk::new(session, 100, vec![queue]) };
         self.store.lease(ask.clone()).await.unwrap().tasks
+    }
+
+    pub(crate) async fn reclaim(&self, session: SessionId, what: Reclaim) -> Vec<Reclaimed> {
+        self.store.reclaim(ReclaimAsk { session, limit: 10, what }).await.unwrap()
     }
 
     pub(crate) fn settlement(&self, task: &Task, session: SessionId, row: NextRow) -> Settlement {

@@ -8,7 +8,7 @@ import { createHmac, randomBytes, randomInt, randomUUID } from "node:crypto";
 import { createServer } from "node:http";
 import { isDeepStrictEqual } from "node:util";
 
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 60_000;
 const POLL_MS = 100;
 const RECEIVER_POLL_MS = 5;
 const TOKEN_SECONDS = 3600;

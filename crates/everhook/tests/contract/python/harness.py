@@ -25,7 +25,7 @@ from svix.exceptions import HttpError, HTTPValidationError
 import dialect
 from dialect import models, options
 
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 60
 POLL_SECONDS = 0.1
 TOKEN_SECONDS = 3600
 

@@ -45,8 +45,6 @@ async fn a_revoked_key_stops_within_seconds() {
     for record in world.store.read(query::Keys {}).await.unwrap() {
         assert!(world.store.change_key(record.id, KeyChange::Revoke).await.unwrap());
     }
-    world.pass(Duration::from_millis(500)).await;
-    assert_eq!(world.get("/app").await.status, 200, "it may still be remembered");
     world.pass(Duration::from_secs(3)).await;
     assert_eq!(world.get("/app").await.status, 401);
 }

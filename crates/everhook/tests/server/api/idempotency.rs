@@ -12,7 +12,7 @@ use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
 use everhook_store::lease::NewMessage;
 use everhook_store::query::QueryName;
-use everhook_store::request::{RequestAnswer, RequestClaim};
+use everhook_store::request::{RequestAnswer, RequestClaim, RequestEnd};
 use everhook_store::store::Op;
 use http::Method;
 use tokio::task::JoinSet;
@@ -104,7 +104,7 @@ async fn a_request_waits_for_the_same_one_but_not_for_ever() {
     assert_eq!(running.code(), (409, "request_in_progress".to_owned()));
     let answer = RequestAnswer { status: 202, body: Some("{\"of\":\"another replica\"}".into()) };
     let (first, ()) = tokio::join!(post(&world, path, "key", "{}"), async {
-        world.node.finish_request(scope, key, holder, Some(answer)).await.unwrap();
+        world.node.finish_request(scope, RequestEnd { key, holder, answer: Some(answer) }).await.unwrap();
     });
     assert_eq!(first.to_string(), r#"202 {"of":"another replica"}"#);
 }

@@ -2,7 +2,6 @@
 
 use everhook_core::id::{EnvironmentId, Id, ScheduleId};
 use everhook_core::job::Job;
-use everhook_core::schedule::fire::ScheduleState;
 use everhook_core::schedule::{Cadence, Schedule};
 use everhook_core::scope::Scope;
 use everhook_store::schedule::{ScheduleRecord, Starts};
@@ -198,16 +197,11 @@ async fn the_servers_own_schedules_are_for_admin_keys() {
     let (queue, kind) = ("everhook.maintenance".parse().unwrap(), "everhook.prune".parse().unwrap());
     let job = Job::new(everhook_core::id::JobId(Id::MIN), queue, kind, bytes::Bytes::from_static(b"{}"));
     let cadence = Cadence::Cron { cron: "@daily".parse().unwrap(), zone: "UTC".parse().unwrap() };
-    let own = ScheduleRecord {
-        name: "everhook.prune-jobs".parse().unwrap(),
-        schedule: Schedule::new(ScheduleId(Id::MAX), cadence),
-        starts: Starts::Job(Box::new(job)),
-        paused: false,
-        state: ScheduleState::paused(),
-        created_at: Default::default(),
-        updated_at: Default::default(),
-        revision: 0,
-    };
+    let own = ScheduleRecord::new(
+        "everhook.prune-jobs".parse().unwrap(),
+        Schedule::new(ScheduleId(Id::MAX), cadence),
+        Starts::Job(Box::new(job)),
+    );
     world.store.create(Scope::of(EnvironmentId(0)), own.clone(), None).await.unwrap();
     let call = async |method: &str, path: &str, key: &str| {
         world.call(Call::new(method.parse().unwrap(), path).bearer(key).body("{}")).await

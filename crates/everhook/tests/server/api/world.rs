@@ -104,14 +104,6 @@ impl Script {
 }
 
 impl Layer for Script {
-    async fn around<T: Send>(
-        &self,
-        _: Op,
-        call: impl Future<Output = Result<T, StoreError>> + Send,
-    ) -> Result<T, StoreError> {
-        call.await
-    }
-
     async fn now(&self, store: &(impl Store + ?Sized)) -> Result<Timestamp, StoreError> {
         Ok(self.ahead(store.now().await?))
     }

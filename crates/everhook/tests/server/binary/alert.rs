@@ -135,6 +135,7 @@ fn an_alert_of_one_endpoint_ignores_the_others(backend: Arc<Backend>) {
     until("the alert about dead tasks is resolved, while another endpoint has one", || {
         (client.get("/alert/dead").expect(200)["state"] == "quiet").then_some(())
     });
+    application.wait_for(&message, &other, "fail");
     assert_eq!(operator.json(&["dead", "list", &application.id, &other.id]).as_array().unwrap().len(), 2);
 }
 

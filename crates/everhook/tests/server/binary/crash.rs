@@ -28,8 +28,11 @@ on_both_stores! {
 /// Number of kills, usual and in a long run; `EVERHOOK_TEST_KILLS` overrides it.
 const KILLS: (usize, usize) = (20, 50);
 const CLIENTS: usize = 4;
+const RETRIES: (&str, &str) = ("RETRY_SCHEDULE", "0.1,0.2,0.5,1,1,1,2,2,2,2,2,2");
 /// Tasks of dead servers are taken over after a second. Failed deliveries are retried soon and often.
-const SETTINGS: [(&str, &str); 2] = [("LEASE_SECONDS", "1"), ("RETRY_SCHEDULE", "0.1,0.2,0.5,1,1,1,2,2,2,2,2,2")];
+const SETTINGS: [(&str, &str); 2] = [("LEASE_SECONDS", "1"), RETRIES];
+/// A lease that a busy machine does not break, for tests that count the attempts of a replica that lives.
+const STEADY: [(&str, &str); 2] = [("LEASE_SECONDS", "4"), RETRIES];
 
 /// The moment of a kill. Counts start with the server.
 #[derive(Debug)]
@@ -209,7 +212,7 @@ fn has_ended(application: &Application, message: &str, receiver: &Receiver, trie
 #[test]
 fn what_a_crashed_replica_held_is_taken_over_by_another() {
     let backend = Backend::postgres();
-    let (mut first, receiver) = (Server::start(&backend, &SETTINGS), Receiver::start());
+    let (mut first, receiver) = (Server::start(&backend, &STEADY), Receiver::start());
     let mut second = first.another();
     second.start_again();
     let application = first.client().application("Acme");
@@ -230,7 +233,7 @@ fn what_a_crashed_replica_held_is_taken_over_by_another() {
 #[test]
 fn a_replica_that_was_paused_for_longer_than_its_lease_changes_nothing_of_what_was_taken_over() {
     let backend = Backend::postgres();
-    let (first, receiver) = (Server::start(&backend, &SETTINGS), Receiver::start());
+    let (first, receiver) = (Server::start(&backend, &STEADY), Receiver::start());
     let mut second = first.another();
     second.start_again();
     let application = first.client().application("Acme");
@@ -295,7 +298,9 @@ fn a_bulk_replay_that_is_killed_goes_on_and_sends_each_message_once(backend: Arc
     let messages = application.send_many(MESSAGES);
     let succeeded = application.path(&format!("/attempt/endpoint/{}?status=0", endpoint.id));
     until("every message has arrived", || (application.client.list(&succeeded).len() == MESSAGES).then_some(()));
-    let task = background::start(&application, &endpoint, "bulk-replay", &json!({ "since": "2020-01-01T00:00:00Z" }));
+    // With three slices at a second each, the work is not done before the kill.
+    let body = json!({ "since": "2020-01-01T00:00:00Z", "ratePerSecond": 250 });
+    let task = background::start(&application, &endpoint, "bulk-replay", &body);
     let sent = until("the replay has begun", || {
         let found = application.client.get(&format!("/background-task/{task}")).expect(200);
         found["data"]["messagesSent"].as_u64().filter(|sent| *sent > 0)

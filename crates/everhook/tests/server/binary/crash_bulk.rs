@@ -26,10 +26,10 @@ const SELECTED: usize = 2000;
 const OTHERS: usize = 20;
 const KILLS: usize = 3;
 const SETTINGS: [(&str, &str); 2] = [("LEASE_SECONDS", "1"), ("RETRY_SCHEDULE", "3600")];
-/// With four slices per second, the work is not done before the last kill.
-const RATE: usize = 1000;
+/// With two slices per second, the work is not done before the last kill.
+const RATE: usize = 500;
 /// The time of a slice with its pause.
-const CYCLE: Duration = Duration::from_millis(250);
+const CYCLE: Duration = Duration::from_millis(500);
 
 /// An application with one endpoint, and its messages.
 struct Stage {

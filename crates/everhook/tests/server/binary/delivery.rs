@@ -153,10 +153,12 @@ fn an_attempt_keeps_the_reply(backend: Arc<Backend>) {
     let (server, receiver) = (Server::start(&backend, &[]), Receiver::start());
     let application = server.client().application("Acme");
     let short = application.endpoint(&receiver.url("/short"));
-    let long = application.endpoint(&receiver.url("/long"));
+    // At a port of its own, so that no connection can be reused.
+    let other = Receiver::start();
+    let long = application.endpoint(&other.url("/long"));
     let answer = Answer::status(201).header("set-cookie", "session=secret").header("x-request-id", "<b>7</b>");
     receiver.answer("/short", answer.body("thank you"));
-    receiver.answer("/long", Answer::status(200).body("x".repeat(5 * KEPT)));
+    other.answer("/long", Answer::status(200).body("x".repeat(5 * KEPT)));
     let message = application.send(&json!({}));
     let attempts = application.wait_for_attempts(&message, 2);
     let of = |id: &str| attempts.iter().find(|attempt| attempt["endpointId"] == id).unwrap();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use everhook_testkit::receiver::{Answer, Receiver};
 use serde_json::json;
 
+use crate::binary::client::{Application, Endpoint};
 use crate::binary::server::{Backend, Server, on_both_stores};
 
 on_both_stores! {
@@ -19,6 +20,15 @@ fn oauth(receiver: &Receiver) -> serde_json::Value {
         "grantType": "clientCredentials", "authMethod": "clientSecretBasic", "clientId": "me",
         "clientSecret": "canary-secret", "tokenUrl": receiver.url("/token"), "scopes": ["hooks"],
     })
+}
+
+/// Creates an endpoint whose deliveries carry an OAuth token.
+fn oauth_endpoint(server: &Server, receiver: &Receiver) -> (Application, Endpoint) {
+    let application = server.client().application("Acme");
+    let endpoint = application.endpoint(&receiver.url("/hook"));
+    let path = application.path(&format!("/endpoint/{}/oauth", endpoint.id));
+    application.client.put(&path, &oauth(receiver)).expect(204);
+    (application, endpoint)
 }
 
 fn issued(token: &str) -> Answer {
@@ -45,12 +55,7 @@ fn basic_authentication_is_sent_with_every_delivery(backend: Arc<Backend>) {
 fn an_oauth_token_is_fetched_once_and_sent_with_every_delivery(backend: Arc<Backend>) {
     let (server, receiver) = (Server::start(&backend, &[]), Receiver::start());
     receiver.answer("/token", issued("one"));
-    let application = server.client().application("Acme");
-    let endpoint = application.endpoint(&receiver.url("/hook"));
-    application
-        .client
-        .put(&application.path(&format!("/endpoint/{}/oauth", endpoint.id)), &oauth(&receiver))
-        .expect(204);
+    let (application, endpoint) = oauth_endpoint(&server, &receiver);
     for _ in 0..5 {
         let message = application.send(&json!({}));
         application.wait_for(&message, &endpoint, "success");
@@ -69,12 +74,7 @@ fn a_token_that_the_receiver_refuses_is_replaced(backend: Arc<Backend>) {
     let (server, receiver) = (Server::start(&backend, &[("RETRY_SCHEDULE", "0.05,0.05")]), Receiver::start());
     receiver.answer_in_turn("/token", [issued("old")], issued("new"));
     receiver.answer_in_turn("/hook", [Answer::status(401)], Answer::status(200));
-    let application = server.client().application("Acme");
-    let endpoint = application.endpoint(&receiver.url("/hook"));
-    application
-        .client
-        .put(&application.path(&format!("/endpoint/{}/oauth", endpoint.id)), &oauth(&receiver))
-        .expect(204);
+    let (application, endpoint) = oauth_endpoint(&server, &receiver);
     let message = application.send(&json!({}));
     application.wait_for(&message, &endpoint, "success");
     let sent: Vec<_> =
@@ -85,12 +85,7 @@ fn a_token_that_the_receiver_refuses_is_replaced(backend: Arc<Backend>) {
 fn without_a_token_nothing_is_sent(backend: Arc<Backend>) {
     let (server, receiver) = (Server::start(&backend, &[("RETRY_SCHEDULE", "0.05")]), Receiver::start());
     receiver.answer("/token", Answer::status(403).body("canary-secret is wrong"));
-    let application = server.client().application("Acme");
-    let endpoint = application.endpoint(&receiver.url("/hook"));
-    application
-        .client
-        .put(&application.path(&format!("/endpoint/{}/oauth", endpoint.id)), &oauth(&receiver))
-        .expect(204);
+    let (application, endpoint) = oauth_endpoint(&server, &receiver);
     let message = application.send(&json!({}));
     application.wait_for(&message, &endpoint, "fail");
     for attempt in application.attempts(&message) {

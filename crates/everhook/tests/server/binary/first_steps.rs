@@ -1,12 +1,12 @@
 //! The tools of the first hours: verify, listen, the demo, trigger, tail, status, completions and the manual.
 
+use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::time::Duration;
 
 use everhook_testkit::process::Process;
 use everhook_testkit::receiver::{Answer, Receiver};
-use everhook_testkit::wait::{unix_seconds, until};
+use everhook_testkit::wait::{PATIENCE, unix_seconds, until};
 use serde_json::{Value, json};
 
 use crate::binary::client::{Address, Client, text};
@@ -21,20 +21,23 @@ on_both_stores! {
 }
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Starts a command whose output is read line by line.
 fn start(command: &mut Command) -> Process {
     Process::start(command, Stdio::null()).unwrap()
 }
 
-/// Starts a listener on a free port, and returns its address.
-fn listen(arguments: &[&str]) -> (Process, String) {
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
-    let process = start(everhook().args(["listen", "--json", "--port", &port]).args(arguments));
-    let address = format!("127.0.0.1:{port}");
-    until("it listens", || std::net::TcpStream::connect(&address).ok());
-    (process, address)
+/// Starts a listener on a free port, and returns it with its address. It can write notes as long as they can be read.
+fn listen(arguments: &[&str]) -> (Process, String, impl BufRead + use<>) {
+    let mut command = everhook();
+    command.args(["listen", "--json", "--port", "0"]).args(arguments);
+    let mut process = Process::start(&mut command, Stdio::piped()).unwrap();
+    let mut note = String::new();
+    let mut notes = BufReader::new(process.take_log().expect("it is piped"));
+    notes.read_line(&mut note).unwrap();
+    let (_, rest) = note.split_once("listening on http://").unwrap_or_else(|| panic!("no address: {note}"));
+    let address = rest.split_once('/').expect("a path").0.to_owned();
+    (process, address, notes)
 }
 
 fn line(process: &Process) -> Value {
@@ -79,7 +82,7 @@ fn verify_says_what_is_wrong_with_a_request() {
 fn a_listener_verifies_and_forwards() {
     let receiver = Receiver::start();
     receiver.answer("/hook", Answer::status(202).body("taken"));
-    let (listener, address) = listen(&["--secret", SECRET, "--forward", &receiver.url("/hook")]);
+    let (listener, address, _notes) = listen(&["--secret", SECRET, "--forward", &receiver.url("/hook")]);
     let now = unix_seconds();
     let (timestamp, signature) = (now.to_string(), sign(SECRET, "msg_1", now, r#"{"n": 1}"#));
     let headers = [("webhook-id", "msg_1"), ("webhook-timestamp", &*timestamp), ("webhook-signature", &*signature)];

@@ -41,6 +41,6 @@ fn check(backend: &Arc<Backend>, slow: &Receiver, quick: &Receiver) {
     slow.wait_for_messages("/hangs", &messages);
     for message in &messages {
         application.wait_for(message, &hanging, "success");
-        assert_eq!(application.attempts(message).len(), 2);
+        assert_eq!(application.wait_for_attempts(message, 2).len(), 2);
     }
 }

@@ -56,8 +56,8 @@ fn claim_at_once(clients: &[Client], application: &str, key: &str, claims: usize
     })
 }
 
-fn replicas() -> Vec<Server> {
-    let first = Server::start(&Backend::postgres(), &SETTINGS);
+fn replicas(settings: &[(&str, &str)]) -> Vec<Server> {
+    let first = Server::start(&Backend::postgres(), settings);
     let mut all = vec![first.another(), first.another()];
     all.iter_mut().for_each(Server::start_again);
     all.push(first);
@@ -71,7 +71,7 @@ fn messages_of(application: &Application, run: &str) -> Vec<String> {
 
 #[test]
 fn of_sixty_four_claims_on_three_replicas_one_is_delivered_and_the_others_are_told() {
-    let (servers, receiver) = (replicas(), Receiver::start());
+    let (servers, receiver) = (replicas(&[]), Receiver::start());
     let clients: Vec<_> = servers.iter().map(Server::client).collect();
     let application = clients[0].application("Acme");
     let endpoint = application.endpoint(&receiver.url("/"));
@@ -98,7 +98,7 @@ fn claims_in_a_storm_of_crashes_have_one_winner_that_is_delivered() {
     let seed = variable("EVERHOOK_TEST_SEED").map_or_else(rng::seed, |seed| seed.parse().unwrap());
     eprintln!("EVERHOOK_TEST_SEED={seed}");
     let random = Rng::new(seed);
-    let (mut servers, receiver) = (replicas(), Receiver::start());
+    let (mut servers, receiver) = (replicas(&SETTINGS), Receiver::start());
     let clients: Vec<_> = servers.iter().map(Server::client).collect();
     let application = clients[0].application("Acme");
     let endpoint = application.endpoint(&receiver.url("/"));

@@ -19,7 +19,7 @@ const READ: &str = "the paused applications or environments have changed";
 
 /// The servers on one store: one on SQLite, two on PostgreSQL.
 fn servers(backend: &Arc<Backend>) -> Vec<Server> {
-    let first = Server::start(backend, &[("RETRY_SCHEDULE", "0.5"), ("LEASE_SECONDS", "2")]);
+    let first = Server::start(backend, &[("RETRY_SCHEDULE", "0.5")]);
     let mut replica = matches!(**backend, Backend::Postgres(_)).then(|| first.another());
     replica.iter_mut().for_each(Server::start_again);
     [first].into_iter().chain(replica).collect()

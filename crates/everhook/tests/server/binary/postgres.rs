@@ -2,13 +2,13 @@
 
 use std::future::Future;
 use std::io::{BufRead, BufReader};
-use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::{fs, io, iter};
 
+use everhook_testkit::process::free_port;
 use everhook_testkit::rng;
 use tokio_postgres::NoTls;
 
@@ -107,7 +107,7 @@ impl Cluster {
     pub(crate) fn start() -> Option<Cluster> {
         let bin = find_programs()?;
         let folder = tempfile::Builder::new().prefix("everhook-it-pg-").tempdir().unwrap();
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+        let port = free_port().unwrap();
         let mut command = Command::new("sh");
         command
             .args(["-c", GUARDIAN, "everhook-it-pg-guardian"])

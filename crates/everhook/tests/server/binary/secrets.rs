@@ -83,7 +83,7 @@ fn an_existing_database_is_sealed_when_the_operator_says_so() {
     let mut server = Server::start(&backend, &[]);
     let application = server.client().application("Acme");
     application.endpoint("https://example.com/hook");
-    assert!(server.log().contains("secrets are stored as plain text: set `secrets_key_file`"), "{}", server.log());
+    server.wait_for_log("secrets are stored as plain text: set `secrets_key_file`");
     server.terminate();
     server.wait();
     let key = backend.run(&["secrets", "generate"]);

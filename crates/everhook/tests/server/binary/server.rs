@@ -9,7 +9,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::thread;
 
 use everhook_testkit::process::{self, Process};
-use everhook_testkit::wait::{Deadline, PATIENCE, until};
+use everhook_testkit::wait::{Deadline, PATIENCE, until, until_true};
 use tempfile::TempDir;
 
 use crate::binary::client::{Address, Client, api_key};
@@ -301,9 +301,19 @@ impl Server {
         status
     }
 
-    /// The log of all processes of this server.
+    /// The whole lines in the log of all processes of this server. A thread of the server writes them, so that an event
+    /// is logged a moment after it happened; see [`Server::wait_for_log`].
     pub(crate) fn log(&self) -> String {
-        fs::read_to_string(self.log_file()).unwrap_or_default()
+        let bytes = fs::read(self.log_file()).unwrap_or_default();
+        // The last line may be under way.
+        let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        String::from_utf8_lossy(&bytes[..end]).into_owned()
+    }
+
+    /// Waits until the log contains this text.
+    #[track_caller]
+    pub(crate) fn wait_for_log(&self, text: &str) {
+        until_true(&format!("the log contains {text:?}"), || self.log().contains(text));
     }
 
     /// Counts a text in the log from byte `start` on, for events that only the log shows.

@@ -17,7 +17,7 @@ use crate::binary::server::{Backend, Server};
 
 /// Debug level, because deliveries are logged there.
 const SETTINGS: [(&str, &str); 3] =
-    [("LEASE_SECONDS", "2"), ("RETRY_SCHEDULE", "0.1,0.2,0.5,1,1,1,1,1,1,1"), ("LOG_LEVEL", "debug")];
+    [("LEASE_SECONDS", "10"), ("RETRY_SCHEDULE", "0.1,0.2,0.5,1,1,1,1,1,1,1"), ("LOG_LEVEL", "debug")];
 /// Messages to acknowledge in each phase of the test.
 const PART: usize = 150;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use everhook_core::batch::{Batch, Resolution};
+use everhook_core::batch::Resolution;
 use everhook_core::dispatch::DispatchConfig;
 use everhook_core::exchange::Exchange;
 use everhook_core::id::{ApplicationId, BatchId, Id, JobId};
@@ -113,15 +113,7 @@ async fn node(store: &Arc<Faulty>, seed: u64, role: Role, recorder: &Arc<Recorde
 /// Creates a batch whose announcements go to the endpoint of the stage.
 async fn batch(store: &Faulty) -> BatchId {
     let id = BatchId(Ids::seeded(77).next(Timestamp::from_millis(1)));
-    let record = BatchRecord {
-        id,
-        application: ApplicationId(Id::MIN),
-        name: "import".to_owned(),
-        prefix: "import".parse().unwrap(),
-        metadata: Default::default(),
-        created_at: Timestamp::default(),
-        batch: Batch::new(),
-    };
+    let record = BatchRecord::new(id, ApplicationId(Id::MIN), "import".to_owned(), "import".parse().unwrap());
     store.store.create_batch(Scope::of(ENVIRONMENT), NewBatch { batch: record.clone(), key: None }).await.unwrap();
     id
 }
@@ -157,8 +149,8 @@ async fn what_the_end_of_a_job_announces_is_sent_without_a_poll() {
     let dead = end_next(&engine, &worker, Report::Failed { retry_after: None }).await;
     assert_eq!(recorder.begun(1).await, ["import.failed 1"]);
     engine.seal_batch(Scope::of(ENVIRONMENT), batch).await.unwrap();
-    let resolve = Resolve { jobs: vec![dead], how: Resolution::Retried };
-    engine.resolve_batch(Scope::of(ENVIRONMENT), batch, resolve).await.unwrap();
+    let resolve = Resolve { batch, jobs: vec![dead], how: Resolution::Retried };
+    engine.resolve_batch(Scope::of(ENVIRONMENT), resolve).await.unwrap();
     end_next(&engine, &worker, Report::Completed).await;
     assert_eq!(recorder.begun(2).await, ["import.failed 1", "import.completed 2"]);
     assert!(started.elapsed() < NEVER / 2, "somebody waited for a poll");

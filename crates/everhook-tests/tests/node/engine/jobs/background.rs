@@ -19,7 +19,7 @@ use everhook_store::error::StoreError;
 use everhook_store::job::JobRecord;
 use everhook_store::query;
 use everhook_store::steer::Steer;
-use everhook_store::store::{Layer, Layered, Op, Reads, Store};
+use everhook_store::store::{Layer, Layered, Reads, Store};
 
 use crate::engine::jobs::stage::{ENVIRONMENT, pause, server, store};
 
@@ -30,14 +30,6 @@ struct Endless {
 }
 
 impl Layer for Endless {
-    async fn around<T: Send>(
-        &self,
-        _: Op,
-        call: impl Future<Output = Result<T, StoreError>> + Send,
-    ) -> Result<T, StoreError> {
-        call.await
-    }
-
     async fn advance(
         &self,
         _: &(impl Store + ?Sized),

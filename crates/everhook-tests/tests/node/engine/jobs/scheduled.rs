@@ -6,7 +6,6 @@ use std::time::Duration;
 use everhook_core::id::{JobId, SERVER_ENVIRONMENT, ScheduleId};
 use everhook_core::job::{Job, JobState};
 use everhook_core::name::Name;
-use everhook_core::schedule::fire::ScheduleState;
 use everhook_core::schedule::{Cadence, Schedule};
 use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
@@ -25,16 +24,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Creates a schedule that starts a job every second.
 async fn tick(store: &dyn Store, engine: &Node) -> ScheduleId {
     let id = ScheduleId(engine.new_id());
-    let record = ScheduleRecord {
-        name: "tick".parse().unwrap(),
-        schedule: Schedule::new(id, Cadence::Every { every: Duration::from_secs(1), anchor: Timestamp::default() }),
-        starts: Starts::Job(Box::new(Job { ..job(engine) })),
-        paused: false,
-        state: ScheduleState::paused(),
-        created_at: Timestamp::default(),
-        updated_at: Timestamp::default(),
-        revision: 0,
-    };
+    let record = ScheduleRecord::new(
+        "tick".parse().unwrap(),
+        Schedule::new(id, Cadence::Every { every: Duration::from_secs(1), anchor: Timestamp::default() }),
+        Starts::Job(Box::new(Job { ..job(engine) })),
+    );
     store.create(Scope::of(ENVIRONMENT), record, None).await.unwrap();
     id
 }
@@ -75,12 +69,13 @@ async fn two_nodes_never_fire_a_schedule_twice() {
     second.drain(Duration::ZERO).await;
     let nominal = runs.iter().map(|run| run.nominal).collect::<BTreeSet<_>>();
     assert_eq!(nominal.len(), runs.len(), "{runs:?}");
-    assert!(runs.iter().all(|run| run.kind == RunKind::Fired && run.object.is_some()), "{runs:?}");
+    // A machine that is stalled for a second misses times, which are logged as well.
+    assert!(runs.iter().all(|run| run.kind == RunKind::Missed || run.object.is_some()), "{runs:?}");
     let slice = Slice { after: None, order: Order::Ascending, limit: 100 };
     let jobs =
         store.read(query::Jobs { scope: Scope::of(ENVIRONMENT), filter: JobFilter::all(slice) }).await.unwrap().rows;
     let runs = store.read(query::Runs { scope: Scope::of(ENVIRONMENT), id, limit: 100 }).await.unwrap();
-    assert_eq!(jobs.len(), runs.len());
+    assert_eq!(jobs.len(), runs.iter().filter(|run| run.kind == RunKind::Fired).count());
 }
 
 #[tokio::test]

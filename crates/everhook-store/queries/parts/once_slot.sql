@@ -1,4 +1,4 @@
--- List an application's once-slots in a range of keys. Indexes: the primary key, once_suppression_slot.
+-- Once-slots of an application as users see them. Index: once_suppression_slot.
 select
     key, phase, winner, winner_phase, created_at, claimed_at, updated_at,
     (
@@ -11,7 +11,3 @@ select
 from everhook.once_slot
 where environment = :environment
     and application = :application
-    and key > :above
-    and key < :below
-order by key :order
-limit :limit;

@@ -1,4 +1,4 @@
--- List the ids of an application's messages in a range, whose deliveries a list shows. Index: the primary key.
+-- The ids of an application's messages in a range. Index: the primary key.
 select id
 from everhook.message
 where environment = :environment
@@ -6,4 +6,3 @@ where environment = :environment
     and id > :above
     and id < :below
 order by id :order
-limit :limit;
