@@ -50,6 +50,16 @@ impl Trust {
             Trust::Suspect => (places / 4).max(places.min(8)),
         }
     }
+
+    /// The multiple of the free places of this trust that one group may have. A group whose receivers hang may have as
+    /// many as it leaves free. The first burst of a new application may take four fifths: with less, it and all that
+    /// follows it would wait in the store.
+    fn multiple(self) -> usize {
+        match self {
+            Trust::Proven | Trust::Unproven => 4,
+            Trust::Suspect => 1,
+        }
+    }
 }
 
 /// The places that tenants have.
@@ -85,7 +95,10 @@ impl Fair {
         let free = places.saturating_sub(self.all.sum);
         let taken = self.taken(group);
         let pool = trust.places(places).saturating_sub(self.all.by_trust[trust as usize]);
-        let by_trust = pool.saturating_sub(if places <= 16 { 0 } else { taken.by_trust[trust as usize] });
+        let by_trust = match places {
+            ..=16 => pool,
+            _ => (trust.multiple() * pool).saturating_sub(taken.by_trust[trust as usize]).min(pool),
+        };
         self.share(places, group).saturating_sub(taken.sum).min(by_trust).min(free)
     }
 

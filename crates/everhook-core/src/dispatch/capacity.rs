@@ -167,7 +167,7 @@ impl Capacity {
     pub(super) fn reserve(&mut self, lane: GroupedLane) -> bool {
         let GroupedLane { group, lane } = self.counted(lane);
         let used = self.lane(lane);
-        let has_place = self.places() > self.leased && self.slots_of(lane) + self.ahead_of(&used) > used.leased;
+        let has_place = self.places() > self.leased && self.line_of(lane) + self.ahead_of(&used) > used.leased;
         let places = self.places();
         let Some(Fairness { fair, health }) = &mut self.fairness else {
             if has_place {
@@ -338,7 +338,7 @@ impl Capacity {
     /// Returns the number of tasks of a lane that may be leased.
     pub(super) fn capacity(&self, lane: LaneId) -> usize {
         let used = self.lane(lane);
-        self.left(self.slots_of(lane), self.ahead_of(&used), used.leased)
+        self.left(self.line_of(lane), self.ahead_of(&used), used.leased)
     }
 
     /// Returns the number of tasks that may be leased.
@@ -378,6 +378,16 @@ impl Capacity {
     fn slots_of(&self, lane: LaneId) -> usize {
         let window = self.fairness.as_ref().map_or(usize::MAX, |it| it.health.of(lane).1);
         self.most_of(lane).min(window)
+    }
+
+    /// The places of a lane, without those ahead. The tasks of a new lane may wait in line while its window grows:
+    /// otherwise the first burst would go through the store, and all that comes after it. Once an attempt shows that the
+    /// receiver is overloaded, its tasks wait in the store, where other nodes find them.
+    fn line_of(&self, lane: LaneId) -> usize {
+        match &self.fairness {
+            Some(it) if it.health.is_cut(lane) => self.slots_of(lane),
+            _ => self.most_of(lane),
+        }
     }
 
     fn most_of(&self, lane: LaneId) -> usize {

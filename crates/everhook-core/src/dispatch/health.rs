@@ -119,8 +119,17 @@ pub(super) struct Health {
 impl Health {
     /// The trust in a lane, and its window.
     pub(super) fn of(&self, lane: LaneId) -> (Trust, usize) {
-        let known = self.young.get(&lane).or_else(|| self.old.get(&lane)).copied().unwrap_or_default();
+        let known = self.known(lane);
         (known.trust, known.window)
+    }
+
+    /// Whether the window of a lane was ever cut.
+    pub(super) fn is_cut(&self, lane: LaneId) -> bool {
+        self.known(lane).steep_until < usize::MAX
+    }
+
+    fn known(&self, lane: LaneId) -> LaneHealth {
+        self.young.get(&lane).or_else(|| self.old.get(&lane)).copied().unwrap_or_default()
     }
 
     /// Applies the end of an attempt. `running` counts the sends of the lane that were under way, and `slots` bounds

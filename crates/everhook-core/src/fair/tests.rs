@@ -70,7 +70,8 @@ fn hanging_lanes_of_many_applications_leave_half_of_the_node_to_others() {
     assert_eq!(fair.room(PLACES, group(1, 1), Trust::Unproven), 0);
     assert!(fair.room(PLACES, group(1, 1), Trust::Proven) > 0);
     assert_eq!(filled(&all, Trust::Suspect).all.sum, 250);
-    assert_eq!(filled(&[group(1, 1)], Trust::Unproven).all.sum, 250, "one of them has half of that");
+    assert_eq!(filled(&[group(1, 1)], Trust::Unproven).all.sum, 400, "one of them has four fifths of that");
+    assert_eq!(filled(&[group(1, 1)], Trust::Suspect).all.sum, 125, "and half of the places of suspects");
 }
 
 #[test]
