@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::Json;
 use everhook_core::event_type::EventType;
+use everhook_core::json_schema;
 use everhook_core::limits::{
     DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, PAGE_MAX, SCHEMAS_BYTES_MAX, SCHEMAS_MAX, TITLE_CHARS_MAX,
 };
@@ -283,9 +284,7 @@ pub(crate) fn check_schemas(
     for (version, schema) in &schemas {
         at("schemas").check(name::check_length(version, NAME_CHARS_MAX))?;
         at("schemas").check(name::check_text(version))?;
-        if !jsonschema::draft7::meta::is_valid(schema) {
-            return Err(at("schemas").member(version.clone()).breaks("is not a JSON Schema of draft 7"));
-        }
+        json_schema::check(schema, &at("schemas").member(version.clone()))?;
     }
     let text = at("schemas").check(serde_json::to_string(&schemas))?;
     if text.len() > SCHEMAS_BYTES_MAX {

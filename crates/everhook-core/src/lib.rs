@@ -29,6 +29,7 @@ pub mod filter;
 pub mod id;
 pub mod integration;
 pub mod job;
+pub mod json_schema;
 pub mod lane;
 pub mod lifecycle;
 pub mod limits;
