@@ -19,6 +19,7 @@ use everhook_core::time::Timestamp;
 use everhook_store::append::{PlannedTask, accepted, plan};
 use everhook_store::cache::takes_permits;
 use everhook_store::lease::{Append, Appended, NewMessage};
+use everhook_store::sql::statement::IncludedPart;
 use everhook_store::{columns, statement};
 
 use crate::columns::{Keys, MessageRow, TaskRow};
@@ -50,9 +51,19 @@ columns! {
     }
 }
 
+const DIRECT_CLAIM: IncludedPart = ("direct_claim", include_str!("../queries/parts/direct_claim.sql"));
+const DIRECT_ROWS: IncludedPart = ("direct_rows", include_str!("../queries/parts/direct_rows.sql"));
+
 statement! {
-    // Returns whether the guess was right, and the time.
-    pub(crate) AppendDirect<'a> = "append_direct" {
+    // Both return whether the guess was right, and the time.
+    pub(crate) AppendDirect<'a> = ["append_direct", DIRECT_CLAIM, DIRECT_ROWS] {
+        known: KnownGroups,
+        free: Keys,
+        wanted: NewKeys<'a>,
+        fresh: DirectMessages<'a>,
+        begun: DirectTasks,
+    } -> Option<(bool, Timestamp)>;
+    AppendDirectBooked<'a> = ["append_direct_booked", DIRECT_CLAIM, DIRECT_ROWS] {
         known: KnownGroups,
         free: Keys,
         booking: LaneBookings,
@@ -215,15 +226,19 @@ impl PostgresStore {
             let Booking { unused_us, before_us, span_us } = rate.booking(*count);
             LaneBooking { environment: *environment, id: *id, unused_us, before_us, span_us }
         };
-        let write = AppendDirect {
-            known: speculation.applications.iter().map(known).collect(),
-            free: Keys::of_lanes(speculation.lanes.iter().copied()),
-            booking: speculation.limited.iter().map(booking).collect(),
-            wanted: new_keys(&speculation.claims),
-            fresh: append.messages.iter().map(DirectMessage::new).collect(),
-            begun: speculation.tasks.iter().flatten().map(|planned| DirectTask::new(&planned.task, session)).collect(),
+        let known = speculation.applications.iter().map(known).collect();
+        let free = Keys::of_lanes(speculation.lanes.iter().copied());
+        let wanted = new_keys(&speculation.claims);
+        let fresh = append.messages.iter().map(DirectMessage::new).collect();
+        let begun = speculation.tasks.iter().flatten().map(|planned| DirectTask::new(&planned.task, session)).collect();
+        let booking: LaneBookings = speculation.limited.iter().map(booking).collect();
+        let written = match booking.nonempty() {
+            None => self.database.write(AppendDirect { known, free, wanted, fresh, begun }).await?,
+            Some(booking) => {
+                self.database.write(AppendDirectBooked { known, free, booking, wanted, fresh, begun }).await?
+            }
         };
-        let (is_right, now) = self.database.write(write).await?.ok_or(Fault::Contended("append returned no row"))?;
+        let (is_right, now) = written.ok_or(Fault::Contended("append returned no row"))?;
         Ok(is_right.then_some(now))
     }
 }

@@ -21,8 +21,8 @@ const SECOND: i64 = 1_000_000;
 /// A bound for times that SQL adds to the clock: about 300 years.
 const BOOKED_MAX: i64 = 10_000_000_000 * SECOND;
 
-/// The permits that an append takes for deliveries that it starts: all of them or none. `append_direct` of PostgreSQL
-/// calculates [`Booking::hold`] in SQL, because it reads and writes the lane in one statement.
+/// The permits that an append takes for deliveries that it starts: all of them or none. `append_direct_booked` of
+/// PostgreSQL calculates [`Booking::hold`] in SQL, because it reads and writes the lane in one statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Booking {
     /// A hold that ended longer ago counts as if it had ended this long ago.
