@@ -12,15 +12,19 @@ use everhook_core::limits::{APPEND_BATCH_BYTES_MAX, APPEND_BATCH_MAX, APPEND_QUE
 use everhook_store::error::StoreError;
 use everhook_store::store::Op;
 use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::sync::{Mutex, MutexGuard, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use crate::intake::AcceptError;
 use crate::node::Node;
 
-/// Concurrent transactions: one commits while the next one fills.
+/// Concurrent transactions. The second one is only used while the first hangs, for example because it waits for a key of
+/// another node.
 const WRITERS: usize = 2;
+/// The time after which a second transaction starts beside a slow one. Until then requests collect, because fewer and
+/// larger transactions are cheaper.
+const HANGS_AFTER: Duration = Duration::from_millis(8);
 /// The longest wait of a caller for a place in the queue.
 const QUEUE_DEADLINE: Duration = Duration::from_secs(5);
 /// The longest wait of a caller for its commit. The commit itself has no deadline and continues.
@@ -65,6 +69,14 @@ pub(crate) struct Coalescer<W: Intake> {
     intake: W,
     sender: mpsc::Sender<Waiting<W>>,
     waiting: Mutex<mpsc::Receiver<Waiting<W>>>,
+    /// Held by the writer whose transaction runs. The other one proceeds without it if that transaction hangs.
+    turn: Mutex<()>,
+}
+
+/// The requests of one transaction, and the turn of their writer, unless another transaction hangs.
+struct Group<'a, W: Intake> {
+    requests: Vec<Waiting<W>>,
+    turn: Option<MutexGuard<'a, ()>>,
 }
 
 /// A request with the channel for its answer.
@@ -76,7 +88,7 @@ struct Waiting<W: Intake> {
 impl<W: Intake> Coalescer<W> {
     pub(crate) fn new(intake: W) -> Coalescer<W> {
         let (sender, waiting) = mpsc::channel(APPEND_QUEUE_MAX);
-        Coalescer { intake, sender, waiting: Mutex::new(waiting) }
+        Coalescer { intake, sender, waiting: Mutex::new(waiting), turn: Mutex::default() }
     }
 
     /// Queues a request and waits for its commit.
@@ -107,14 +119,16 @@ impl<W: Intake> Coalescer<W> {
     }
 
     async fn write_groups(&self, node: &Arc<Node>) {
-        while let Some(group) = self.next_group(&node.stop).await {
-            if !group.is_empty() {
-                let (requests, answers): (Vec<_>, Vec<_>) = group.into_iter().map(|it| (it.request, it.answer)).unzip();
+        while let Some(Group { requests, turn }) = self.next_group(&node.stop).await {
+            if !requests.is_empty() {
+                let (requests, answers): (Vec<_>, Vec<_>) =
+                    requests.into_iter().map(|it| (it.request, it.answer)).unzip();
                 for (written, answer) in self.write(node, requests).await.into_iter().zip(answers) {
                     // The caller may have stopped waiting. Its request is committed all the same.
                     let _ = answer.send(written.map_err(AcceptError::Store));
                 }
             }
+            drop(turn);
             self.intake.make_room(node).await;
         }
     }
@@ -157,7 +171,7 @@ impl<W: Intake> Coalescer<W> {
     }
 
     /// Returns all queued requests, up to the limits of one transaction; none after the last one.
-    async fn next_group(&self, stop: &CancellationToken) -> Option<Vec<Waiting<W>>> {
+    async fn next_group(&self, stop: &CancellationToken) -> Option<Group<'_, W>> {
         // Only one writer receives at a time, so that it collects all queued requests instead of a part.
         let mut waiting = self.waiting.lock().await;
         let first = match stop.run_until_cancelled(waiting.recv()).await {
@@ -168,17 +182,18 @@ impl<W: Intake> Coalescer<W> {
                 waiting.recv().await?
             }
         };
+        let turn = tokio::time::timeout(HANGS_AFTER, self.turn.lock()).await.ok();
         let Weight { mut rows, mut payload_bytes } = W::weight(&first.request);
-        let mut group = vec![first];
+        let mut requests = vec![first];
         while rows < APPEND_BATCH_MAX && payload_bytes < APPEND_BATCH_BYTES_MAX {
             let Ok(next) = waiting.try_recv() else { break };
             let weight = W::weight(&next.request);
             rows += weight.rows;
             payload_bytes += weight.payload_bytes;
-            group.push(next);
+            requests.push(next);
         }
         // A caller that stopped waiting has already got an error, so its request must not be written.
-        group.retain(|waiting| !waiting.answer.is_closed());
-        Some(group)
+        requests.retain(|waiting| !waiting.answer.is_closed());
+        Some(Group { requests, turn })
     }
 }
