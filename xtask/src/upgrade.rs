@@ -1,8 +1,8 @@
 //! The binary of an earlier commit, built from the history of this clone, for the test of a rolling upgrade.
 //!
 //! It is built in the workspace's own build folder, so that unchanged dependencies are not compiled again. It gets its
-//! own version, so that cargo does not confuse its crates with today's, and today's features of tokio, on which many
-//! dependencies depend. Then the binary is copied elsewhere.
+//! own version, so that cargo does not confuse its crates with today's. It gets today's profiles, and today's features of
+//! tokio, on which many dependencies depend. Then the binary is copied elsewhere.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,10 @@ pub(crate) fn prepare(workspace: &Workspace) -> Result<Option<PathBuf>> {
     println!("==> building the binary of commit {short}, to upgrade from");
     let source = folder.join(format!("source-{short}"));
     extract(workspace, &source)?;
-    adapt(&source.join("Cargo.toml"))?;
+    let today = fs::read_to_string(workspace.root.join("Cargo.toml")).context("could not read the manifest")?;
+    let manifest = source.join("Cargo.toml");
+    let old = fs::read_to_string(&manifest).context("could not read the old manifest")?;
+    fs::write(&manifest, adapted(&old, &today)).context("could not write the old manifest")?;
     build(workspace, &source)?;
     fs::copy(workspace.binary(), &binary).context("could not copy the old binary")?;
     fs::remove_dir_all(&source).context("could not remove the old sources")?;
@@ -78,14 +81,20 @@ fn extract(workspace: &Workspace, source: &Path) -> Result<()> {
     Ok(())
 }
 
-fn adapt(manifest: &Path) -> Result<()> {
-    let text = fs::read_to_string(manifest).context("could not read the old manifest")?;
-    let lines = text.lines().map(|line| match line {
+/// Returns the old manifest as it has to be for a build that shares its dependencies with today's.
+fn adapted(old: &str, today: &str) -> String {
+    let lines = old.lines().take_while(|line| !starts_profiles(line)).map(|line| match line {
         line if line.starts_with("version = ") => format!("version = \"{VERSION}\""),
         line if line.starts_with("tokio = ") => line.replace("features = [", &format!("features = [{TOKIO_FEATURES}")),
         line => line.to_owned(),
     });
-    fs::write(manifest, lines.collect::<Vec<_>>().join("\n") + "\n").context("could not write the old manifest")
+    let profiles = today.lines().skip_while(|line| !starts_profiles(line)).map(str::to_owned);
+    lines.chain(profiles).map(|line| line + "\n").collect()
+}
+
+/// The profiles are the last part of a manifest.
+fn starts_profiles(line: &str) -> bool {
+    line.starts_with("[profile.")
 }
 
 fn build(workspace: &Workspace, source: &Path) -> Result<()> {
@@ -96,4 +105,19 @@ fn build(workspace: &Workspace, source: &Path) -> Result<()> {
         bail!("the build of commit {COMMIT} failed (see above)");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_old_manifest_gets_a_version_and_the_profiles_of_today() {
+        let old = "[workspace.package]\nversion = \"0.1.0\"\n[profile.dev]\nopt-level = 3\n";
+        let today =
+            "version = \"0.2.0\"\n[profile.dev]\ndebug = false\n[profile.dev.package]\nsyn = { opt-level = 0 }\n";
+        let adapted = adapted(old, today);
+        let profiles = "[profile.dev]\ndebug = false\n[profile.dev.package]\nsyn = { opt-level = 0 }\n";
+        assert_eq!(adapted, format!("[workspace.package]\nversion = \"{VERSION}\"\n{profiles}"));
+    }
 }
