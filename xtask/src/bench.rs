@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: builds the release binary and measures it.
+//! `cargo xtask bench`: builds the binary of packages and measures it.
 
 use std::process::{Command, ExitCode, Stdio};
 
@@ -9,9 +9,9 @@ use crate::workspace::Workspace;
 
 /// Measure throughput, latency, flatness and isolation on both stores.
 ///
-/// Builds the release binary, starts a temporary PostgreSQL, a load generator and a receiver, and prints a table:
-/// medians over the runs, the raw limit of generator and receiver in the same run, the ratio to it, CPU and WAL per
-/// message, and the result of the final check.
+/// Builds the binary with the profile of packages, starts a temporary PostgreSQL, a load generator and a receiver, and
+/// prints a table: medians over the runs, the raw limit of generator and receiver in the same run, the ratio to it, CPU
+/// and WAL per message, and the result of the final check.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Scenarios: one, five, outbox, jobs, latency, rate, flat, drain, isolation, limited, pinned, scrape, pages,
@@ -36,16 +36,16 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let workspace = Workspace::find()?;
-    let packages = ["build", "--release", "--bin", "everhook", "--bin", "everhook-bench"];
+    let packages = ["build", "--profile", "dist", "--bin", "everhook", "--bin", "everhook-bench"];
     let packages = packages.into_iter().chain(["--package", "everhook", "--package", "everhook-bench"]);
-    let built = workspace.cargo().args(packages).stdin(Stdio::null()).status()?;
-    if !built.success() {
+    let status = workspace.cargo().args(packages).stdin(Stdio::null()).status()?;
+    if !status.success() {
         bail!("the build failed (see above)");
     }
-    let release = workspace.target().join("release");
+    let built = workspace.target().join("dist");
     let cluster = Cluster::start()?;
-    let mut command = Command::new(release.join("everhook-bench"));
-    command.arg("--server").arg(release.join("everhook")).args(["--database", cluster.url()]);
+    let mut command = Command::new(built.join("everhook-bench"));
+    command.arg("--server").arg(built.join("everhook")).args(["--database", cluster.url()]);
     command.args(["--runs", &arguments.runs.to_string(), "--scale", &arguments.scale.to_string()]);
     command.args(["--pinned-seconds", &arguments.pinned_seconds.to_string()]);
     let peers = arguments.wants("jobs").then(install_peers).transpose()?;

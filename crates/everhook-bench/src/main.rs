@@ -1,4 +1,4 @@
-//! Measures the release binary of Everhook between a load generator and a receiver, with real sockets and disks.
+//! Measures the server between a load generator and a receiver, with real sockets and disks.
 //!
 //! Machines vary, so rates are relative to the rate of the same generator and receiver without Everhook in the same
 //! run. Every scenario checks that no message was lost, invented or duplicated.
