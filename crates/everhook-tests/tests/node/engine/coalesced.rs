@@ -1,4 +1,4 @@
-//! Groups of new work that the store refuses: each request is then written alone.
+//! Groups of new work: their forming while the store is busy, and those that the store refuses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,6 +50,22 @@ async fn a_message_that_the_store_refuses_harms_only_itself() {
     assert_eq!(accept_three(&[Fault::Refused]).await, (vec!["accepted"; 3], 4));
     let (answers, appends) = accept_three(&[Fault::Refused, Fault::Refused]).await;
     assert_eq!((answers, appends), (vec!["refused", "accepted", "accepted"], 4));
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_beside_an_append_that_hangs_share_the_next_one() {
+    let (store, node) = stage().await;
+    store.layer.plan(Op::Append, Fault::Hangs);
+    let accept = async |after_ms, payload| {
+        tokio::time::sleep(Duration::from_millis(after_ms)).await;
+        node.accept(message(payload)).await
+    };
+    let (first, second, third) = tokio::join!(accept(0, "1"), accept(1, "2"), accept(3, "3"));
+    assert!(matches!(first, Err(AcceptError::Store(StoreError::InDoubt { .. }))), "{first:?}");
+    for answer in [second, third] {
+        assert!(matches!(answer, Ok(Appended::Accepted { .. })), "{answer:?}");
+    }
+    assert_eq!(store.layer.calls(Op::Append), 2, "one that hangs, and one for the others");
 }
 
 #[tokio::test(start_paused = true)]
