@@ -233,12 +233,12 @@ impl PostgresStore {
         let begun = speculation.tasks.iter().flatten().map(|planned| DirectTask::new(&planned.task, session)).collect();
         let booking: LaneBookings = speculation.limited.iter().map(booking).collect();
         let written = match booking.nonempty() {
-            None => self.database.write(AppendDirect { known, free, wanted, fresh, begun }).await?,
+            None => self.database.write(AppendDirect { known, free, wanted, fresh, begun }).await,
             Some(booking) => {
-                self.database.write(AppendDirectBooked { known, free, booking, wanted, fresh, begun }).await?
+                self.database.write(AppendDirectBooked { known, free, booking, wanted, fresh, begun }).await
             }
         };
-        let (is_right, now) = written.ok_or(Fault::Contended("append returned no row"))?;
+        let (is_right, now) = written?.ok_or(Fault::Contended("append returned no row"))?;
         Ok(is_right.then_some(now))
     }
 }

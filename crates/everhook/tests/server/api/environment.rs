@@ -120,7 +120,7 @@ async fn an_import_that_is_not_valid_changes_nothing() {
         (json!({ "eventTypes": [good], "connectors": [{}] }), json!(["body", "connectors"])),
         (
             json!({ "eventTypes": [good, { "name": "x", "description": "", "schemas": { "1": { "type": 5 } } }] }),
-            json!(["body", "eventTypes", "[1]", "schemas", "1"]),
+            json!(["body", "eventTypes", "[1]", "schemas", "1", "type"]),
         ),
     ];
     for (body, place) in cases {

@@ -165,11 +165,14 @@ async fn a_node_with_too_much_to_write_says_so() {
     world.script().hang();
     tokio::time::pause();
     let mut waiting = JoinSet::new();
-    // Two more than the queue holds are with the writers.
-    for _ in 0..APPEND_QUEUE_MAX + 2 {
+    // Two more than the queue holds are with the writers. The second writer begins when the first one hangs.
+    for n in 0..APPEND_QUEUE_MAX + 2 {
         let (node, message) = (Arc::clone(&world.node), message(&world));
         waiting.spawn(async move { node.accept(message).await });
-        tokio::task::yield_now().await;
+        match n {
+            0 | 1 => tokio::time::sleep(Duration::from_millis(100)).await,
+            _ => tokio::task::yield_now().await,
+        }
     }
     insta::assert_snapshot!(post(&world, "/app/acme/msg", "2", body).await, @r#"503 {"code":"overloaded","detail":"Too many messages are waiting to be written: try again."}"#);
 }
