@@ -59,7 +59,7 @@ pub fn router(node: Arc<Node>, config: ApiConfig) -> Router {
         .fallback(dashboard::fallback.layer(CompressionLayer::new()))
         .method_not_allowed_fallback(method_not_allowed)
         .with_state(api)
-        // One layer: each allocates for each request.
+        // One layer for both, because each layer allocates for each request.
         .layer((cors, observe))
 }
 
