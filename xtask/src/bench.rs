@@ -4,7 +4,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use crate::postgres::Cluster;
+use crate::postgres::{Cluster, Files};
 use crate::workspace::Workspace;
 
 /// Measure throughput, latency, flatness and isolation on both stores.
@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         bail!("the build failed (see above)");
     }
     let built = workspace.target().join("dist");
-    let cluster = Cluster::start()?;
+    let cluster = Cluster::start(Files::OnDisk)?;
     let mut command = Command::new(built.join("everhook-bench"));
     command.arg("--server").arg(built.join("everhook")).args(["--database", cluster.url()]);
     command.args(["--runs", &arguments.runs.to_string(), "--scale", &arguments.scale.to_string()]);

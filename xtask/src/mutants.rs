@@ -11,7 +11,7 @@ use std::{env, fs};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::count::{self, Counts};
-use crate::postgres::Cluster;
+use crate::postgres::{Cluster, Files};
 use crate::workspace::Workspace;
 
 /// Where the patches are, in the workspace.
@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mutants = chosen(read_all(&workspace)?, &arguments.names)?;
     let _cluster = match env::var_os("EVERHOOK_TEST_DATABASE") {
         Some(_) => None,
-        None => Some(Cluster::start()?),
+        None => Some(Cluster::start(Files::InMemory)?),
     };
     let database = _cluster.as_ref().map(|cluster| cluster.url().to_owned());
     let copy = Copy::new(&workspace)?;

@@ -5,9 +5,9 @@
 //! own process group, so that Ctrl-C does not stop the database under running tests.
 //!
 //! PostgreSQL refuses to run as root; the guardian then runs as `postgres` or `nobody`. The server keeps its default
-//! durability settings, because Everhook refuses others. Its files are in memory where there is room: each test creates
-//! and drops a database, which syncs hundreds of files. No test stops this server; those that crash a PostgreSQL start
-//! their own.
+//! durability settings, because Everhook refuses others. For tests, its files are in memory where there is room: each
+//! test creates and drops a database, which syncs hundreds of files. No test stops this server; those that crash a
+//! PostgreSQL start their own. Benchmarks measure commits to a disk.
 
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, TcpListener};
@@ -72,7 +72,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let cluster = Cluster::start()?;
+    let cluster = Cluster::start(Files::InMemory)?;
     if let Some(file) = &arguments.url_file {
         fs::write(file, cluster.url()).with_context(|| format!("could not write {}", file.display()))?;
     }
@@ -81,6 +81,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     loop {
         thread::park();
     }
+}
+
+/// The location of the files of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Files {
+    /// In memory if there is enough of it.
+    InMemory,
+    /// In the folder for temporary files, where a sync costs what it costs in production.
+    OnDisk,
 }
 
 /// A running cluster. Dropping it stops the server and deletes its folder.
@@ -93,7 +102,7 @@ pub(crate) struct Cluster {
 
 impl Cluster {
     /// Starts a new cluster. Installs PostgreSQL first if it is missing and can be installed.
-    pub(crate) fn start() -> Result<Self> {
+    pub(crate) fn start(files: Files) -> Result<Self> {
         let bin = match find_binaries() {
             Some(bin) => bin,
             None => {
@@ -103,7 +112,7 @@ impl Cluster {
         };
         let mut attempt = 1;
         loop {
-            match Self::start_once(&bin) {
+            match Self::start_once(&bin, files) {
                 Err(error) if attempt == START_ATTEMPTS_MAX => return Err(error),
                 Err(_) => attempt += 1,
                 started => return started,
@@ -116,9 +125,9 @@ impl Cluster {
         &self.url
     }
 
-    fn start_once(bin: &Path) -> Result<Self> {
+    fn start_once(bin: &Path, files: Files) -> Result<Self> {
         let account = Account::for_server()?;
-        let folder = tempfile::Builder::new().prefix("everhook-pg-").tempdir_in(place());
+        let folder = tempfile::Builder::new().prefix("everhook-pg-").tempdir_in(files.place());
         let folder = folder.context("could not create a folder")?;
         if let Some(Account { user, group }) = account {
             chown(folder.path(), Some(user), Some(group)).context("could not change the owner of the folder")?;
@@ -165,10 +174,11 @@ impl Drop for Cluster {
     }
 }
 
-/// The folder for the files of clusters.
-fn place() -> PathBuf {
-    let free = rustix::fs::statvfs(MEMORY).map_or(0, |system| system.f_bavail * system.f_frsize);
-    if free >= MEMORY_BYTES_MIN { MEMORY.into() } else { env::temp_dir() }
+impl Files {
+    fn place(self) -> PathBuf {
+        let free = rustix::fs::statvfs(MEMORY).map_or(0, |system| system.f_bavail * system.f_frsize);
+        if self == Files::InMemory && free >= MEMORY_BYTES_MIN { MEMORY.into() } else { env::temp_dir() }
+    }
 }
 
 /// The unprivileged account of the server if this process runs as root.

@@ -13,7 +13,7 @@ use std::{env, iter, thread};
 use anyhow::{Context, Result, bail};
 
 use crate::count::{self, Counts};
-use crate::postgres::Cluster;
+use crate::postgres::{Cluster, Files};
 use crate::workspace::Workspace;
 use crate::{mutants, node, pgbouncer, python, rust_client, tidy, upgrade, web};
 
@@ -163,7 +163,7 @@ impl SetUp {
             println!("==> using the PostgreSQL in EVERHOOK_TEST_DATABASE");
         } else {
             println!("==> starting a throwaway PostgreSQL");
-            let started = Cluster::start()?;
+            let started = Cluster::start(Files::InMemory)?;
             variables.push(("EVERHOOK_TEST_DATABASE", started.url().into()));
             cluster = Some(started);
         }
