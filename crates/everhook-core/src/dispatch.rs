@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::dispatch::capacity::Capacity;
+use crate::dispatch::capacity::{Capacity, Learned};
 use crate::dispatch::health::Sign;
 use crate::dispatch::lease::LeaseTimer;
 use crate::dispatch::pick::Turns;
@@ -197,7 +197,7 @@ impl<T> Dispatch<T> {
         let rooms = self.capacity.pick(lanes, most);
         if rooms.iter().sum::<usize>() < most {
             for (lane, _) in lanes.iter().zip(&rooms).filter(|(_, room)| **room == 0) {
-                self.lease.refused(lane.group, &self.capacity);
+                self.lease.refused(lane.group, self.capacity.trust(lane.lane), &self.capacity);
             }
         }
         rooms
@@ -206,15 +206,17 @@ impl<T> Dispatch<T> {
     /// Frees the place of a task that was settled, or was not committed.
     pub fn release(&mut self, lane: LaneId) {
         let was_full = self.capacity.is_full();
-        let group = self.capacity.grouped(lane).group;
-        self.capacity.free_place(lane);
-        self.lease.freed(lane, group, was_full, &self.capacity);
+        let (group, trust) = self.capacity.free_place(lane);
+        self.lease.freed(GroupedLane { group, lane }, trust, was_full, &self.capacity);
     }
 
     /// Updates the health of a lane before the end of an attempt is handled. If the lane must rest, returns the time,
     /// and the waiting tasks of the lane are handed back.
     pub fn learn(&mut self, lane: LaneId, sign: Sign, now: Duration) -> Option<Duration> {
-        let rest = self.capacity.learn(lane, sign, now);
+        let Learned { rest, left } = self.capacity.learn(lane, sign, now);
+        if let Some(trust) = left {
+            self.lease.freed_for(trust, &self.capacity);
+        }
         if rest.is_some() {
             self.hand_back(lane);
         }

@@ -31,7 +31,7 @@ pub struct GroupedLane {
 }
 
 /// The experience of this node with a lane.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Trust {
     /// The lane had a success recently.
     Proven,

@@ -65,6 +65,20 @@ impl LaneUse {
     fn is_over(&self) -> bool {
         self.leased == 0 && self.running == 0 && self.pace.ahead() == 0
     }
+
+    /// Places that are taken keep their trust until the node learns more about the lane.
+    fn trust_by(&self, health: &Health, lane: LaneId) -> Trust {
+        if self.leased > 0 { self.trust } else { health.of(lane).0 }
+    }
+}
+
+/// The effect of an attempt on the health of its lane.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Learned {
+    /// How long the lane must rest, if it must.
+    pub(super) rest: Option<Duration>,
+    /// The trust under which the places of the lane counted before, if it has changed.
+    pub(super) left: Option<Trust>,
 }
 
 /// The environments that share the node.
@@ -175,7 +189,7 @@ impl Capacity {
             }
             return has_place;
         };
-        let trust = if used.leased > 0 { used.trust } else { health.of(lane).0 };
+        let trust = used.trust_by(health, lane);
         let may_reserve = has_place && fair.room(places, group, trust) > 0;
         if may_reserve {
             fair.take(group, trust, 1);
@@ -189,10 +203,7 @@ impl Capacity {
         let lanes: Vec<GroupedLane> = lanes.iter().map(|lane| self.counted(*lane)).collect();
         let mut bounds: BTreeMap<LaneId, (GroupId, Trust, usize)> = BTreeMap::new();
         for GroupedLane { group, lane } in &lanes {
-            let used = self.lane(*lane);
-            let health = self.fairness.as_ref().map(|it| it.health.of(*lane));
-            let trust = if used.leased > 0 { used.trust } else { health.unwrap_or_default().0 };
-            bounds.entry(*lane).or_insert((*group, trust, self.capacity(*lane)));
+            bounds.entry(*lane).or_insert((*group, self.trust(*lane), self.capacity(*lane)));
         }
         let (places, most) = (self.places(), most.min(self.free()));
         let Some(fairness) = &mut self.fairness else { return vec![0; lanes.len()] };
@@ -204,6 +215,11 @@ impl Capacity {
             self.occupy(*lane, bounds[&lane.lane].1, *room);
         }
         rooms
+    }
+
+    /// The trust under which the places of a lane count.
+    pub(super) fn trust(&self, lane: LaneId) -> Trust {
+        self.fairness.as_ref().map_or(Trust::default(), |it| self.lane(lane).trust_by(&it.health, lane))
     }
 
     /// Returns the group that a lane counts for. Lanes of two environments may have the same id. They count as one lane
@@ -220,11 +236,11 @@ impl Capacity {
         self.leased += places;
     }
 
-    /// Updates the health of a lane after an attempt. Returns how long the lane must rest, if it must.
-    pub(super) fn learn(&mut self, lane: LaneId, sign: Sign, now: Duration) -> Option<Duration> {
+    /// Updates the health of a lane after an attempt.
+    pub(super) fn learn(&mut self, lane: LaneId, sign: Sign, now: Duration) -> Learned {
         let (used, slots) = (self.lane(lane), self.most_of(lane));
-        let Fairness { fair, health } = self.fairness.as_mut()?;
-        let rest = health.ended(lane, sign, used.running, slots, now);
+        let Some(Fairness { fair, health }) = &mut self.fairness else { return Learned::default() };
+        let mut learned = Learned { rest: health.ended(lane, sign, used.running, slots, now), left: None };
         let (trust, _) = health.of(lane);
         if let Some(group) = used.group.filter(|_| trust != used.trust)
             && let Some(entry) = self.lanes.get_mut(&lane)
@@ -232,8 +248,9 @@ impl Capacity {
             fair.give_back(group, used.trust, used.leased);
             fair.take(group, trust, used.leased);
             entry.trust = trust;
+            learned.left = Some(used.trust);
         }
-        rest
+        learned
     }
 
     pub(super) fn take_place(&mut self, lane: LaneId, environment: Option<EnvironmentId>) {
@@ -247,7 +264,9 @@ impl Capacity {
         }
     }
 
-    pub(super) fn free_place(&mut self, lane: LaneId) {
+    /// Frees a place. Returns the group and the trust under which it was counted.
+    pub(super) fn free_place(&mut self, lane: LaneId) -> (GroupId, Trust) {
+        let group = self.grouped(lane).group;
         let used = self.lanes.get_mut(&lane).expect("only a place that was taken is freed");
         used.leased -= 1;
         self.leased -= 1;
@@ -257,9 +276,11 @@ impl Capacity {
         if let (Some(fairness), Some(group)) = (&mut self.fairness, used.group) {
             fairness.fair.give_back(group, used.trust, 1);
         }
+        let trust = used.trust;
         if used.is_over() {
             self.lanes.remove(&lane);
         }
+        (group, trust)
     }
 
     pub(super) fn node_has_slot(&self) -> bool {

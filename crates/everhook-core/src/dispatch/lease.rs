@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::dispatch::capacity::Capacity;
-use crate::fair::GroupId;
+use crate::fair::{GroupId, GroupedLane, Trust};
 use crate::id::LaneId;
 use crate::lane::LanePosition;
 use crate::limits::LEASE_TASKS_MAX;
@@ -35,8 +35,10 @@ pub(super) struct LeaseTimer {
     full: BTreeSet<LaneId>,
     /// Groups that had used their share when the last lease began or was planned. It skipped their lanes.
     full_groups: BTreeSet<GroupId>,
-    /// The last lease skipped lanes whose trust allows no more places.
-    has_distrusted: bool,
+    /// Trusts of which the last lease refused lanes, because all their places were taken.
+    full_trusts: BTreeSet<Trust>,
+    /// During the lease, a place became free for a trust that the lease had refused.
+    is_freed: bool,
     /// The position at which the next lease starts; none means the lanes that have been ready longest.
     resume: Option<LanePosition>,
     /// A hint arrived after the last lease began.
@@ -61,7 +63,8 @@ impl LeaseTimer {
             has_backlog: false,
             full: BTreeSet::new(),
             full_groups: BTreeSet::new(),
-            has_distrusted: false,
+            full_trusts: BTreeSet::new(),
+            is_freed: false,
             resume: None,
             is_hinted: false,
             due_at: Duration::MAX,
@@ -113,10 +116,10 @@ impl LeaseTimer {
         self.resume = resume;
     }
 
-    /// The lease found ready lanes of a group that may take nothing.
-    pub(super) fn refused(&mut self, group: GroupId, capacity: &Capacity) {
+    /// The lease found a ready lane of a group that may take nothing, or nothing for lanes of this trust.
+    pub(super) fn refused(&mut self, group: GroupId, trust: Trust, capacity: &Capacity) {
         if capacity.group_has_room(group) {
-            self.has_distrusted = true;
+            self.full_trusts.insert(trust);
         } else {
             self.full_groups.insert(group);
         }
@@ -131,7 +134,8 @@ impl LeaseTimer {
         // A hint that arrives while the lease runs is kept: the lease may have searched before the task was committed.
         self.is_hinted = false;
         self.full_groups = full_groups.iter().copied().collect();
-        self.has_distrusted = false;
+        self.full_trusts.clear();
+        self.is_freed = false;
         self.full = free_by_lane.iter().filter(|(_, capacity)| *capacity == 0).map(|(lane, _)| *lane).collect();
     }
 
@@ -149,7 +153,7 @@ impl LeaseTimer {
             || self.full_groups.iter().any(|group| capacity.group_has_room(*group));
         let next_ready = next_ready.unwrap_or(Duration::MAX);
         let wait = match count {
-            _ if self.is_hinted || missed => Duration::ZERO,
+            _ if self.is_hinted || self.is_freed || missed => Duration::ZERO,
             // Another node has locked the ready lanes, or their tasks are for other workers.
             0 => next_ready.max(EMPTY_PAUSE),
             _ if next_ready.is_zero() => Duration::ZERO,
@@ -162,12 +166,26 @@ impl LeaseTimer {
         self.busy_until = now + if is_small { pause } else { Duration::ZERO };
     }
 
-    /// Applies a freed place of `lane`. `was_full` says whether the node was full before.
-    pub(super) fn freed(&mut self, lane: LaneId, group: GroupId, was_full: bool, capacity: &Capacity) {
+    /// Applies a freed place of a lane of this trust. `was_full` says whether the node was full before.
+    pub(super) fn freed(&mut self, lane: GroupedLane, trust: Trust, was_full: bool, capacity: &Capacity) {
+        let GroupedLane { group, lane } = lane;
         let group_is_wanted = || self.full_groups.contains(&group) && capacity.group_has_room(group);
-        let is_wanted =
-            self.has_backlog || was_full || self.has_distrusted || self.full.contains(&lane) || group_is_wanted();
-        if is_wanted && !self.is_leasing && !capacity.is_full() {
+        if self.has_backlog || was_full || self.full.contains(&lane) || group_is_wanted() {
+            self.lease_soon(capacity);
+        }
+        self.freed_for(trust, capacity);
+    }
+
+    /// Applies a place that lanes of this trust may now take. A lease that runs may have refused such a lane before.
+    pub(super) fn freed_for(&mut self, trust: Trust, capacity: &Capacity) {
+        if self.full_trusts.contains(&trust) {
+            self.is_freed |= self.is_leasing;
+            self.lease_soon(capacity);
+        }
+    }
+
+    fn lease_soon(&mut self, capacity: &Capacity) {
+        if !self.is_leasing && !capacity.is_full() {
             self.poll_at = Duration::ZERO;
         }
     }

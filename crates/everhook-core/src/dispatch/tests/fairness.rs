@@ -64,6 +64,44 @@ fn a_lease_passes_over_groups_at_their_share() {
     assert!(dispatch.poll_lease(SECOND).is_some(), "it is looked at when it has room");
 }
 
+#[test]
+fn lanes_without_places_for_their_trust_are_leased_when_such_a_place_is_free() {
+    let mut dispatch = fair(SLOTS);
+    let (neighbour, other) = (lane(group(2), 1), lane(group(3), 1));
+    for it in [neighbour, other] {
+        assert!(begin(&mut dispatch, it));
+        end_with(&mut dispatch, it, Sign::Well);
+    }
+    let held = (0..500).filter(|n| begin(&mut dispatch, lane(group(1), *n))).count();
+    let mut now = SECOND;
+    // Says whether the machine wants to lease again at once.
+    let mut lease_in_vain = |dispatch: &mut Dispatch<u32>, meanwhile: Option<GroupedLane>| {
+        now += SECOND * 2;
+        assert!(dispatch.poll_lease(now).is_some());
+        assert_eq!(dispatch.plan_lease(&[lane(group(1), 500)], 500), [0]);
+        if let Some(it) = meanwhile {
+            end_with(dispatch, it, Sign::Neutral);
+        }
+        dispatch.handle(Event::Leased { tickets: vec![], next_ready: None, resume: None }, now);
+        dispatch.next_wakeup() <= now
+    };
+    assert_eq!(held, 400, "all places of the group for unproven lanes");
+    assert!(!lease_in_vain(&mut dispatch, None));
+    assert!(begin(&mut dispatch, neighbour));
+    end_with(&mut dispatch, neighbour, Sign::Well);
+    assert!(dispatch.next_wakeup() > SECOND * 3, "a place for proven lanes does not help");
+    end_with(&mut dispatch, lane(group(1), 0), Sign::Neutral);
+    assert_eq!(dispatch.next_wakeup(), SECOND * 3, "at once");
+    assert!(begin(&mut dispatch, lane(group(1), 0)));
+    assert!(begin(&mut dispatch, other));
+    assert!(!lease_in_vain(&mut dispatch, Some(other)));
+    assert!(lease_in_vain(&mut dispatch, Some(lane(group(1), 1))), "a place was freed during the lease");
+    assert!(begin(&mut dispatch, lane(group(1), 1)));
+    assert!(!lease_in_vain(&mut dispatch, None));
+    assert_eq!(dispatch.learn(lane(group(1), 2).lane, Sign::Well, SECOND), None);
+    assert_eq!(dispatch.next_wakeup(), SECOND * 9, "a lane is proven now and leaves its place to the others");
+}
+
 /// The window of a lane that a node does not know.
 const WINDOW: usize = crate::dispatch::health::WINDOW_FIRST;
 
