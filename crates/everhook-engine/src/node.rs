@@ -95,6 +95,7 @@ pub struct Node {
     pub(crate) deliveries: Arc<NodeCapacity<Delivery>>,
     pub(crate) jobs: Arc<NodeCapacity<Work>>,
     pub(crate) accepting: Coalescer<Messages>,
+    pub(crate) accepting_large: Coalescer<Messages>,
     pub(crate) batching: Coalescer<MessageBatches>,
     pub(crate) enqueueing: Coalescer<Jobs>,
     pub(crate) settler: Settler,
@@ -199,7 +200,8 @@ impl Node {
             wakeups: Wakeups::new(deliveries.clone(), jobs.clone(), clock.clone(), hints),
             deliveries,
             jobs,
-            accepting: Coalescer::new(Messages::default()),
+            accepting: Coalescer::new(Messages::small()),
+            accepting_large: Coalescer::new(Messages::large()),
             batching: Coalescer::new(MessageBatches),
             enqueueing: Coalescer::new(Jobs),
             settler: Settler::default(),
@@ -255,6 +257,7 @@ impl Node {
         }
         if self.config.role.accepts() {
             self.spawn_intake(|node| async move { node.accepting.run(&node).await });
+            self.spawn_intake(|node| async move { node.accepting_large.run(&node).await });
             self.spawn_intake(|node| async move { node.batching.run(&node).await });
         }
         if self.delivers {

@@ -274,6 +274,10 @@ impl Store for PostgresStore {
         Some(self.connections())
     }
 
+    fn endpoints_known(&self, scope: AppScope) -> Option<usize> {
+        self.cache.count(scope)
+    }
+
     fn hints(&self) -> Option<Arc<dyn Hints>> {
         self.wakeups.clone().map(|wakeups| wakeups as Arc<dyn Hints>)
     }

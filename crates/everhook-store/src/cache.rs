@@ -13,6 +13,7 @@ use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id};
 use everhook_core::name::Name;
 use everhook_core::policy::Settings;
 use everhook_core::queue::Target;
+use everhook_core::scope::AppScope;
 
 /// The limit of cached endpoints over all applications. A full cache is emptied.
 const ENDPOINTS_CACHED_MAX: usize = 50_000;
@@ -89,6 +90,11 @@ impl EndpointCache {
     /// Returns the set that was read last, at any version. The caller must check the version inside its transaction.
     pub fn peek(&self, environment: EnvironmentId, application: ApplicationId) -> Option<Arc<EndpointSet>> {
         self.lock().sets.get(&(environment, application)).cloned()
+    }
+
+    /// Returns the number of endpoints that was read last.
+    pub fn count(&self, scope: AppScope) -> Option<usize> {
+        self.lock().sets.get(&(scope.environment, scope.application)).map(|set| set.endpoints.len())
     }
 
     /// Returns the set that was read at exactly this version.

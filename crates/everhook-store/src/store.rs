@@ -52,7 +52,10 @@ macro_rules! store {
             $($(#[$doc:meta])* [$op:ident] fn $name:ident($($arg:ident: $type:ty),*) -> $reply:ty;)*
         }
         sync {
-            $($(#[$sync_doc:meta])* fn $sync:ident() -> $value:ty = $default:expr;)*
+            $(
+                $(#[$sync_doc:meta])*
+                fn $sync:ident($($known:ident: $known_type:ty),*) -> $value:ty = $default:expr;
+            )*
         }
         besides {
             $($other:ident = $text:literal,)*
@@ -71,7 +74,8 @@ macro_rules! store {
 
             $(
                 $(#[$sync_doc])*
-                fn $sync(&self) -> $value {
+                fn $sync(&self, $($known: $known_type),*) -> $value {
+                    $(let _ = $known;)*
                     $default
                 }
             )*
@@ -128,8 +132,8 @@ macro_rules! store {
 
             $(
                 /// Returns the value of the store below.
-                fn $sync(&self, store: &(impl Store + ?Sized)) -> $value {
-                    store.$sync()
+                fn $sync(&self, store: &(impl Store + ?Sized), $($known: $known_type),*) -> $value {
+                    store.$sync($($known),*)
                 }
             )*
         }
@@ -147,8 +151,8 @@ macro_rules! store {
             }
 
             $(
-                fn $sync(&self) -> $value {
-                    self.layer.$sync(&*self.store)
+                fn $sync(&self, $($known: $known_type),*) -> $value {
+                    self.layer.$sync(&*self.store, $($known),*)
                 }
             )*
         }
@@ -278,6 +282,9 @@ store! {
         /// Returns how far the store's clock is ahead of the wall clock. Signatures need the wall clock. Only the clock
         /// of the embedded store can be ahead, because it never runs backwards.
         fn ahead() -> Duration = Duration::ZERO;
+        /// Returns the number of endpoints of an application, if the store knows it without reading. The number may be
+        /// outdated.
+        fn endpoints_known(scope: AppScope) -> Option<usize> = None;
         /// Returns the wake-ups between nodes; none if the store has no channel between them.
         fn hints() -> Option<Arc<dyn Hints>> = None;
     }

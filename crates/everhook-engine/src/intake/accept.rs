@@ -3,27 +3,48 @@
 //! The caller gets its answer only after the commit has returned. Deliveries that the append inserted as leased start
 //! right after the commit. If all slots are in use but some become free, the next group waits a moment for them, so
 //! that accepting does not outrun delivering. Batches have a queue of their own: their messages are accepted together
-//! or not at all, and a large batch delays no single message.
+//! or not at all, and a large batch delays no single message. Messages of applications with many endpoints also have one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use everhook_core::limits::APPEND_BATCH_MAX;
+use everhook_core::scope::AppScope;
 use everhook_store::error::StoreError;
 use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
 use everhook_store::made::Made;
 use everhook_store::store::Op;
 use tracing::warn;
 
-use crate::intake::coalescer::{Intake, Weight};
+use crate::intake::coalescer::{Coalescer, HANGS_AFTER, Intake, Weight};
 use crate::node::Node;
 use crate::run::delivery::Deliverer;
 use crate::session::Session;
 
-#[derive(Default)]
+/// A message of an application with more endpoints is large: the messages of other applications do not wait for it.
+const ENDPOINTS_SMALL_MAX: usize = 100;
+/// The time after which a second transaction with large messages starts beside a slow one. Two of them would take the
+/// store from the others.
+const LARGE_HANGS_AFTER: Duration = Duration::from_millis(200);
+
 pub(crate) struct Messages {
+    is_large: bool,
     /// The number of tasks created by the last group, as an estimate for the next one.
     last_tasks: AtomicUsize,
+    /// The rows that one message adds to its transaction. For large messages, the tasks of each in the last group.
+    rows: AtomicUsize,
+}
+
+impl Messages {
+    pub(crate) fn small() -> Messages {
+        Messages { is_large: false, last_tasks: AtomicUsize::new(0), rows: AtomicUsize::new(1) }
+    }
+
+    /// The first large message has a transaction of its own.
+    pub(crate) fn large() -> Messages {
+        Messages { is_large: true, rows: AtomicUsize::new(APPEND_BATCH_MAX), ..Messages::small() }
+    }
 }
 
 impl Intake for Messages {
@@ -32,8 +53,19 @@ impl Intake for Messages {
     type Answer = Appended;
     const OP: Op = Op::Append;
 
-    fn weight(new: &NewMessage) -> Weight {
-        Weight { rows: 1, payload_bytes: new.message.payload.as_ref().map_or(0, bytes::Bytes::len) }
+    fn hangs_after(&self) -> Duration {
+        if self.is_large { LARGE_HANGS_AFTER } else { HANGS_AFTER }
+    }
+
+    fn weight(&self, new: &NewMessage) -> Weight {
+        let payload_bytes = new.message.payload.as_ref().map_or(0, bytes::Bytes::len);
+        Weight { rows: self.rows.load(Ordering::Relaxed), payload_bytes }
+    }
+
+    fn moves_to<'n>(&self, node: &'n Node, new: &NewMessage) -> Option<&'n Coalescer<Messages>> {
+        let scope = AppScope { environment: new.environment, application: new.message.application };
+        let is_large = || node.store.endpoints_known(scope).is_some_and(|known| known > ENDPOINTS_SMALL_MAX);
+        (!self.is_large && is_large()).then_some(&node.accepting_large)
     }
 
     fn join(messages: Vec<NewMessage>) -> Vec<NewMessage> {
@@ -45,8 +77,12 @@ impl Intake for Messages {
     }
 
     async fn write(&self, node: &Arc<Node>, messages: Vec<NewMessage>) -> Result<Vec<Appended>, StoreError> {
+        let count = messages.len().max(1);
         let appended = append(node, messages).await?;
         self.last_tasks.store(appended.tasks, Ordering::Relaxed);
+        if self.is_large {
+            self.rows.store((appended.tasks / count).max(1), Ordering::Relaxed);
+        }
         Ok(appended.answers)
     }
 
@@ -66,7 +102,7 @@ impl Intake for MessageBatches {
     type Answer = Vec<Appended>;
     const OP: Op = Op::Append;
 
-    fn weight(batch: &Vec<NewMessage>) -> Weight {
+    fn weight(&self, batch: &Vec<NewMessage>) -> Weight {
         let payloads = batch.iter().filter_map(|new| new.message.payload.as_ref());
         Weight { rows: batch.len(), payload_bytes: payloads.map(bytes::Bytes::len).sum() }
     }

@@ -4,6 +4,8 @@
 //! store refuses. When the queue is full, callers wait, so memory stays bounded. When the store does not respond,
 //! callers get an error within seconds. An [`Intake`] defines a group and how to write it: `accept` for messages,
 //! `enqueue` for jobs.
+//!
+//! A request whose transaction would delay the others moves on to a coalescer for such requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +15,6 @@ use everhook_store::error::StoreError;
 use everhook_store::store::Op;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Mutex, MutexGuard, mpsc, oneshot};
-use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use crate::intake::AcceptError;
@@ -22,9 +23,9 @@ use crate::node::Node;
 /// Concurrent transactions. The second one is only used while the first hangs, for example because it waits for a key of
 /// another node.
 const WRITERS: usize = 2;
-/// The time after which a second transaction starts beside a slow one. Until then requests collect, because fewer and
-/// larger transactions are cheaper.
-const HANGS_AFTER: Duration = Duration::from_millis(8);
+/// The usual time after which a second transaction starts beside a slow one. Until then requests collect, because fewer
+/// and larger transactions are cheaper.
+pub(super) const HANGS_AFTER: Duration = Duration::from_millis(8);
 /// The longest wait of a caller for a place in the queue.
 const QUEUE_DEADLINE: Duration = Duration::from_secs(5);
 /// The longest wait of a caller for its commit. The commit itself has no deadline and continues.
@@ -38,7 +39,20 @@ pub(crate) trait Intake: Send + Sync + 'static {
     /// The store operation that writes a group.
     const OP: Op;
 
-    fn weight(request: &Self::Request) -> Weight;
+    /// The time after which a second transaction starts beside a slow one.
+    fn hangs_after(&self) -> Duration {
+        HANGS_AFTER
+    }
+
+    fn weight(&self, request: &Self::Request) -> Weight;
+
+    /// Returns another coalescer if this request should not share a transaction of this one.
+    fn moves_to<'n>(&self, _: &'n Node, _: &Self::Request) -> Option<&'n Coalescer<Self>>
+    where
+        Self: Sized,
+    {
+        None
+    }
 
     fn join(requests: Vec<Self::Request>) -> Self::Group;
 
@@ -119,7 +133,7 @@ impl<W: Intake> Coalescer<W> {
     }
 
     async fn write_groups(&self, node: &Arc<Node>) {
-        while let Some(Group { requests, turn }) = self.next_group(&node.stop).await {
+        while let Some(Group { requests, turn }) = self.next_group(node).await {
             if !requests.is_empty() {
                 let (requests, answers): (Vec<_>, Vec<_>) =
                     requests.into_iter().map(|it| (it.request, it.answer)).unzip();
@@ -171,23 +185,29 @@ impl<W: Intake> Coalescer<W> {
     }
 
     /// Returns all queued requests, up to the limits of one transaction; none after the last one.
-    async fn next_group(&self, stop: &CancellationToken) -> Option<Group<'_, W>> {
+    async fn next_group(&self, node: &Node) -> Option<Group<'_, W>> {
         // Only one writer receives at a time, so that it collects all queued requests instead of a part.
         let mut waiting = self.waiting.lock().await;
-        let first = match stop.run_until_cancelled(waiting.recv()).await {
-            Some(first) => first?,
-            None => {
-                // From now on new requests fail at once. Requests that are already queued are still written.
-                waiting.close();
-                waiting.recv().await?
+        let first = loop {
+            let next = match node.stop.run_until_cancelled(waiting.recv()).await {
+                Some(next) => next?,
+                None => {
+                    // From now on new requests fail at once. Requests that are already queued are still written.
+                    waiting.close();
+                    break waiting.recv().await?;
+                }
+            };
+            if let Some(next) = self.or_move(node, next) {
+                break next;
             }
         };
-        let turn = tokio::time::timeout(HANGS_AFTER, self.turn.lock()).await.ok();
-        let Weight { mut rows, mut payload_bytes } = W::weight(&first.request);
+        let turn = tokio::time::timeout(self.intake.hangs_after(), self.turn.lock()).await.ok();
+        let Weight { mut rows, mut payload_bytes } = self.intake.weight(&first.request);
         let mut requests = vec![first];
         while rows < APPEND_BATCH_MAX && payload_bytes < APPEND_BATCH_BYTES_MAX {
             let Ok(next) = waiting.try_recv() else { break };
-            let weight = W::weight(&next.request);
+            let Some(next) = self.or_move(node, next) else { continue };
+            let weight = self.intake.weight(&next.request);
             rows += weight.rows;
             payload_bytes += weight.payload_bytes;
             requests.push(next);
@@ -195,5 +215,15 @@ impl<W: Intake> Coalescer<W> {
         // A caller that stopped waiting has already got an error, so its request must not be written.
         requests.retain(|waiting| !waiting.answer.is_closed());
         Some(Group { requests, turn })
+    }
+
+    /// Moves a request to the coalescer that it belongs to. Returns it if it belongs here, or if the other queue takes
+    /// no more.
+    fn or_move(&self, node: &Node, waiting: Waiting<W>) -> Option<Waiting<W>> {
+        let Some(other) = self.intake.moves_to(node, &waiting.request) else { return Some(waiting) };
+        match other.sender.try_send(waiting) {
+            Ok(()) => None,
+            Err(TrySendError::Full(waiting) | TrySendError::Closed(waiting)) => Some(waiting),
+        }
     }
 }

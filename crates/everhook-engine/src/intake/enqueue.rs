@@ -26,7 +26,7 @@ impl Intake for Jobs {
     type Answer = Vec<Enqueued>;
     const OP: Op = Op::Enqueue;
 
-    fn weight(jobs: &Vec<NewJob>) -> Weight {
+    fn weight(&self, jobs: &Vec<NewJob>) -> Weight {
         let payloads = jobs.iter().filter_map(|new| new.job.payload.as_ref());
         Weight { rows: jobs.len(), payload_bytes: payloads.map(bytes::Bytes::len).sum() }
     }

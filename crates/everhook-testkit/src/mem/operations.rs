@@ -257,6 +257,11 @@ impl Store for MemStore {
         Ok(())
     }
 
+    fn endpoints_known(&self, scope: AppScope) -> Option<usize> {
+        let known = self.lock().0.endpoint_sets.get(&(scope.environment, scope.application)).cloned();
+        known.map(|set| set.endpoints.len())
+    }
+
     async fn answer(&self, query: Query) -> Result<Answer, StoreError> {
         let op = Op::Read(query.name());
         Ok(answers!(query;

@@ -3,8 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use everhook_core::endpoint::Endpoint;
+use everhook_core::id::{ApplicationId, EndpointId, Id};
 use everhook_core::job::RunAt;
 use everhook_core::role::Role;
+use everhook_core::time::Timestamp;
 use everhook_engine::config::{JobsConfig, NodeConfig};
 use everhook_engine::intake::AcceptError;
 use everhook_engine::node::Node;
@@ -12,6 +15,7 @@ use everhook_store::error::StoreError;
 use everhook_store::job::{Enqueued, NewJob};
 use everhook_store::lease::Appended;
 use everhook_store::store::Op;
+use tokio::time::Instant;
 
 use crate::engine::faulty::{Fault, Faulty};
 use crate::engine::fixture::{ENVIRONMENT, add_endpoint, config, engine_with, message, store};
@@ -66,6 +70,33 @@ async fn messages_beside_an_append_that_hangs_share_the_next_one() {
         assert!(matches!(answer, Ok(Appended::Accepted { .. })), "{answer:?}");
     }
     assert_eq!(store.layer.calls(Op::Append), 2, "one that hangs, and one for the others");
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_of_an_application_with_many_endpoints_delay_no_others() {
+    let (store, node) = stage().await;
+    let large = ApplicationId(Id::MIN.successor());
+    store.store.put_application(ENVIRONMENT, large);
+    for id in std::iter::successors(Some(large.0), |id| Some(id.successor())).take(101) {
+        let url = "http://127.0.0.1/hook".to_owned();
+        store.store.put_endpoint(ENVIRONMENT, Endpoint::new(EndpointId(id), large, url, Timestamp::default()));
+    }
+    let accept = async |after_ms, application, payload| {
+        tokio::time::sleep(Duration::from_millis(after_ms)).await;
+        let mut new = message(payload);
+        new.message.application = application;
+        let begun = Instant::now();
+        let accepted = node.accept(new).await;
+        (begun.elapsed(), matches!(accepted, Ok(Appended::Accepted { .. })))
+    };
+    // The node learns the number of endpoints from the first message.
+    assert_eq!(accept(0, large, "1").await, (Duration::ZERO, true));
+    store.layer.plan(Op::Append, Fault::Hangs);
+    let small = ApplicationId(Id::MIN);
+    let ((_, first), second, third) = tokio::join!(accept(0, large, "2"), accept(1, small, "3"), accept(2, large, "4"));
+    assert!(!first, "its append hangs");
+    assert_eq!(second, (Duration::ZERO, true), "it waits for no message of the large application");
+    assert_eq!(third, (Duration::from_millis(200), true), "it has waited for the one before it");
 }
 
 #[tokio::test(start_paused = true)]
