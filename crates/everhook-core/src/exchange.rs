@@ -4,44 +4,51 @@
 //! it came. No decision depends on it. Values of reply headers may be credentials: only those of names known to be
 //! harmless are kept.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{REPLY_HEADER_NAME_BYTES_MAX, REPLY_HEADER_VALUE_BYTES_MAX, REPLY_HEADERS_KEPT_MAX};
 
-/// The steps of a request. A step that did not happen has no duration; a step that failed has the time until then.
+/// The steps of a request. A step that did not happen has no duration; a step that failed has the time until then. The
+/// stored names are short, because every attempt has them; earlier versions stored the longer ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Exchange {
     /// Whether an idle connection carried the request, which then has no look-up, connection and handshake.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(rename = "r", alias = "reused", skip_serializing_if = "is_false")]
     pub reused: bool,
     /// The wait for a free connection to the host, if there was any.
-    #[serde(skip_serializing_if = "Option::is_none", with = "micros")]
+    #[serde(rename = "w", alias = "wait", skip_serializing_if = "Option::is_none", with = "micros")]
     pub wait: Option<Duration>,
-    #[serde(skip_serializing_if = "Option::is_none", with = "micros")]
+    #[serde(rename = "d", alias = "dns", skip_serializing_if = "Option::is_none", with = "micros")]
     pub dns: Option<Duration>,
-    #[serde(skip_serializing_if = "Option::is_none", with = "micros")]
+    #[serde(rename = "c", alias = "connect", skip_serializing_if = "Option::is_none", with = "micros")]
     pub connect: Option<Duration>,
-    #[serde(skip_serializing_if = "Option::is_none", with = "micros")]
+    #[serde(rename = "t", alias = "tls", skip_serializing_if = "Option::is_none", with = "micros")]
     pub tls: Option<Duration>,
     /// From the start of the request to the head of the reply.
-    #[serde(skip_serializing_if = "Option::is_none", with = "micros")]
+    #[serde(rename = "f", alias = "first_byte", skip_serializing_if = "Option::is_none", with = "micros")]
     pub first_byte: Option<Duration>,
     /// From the head to the end of the reply.
-    #[serde(skip_serializing_if = "Option::is_none", with = "micros")]
+    #[serde(rename = "b", alias = "body", skip_serializing_if = "Option::is_none", with = "micros")]
     pub body: Option<Duration>,
     /// The number of the attempt in the request: 1 for the first one that the retry policy counts.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "n", alias = "number", skip_serializing_if = "Option::is_none")]
     pub number: Option<u32>,
     /// The span between the logged start of the attempt and the earlier time in its signature, if there is any.
-    #[serde(skip_serializing_if = "Option::is_none", with = "micros")]
+    #[serde(rename = "a", alias = "ahead", skip_serializing_if = "Option::is_none", with = "micros")]
     pub ahead: Option<Duration>,
     /// The headers of the reply, in their order.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(rename = "h", alias = "headers", skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<ReplyHeader>,
 }
+
+/// An exchange as it is stored: its JSON. It is written where the request ended, because a store may write with one thread
+/// only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredExchange(Arc<str>);
 
 /// A header of a reply. The value is none if the name is not known to be harmless.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,6 +109,23 @@ impl Exchange {
     /// The bytes that count towards the size of a page.
     pub fn bytes(&self) -> usize {
         self.headers.iter().map(|ReplyHeader(name, value)| name.len() + value.as_ref().map_or(0, String::len)).sum()
+    }
+}
+
+impl StoredExchange {
+    /// Returns none if nothing was sent.
+    pub fn of(exchange: &Exchange) -> Option<StoredExchange> {
+        let is_sent = *exchange != Exchange::default();
+        let json = || serde_json::to_string(exchange).expect("numbers and strings are always JSON");
+        is_sent.then(|| StoredExchange(json().into()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub fn read(&self) -> Exchange {
+        serde_json::from_str(&self.0).expect("only an exchange is stored")
     }
 }
 
@@ -189,10 +213,13 @@ mod tests {
         let mut exchange =
             Exchange { reused: true, first_byte: Some(Duration::from_nanos(812_999)), ..Exchange::default() };
         exchange.keep_headers([("server", &b"nginx"[..]), ("x-key", b"k")].into_iter());
-        let text = serde_json::to_string(&exchange).unwrap();
-        assert_eq!(text, r#"{"reused":true,"first_byte":812,"headers":[["server","nginx"],["x-key",null]]}"#);
+        let stored = StoredExchange::of(&exchange).unwrap();
+        assert_eq!(stored.as_str(), r#"{"r":true,"f":812,"h":[["server","nginx"],["x-key",null]]}"#);
         let want = Exchange { first_byte: Some(Duration::from_micros(812)), ..exchange };
-        assert_eq!(serde_json::from_str::<Exchange>(&text).unwrap(), want);
+        assert_eq!(stored.read(), want);
+        assert_eq!(StoredExchange::of(&Exchange::default()), None);
         assert_eq!(serde_json::from_str::<Exchange>("{}").unwrap(), Exchange::default());
+        let earlier = r#"{"reused":true,"first_byte":812,"headers":[["server","nginx"],["x-key",null]]}"#;
+        assert_eq!(serde_json::from_str::<Exchange>(earlier).unwrap(), want, "in the names of earlier versions");
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use everhook_core::exchange::Exchange;
+use everhook_core::exchange::StoredExchange;
 use everhook_core::id::{AttemptId, SessionId};
 use everhook_core::job::Job;
 use everhook_core::job::report::KeptResult;
@@ -144,7 +144,7 @@ pub(crate) struct AttemptRecord {
     /// How long the lane has to rest, by the experience of this node with its receiver.
     pub(crate) rest: Option<Duration>,
     /// The steps of a delivery's request.
-    pub(crate) exchange: Option<Arc<Exchange>>,
+    pub(crate) exchange: Option<StoredExchange>,
 }
 
 impl AttemptRecord {

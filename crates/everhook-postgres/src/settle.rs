@@ -38,7 +38,7 @@ columns! {
         environment: EnvironmentId, subject: Id, task: TaskId, owner: SessionId, epoch: u32,
         attempt: Option<AttemptId>, session: Option<SessionId>, endpoint: Option<LaneId>, class: Option<Class>,
         end_state: Option<EndState>, trigger: Option<Trigger>, url: Option<&'a str>, status: Option<u16>,
-        reply: Option<&'a [u8]>, started_at: Option<Timestamp>, duration_us: Option<Duration>, exchange: Option<String>,
+        reply: Option<&'a [u8]>, started_at: Option<Timestamp>, duration_us: Option<Duration>, exchange: Option<&'a str>,
     }
 
     /// Attempts whose tasks stay.
@@ -46,7 +46,7 @@ columns! {
         environment: EnvironmentId, subject: Id, task: TaskId, owner: SessionId, epoch: u32,
         attempt: Option<AttemptId>, session: Option<SessionId>, endpoint: Option<LaneId>, class: Option<Class>,
         end_state: Option<EndState>, trigger: Option<Trigger>, url: Option<&'a str>, status: Option<u16>,
-        reply: Option<&'a [u8]>, started_at: Option<Timestamp>, duration_us: Option<Duration>, exchange: Option<String>,
+        reply: Option<&'a [u8]>, started_at: Option<Timestamp>, duration_us: Option<Duration>, exchange: Option<&'a str>,
         state: TaskState, tries: u32, crashes: u32, due_in: Option<Duration>, in_place: bool,
     }
 

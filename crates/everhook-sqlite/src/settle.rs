@@ -53,7 +53,7 @@ statement! {
         kind: TaskKind, environment: EnvironmentId, subject: Id, task: TaskId, epoch: u32, id: AttemptId,
         session: Option<SessionId>, endpoint: Option<LaneId>, class: Class, end_state: EndState, trigger: Trigger,
         url: &'a str, status: u16, reply: &'a [u8], started_at: Timestamp, duration_us: Duration,
-        exchange: Option<String>,
+        exchange: Option<&'a str>,
     };
     FreeLane = "free_lane" { environment: EnvironmentId, lane: LaneId, first_kind: HoldKind, last_kind: HoldKind };
     HoldLane = "hold_lane" { environment: EnvironmentId, lane: LaneId, until: Timestamp, kind: HoldKind };

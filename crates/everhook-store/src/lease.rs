@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use everhook_core::endpoint::Endpoint;
-use everhook_core::exchange::Exchange;
+use everhook_core::exchange::StoredExchange;
 use everhook_core::fair::{GroupId, GroupedLane};
 use everhook_core::fanout::Audience;
 use everhook_core::id::{AttemptId, BatchId, EnvironmentId, LaneId, MessageId, SessionId};
@@ -31,7 +31,6 @@ use everhook_core::time::Timestamp;
 
 use crate::capacity::{Capacity, LeaseCapacity, Slot};
 use crate::dedup::DedupKey;
-use crate::sql::rows::json;
 use crate::worker::Takes;
 
 #[derive(Clone, Debug)]
@@ -487,13 +486,13 @@ pub struct NewAttempt {
     pub started_at: Timestamp,
     pub duration: Duration,
     /// The steps of a delivery's request; none if nothing was sent.
-    pub exchange: Option<Arc<Exchange>>,
+    pub exchange: Option<StoredExchange>,
 }
 
 impl NewAttempt {
     /// Returns the steps as the text of a column.
-    pub fn exchange_text(&self) -> Option<String> {
-        self.exchange.as_deref().map(json)
+    pub fn exchange_text(&self) -> Option<&str> {
+        self.exchange.as_ref().map(StoredExchange::as_str)
     }
 }
 

@@ -19,7 +19,7 @@ use everhook_core::delivery::{DeliveryCommand, ENDPOINT_DELETED};
 use everhook_core::dispatch::health::Sign;
 use everhook_core::dispatch::{Event, LeaseCommand, StartOrder, Ticket};
 use everhook_core::endpoint::Endpoint;
-use everhook_core::exchange::Exchange;
+use everhook_core::exchange::{Exchange, StoredExchange};
 use everhook_core::id::AttemptId;
 use everhook_core::message::Message;
 use everhook_core::outcome::{Class, Outcome, Reply, SendFailure, classify, sign};
@@ -80,7 +80,7 @@ impl SentRequest {
         let SentRequest { id, url, note, started_at, duration, exchange } = self;
         let id = Some(id);
         let reply = noted(note, reply);
-        let exchange = (exchange != Exchange::default()).then(|| Arc::new(exchange));
+        let exchange = StoredExchange::of(&exchange);
         AttemptRecord { id, url, status, duration, exchange, ..AttemptRecord::new((class, outcome), reply, started_at) }
     }
 }

@@ -1,10 +1,9 @@
 //! Sends jobs as requests to the target of their queue, signed like deliveries.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use everhook_core::exchange::Exchange;
+use everhook_core::exchange::{Exchange, StoredExchange};
 use everhook_core::id::AttemptId;
 use everhook_core::job::Job;
 use everhook_core::job::report::{Note, Report};
@@ -54,7 +53,7 @@ pub(crate) async fn push(
         Err(failure) => Sent::Answered(Err(failure)),
     };
     let duration = node.clock.elapsed().saturating_sub(begun);
-    let exchange = (exchange != Exchange::default()).then(|| Arc::new(exchange));
+    let exchange = StoredExchange::of(&exchange);
     match sent {
         Sent::SessionClosed => None,
         Sent::Paused => Some(AttemptEnd::HandedBack),

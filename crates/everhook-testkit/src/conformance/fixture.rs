@@ -13,7 +13,7 @@ use bytes::Bytes;
 use everhook_core::application::Application;
 use everhook_core::delivery::DeliveryState;
 use everhook_core::endpoint::{Endpoint, EndpointState};
-use everhook_core::exchange::{Exchange, ReplyHeader};
+use everhook_core::exchange::{Exchange, ReplyHeader, StoredExchange};
 use everhook_core::fair::GroupedLane;
 use everhook_core::fanout::Audience;
 use everhook_core::filter::Facts;
@@ -262,7 +262,7 @@ impl<S: Stage + ?Sized> Fixture<S> {
             reply: Bytes::from_static(b"\x00not \xff text"),
             started_at: self.began,
             duration: Duration::from_micros(1_234_567),
-            exchange: Some(Arc::new(exchange())),
+            exchange: StoredExchange::of(&exchange()),
         };
         Settlement { row, tries: task.tries + 1, attempt: Some(attempt), ..Settlement::of(task, session) }
     }

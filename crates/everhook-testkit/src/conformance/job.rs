@@ -1,8 +1,8 @@
 //! A job is accepted once, leased in order within the limits of its queue, and shown with its current state.
 
-use std::sync::Arc;
 use std::time::Duration;
 
+use everhook_core::exchange::StoredExchange;
 use everhook_core::id::JobId;
 use everhook_core::job::report::{KeptResult, Progress};
 use everhook_core::job::{
@@ -50,7 +50,7 @@ pub(super) async fn a_job_that_ended_is_shown_with_its_attempt_and_result(fx: &F
     let leased = fx.lease_job(session).await;
     let result = Some(KeptResult::Whole(bytes::Bytes::from_static(b"[1]")));
     let mut end = Settlement { result: result.clone(), ..fx.job_end(&leased.task, session, Ends::Well) };
-    end.attempt.as_mut().expect("an attempt").exchange = Some(Arc::new(exchange()));
+    end.attempt.as_mut().expect("an attempt").exchange = StoredExchange::of(&exchange());
     assert_eq!(fx.settle(&end).await, Settled::Done);
     assert_eq!(fx.settle(&end).await, Settled::Done, "said again, it counts as before");
     let found = fx.found(id).await;

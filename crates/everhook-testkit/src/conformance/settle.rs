@@ -1,10 +1,10 @@
 //! A settlement is recorded once, and only for the holder of the task.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use everhook_core::delivery::DeliveryState;
 use everhook_core::endpoint::EndpointState;
+use everhook_core::exchange::StoredExchange;
 use everhook_core::id::{AttemptId, EndpointId, MessageId, SessionId, TaskId};
 use everhook_core::lifecycle::{EndState, NextRow};
 use everhook_core::task::TaskKey;
@@ -39,7 +39,7 @@ pub(super) async fn a_delivered_task_leaves_and_its_attempt_stays(fx: &Fixture) 
         reply: seen.reply.clone(),
         started_at: seen.started_at,
         duration: seen.duration,
-        exchange: seen.exchange.clone().map(Arc::new),
+        exchange: seen.exchange.as_ref().and_then(StoredExchange::of),
     };
     assert_eq!(back, logged);
     assert_eq!(fx.state(message(&leased)).await, DeliveryState::Succeeded);

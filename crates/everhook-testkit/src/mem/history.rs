@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use everhook_core::delivery::{DeliveryTrace, EndpointPresence, state};
+use everhook_core::exchange::StoredExchange;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, LaneId, MessageId, TaskId};
 use everhook_core::lane::HoldKind;
 use everhook_core::lifecycle::EndState;
@@ -171,6 +172,6 @@ fn shown(message: MessageId, epoch: u32, row: &AttemptRow) -> Attempt {
         reply: attempt.reply,
         started_at: attempt.started_at,
         duration: attempt.duration,
-        exchange: attempt.exchange.as_deref().cloned(),
+        exchange: attempt.exchange.as_ref().map(StoredExchange::read),
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use everhook_core::batch::{BadChange, BatchChange};
+use everhook_core::exchange::StoredExchange;
 use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, Id, JobId, SessionId, TaskId};
 use everhook_core::job::{Job, JobAction, JobState, LeaseLost, OperatorCommand, check_lease_proof};
 use everhook_core::lifecycle::EndState;
@@ -98,7 +99,7 @@ fn attempts(tables: &Tables, environment: EnvironmentId, id: JobId) -> Vec<JobAt
     let shown = |((key, epoch), row): (&(TaskKey, u32), &AttemptRow)| {
         let NewAttempt { id, class, end, status, reply, started_at, duration, exchange, .. } = row.attempt.clone();
         let (task, epoch, session) = (key.id, *epoch, row.session);
-        let (note, exchange) = (reply, exchange.as_deref().cloned());
+        let (note, exchange) = (reply, exchange.as_ref().map(StoredExchange::read));
         JobAttempt { id, task, epoch, session, class, end, status, note, started_at, duration, exchange }
     };
     let mut attempts: Vec<_> = tables.attempts.iter().filter(of_job).map(shown).collect();

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use everhook_api::{ApiConfig, ShownSetting};
 use everhook_core::api_key::{ApiKey, KEY_RANDOM_BYTES, KeyAccess};
 use everhook_core::dispatch::DispatchConfig;
+use everhook_core::exchange::StoredExchange;
 use everhook_core::id::{AttemptId, DEFAULT_ORG, KeyId, OrgId, SessionId};
 use everhook_core::lifecycle::{EndState, NextRow};
 use everhook_core::limits::ENDPOINTS_MAX;
@@ -33,6 +34,7 @@ use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
 use everhook_store::lease::{Append, Appended, LeaseAsk, Leased, NewAttempt, NewSession, Renewed, Settlement};
 use everhook_store::store::{Layer, Layered, Op, Store};
+use everhook_testkit::conformance::fixture::exchange;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
 use jsonwebtoken::{EncodingKey, Header};
@@ -338,7 +340,7 @@ impl World {
             reply: Bytes::from_static(reply),
             started_at: self.node.now(),
             duration: Duration::from_millis(12),
-            exchange: is_success.then(|| Arc::new(everhook_testkit::conformance::fixture::exchange())),
+            exchange: StoredExchange::of(&exchange()).filter(|_| is_success),
         };
         let tries = leased.task.tries + 1;
         Settlement { row, tries, crashes: 0, attempt: Some(attempt), ..Settlement::of(&leased.task, self.session) }
