@@ -188,14 +188,8 @@ async fn list_by_endpoint(at: AtEndpoint, asked: Asked) -> Attempts {
 )]
 async fn list_by_message(of: OfMessage, Query(to): Query<ToEndpointParams>, asked: Asked) -> Attempts {
     let scope = of.scope;
-    let endpoint = match to.endpoint_id {
-        None => None,
-        Some(slot) => {
-            let found = scope::find_endpoint(&of.api, scope, &slot).await?;
-            Some(found.ok_or_else(|| scope::no_endpoint(&slot))?.id)
-        }
-    };
-    asked.list(&of.api, scope, AttemptsOf::Message(of.message.id, endpoint)).await
+    let endpoint = scope::some_endpoint(&of.api, scope, to.endpoint_id.as_deref()).await?;
+    asked.list(&of.api, scope, AttemptsOf::Message(of.message.id, endpoint.map(|endpoint| endpoint.id))).await
 }
 
 /// List the attempts of a message. This is the older path of the operation.

@@ -19,7 +19,6 @@ use everhook_core::policy::{Settings, Switch};
 use everhook_core::poll::POLL_URL;
 use everhook_core::scope::AppScope;
 use everhook_core::violation::{Violation, at};
-use everhook_store::query;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -228,10 +227,7 @@ impl Trial {
         mut wanted: ChatTryIn<'_>,
         placeholder: Option<Url>,
     ) -> Result<Trial, ApiError> {
-        let old = match &wanted.endpoint_id {
-            Some(id) => Some(scope::find_endpoint(api, scope, id).await?.ok_or_else(|| scope::no_endpoint(id))?),
-            None => None,
-        };
+        let old = scope::some_endpoint(api, scope, wanted.endpoint_id.as_deref()).await?;
         if old.is_some() && (wanted.kind.is_some() || wanted.url.is_some()) {
             let name = if wanted.kind.is_some() { "kind" } else { "url" };
             return Err(at(name).breaks("cannot be combined with endpointId").into());
@@ -269,9 +265,7 @@ async fn message(api: &Api, scope: AppScope, wanted: ChatTryIn<'_>) -> Result<Me
             let name = if wanted.payload.is_some() { "payload" } else { "eventType" };
             return Err(at(name).breaks("cannot be combined with msgId").into());
         }
-        let locator = scope::locator("message", id, MessageId::PREFIX)?;
-        let found = api.read(query::FindMessage { scope, locator }).await?;
-        return found.ok_or_else(|| ApiError::not_found(scope::named("message", id)));
+        return scope::message(api, scope, id).await;
     }
     let event_type = wanted.event_type.as_deref().unwrap_or("everhook.test");
     let payload = match wanted.payload {

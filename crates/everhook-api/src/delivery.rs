@@ -150,13 +150,8 @@ async fn list(
     Query(params): Query<DeliveryParams>,
     Query(filter): Query<FilterParams>,
 ) -> Deliveries {
-    let endpoint = match &params.endpoint_id {
-        None => None,
-        Some(slot) => {
-            let found = scope::find_endpoint(&api, scope, slot).await?;
-            Some(found.ok_or_else(|| scope::no_endpoint(slot))?.id)
-        }
-    };
+    let endpoint = scope::some_endpoint(&api, scope, params.endpoint_id.as_deref()).await?;
+    let endpoint = endpoint.map(|endpoint| endpoint.id);
     show(&api, scope.scope(), Some(scope.application), endpoint, (page, params, filter)).await
 }
 

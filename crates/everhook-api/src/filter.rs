@@ -8,7 +8,6 @@ use everhook_core::filter::{Facts, FilterCheck, FilterPart, explain};
 use everhook_core::id::MessageId;
 use everhook_core::message::{Message, Rest};
 use everhook_core::violation::{Violation, at};
-use everhook_store::query;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -97,10 +96,7 @@ async fn message(to: &AtEndpoint, wanted: FilterTestIn<'_>) -> Result<Message, A
         if let Some((name, _)) = others.into_iter().find(|(_, is_set)| *is_set) {
             return Err(at(name).breaks("cannot be combined with msgId").into());
         }
-        let locator = scope::locator("message", id, MessageId::PREFIX)?;
-        let scope = to.scope;
-        let found = to.api.read(query::FindMessage { scope, locator }).await?;
-        return found.ok_or_else(|| ApiError::not_found(scope::named("message", id)));
+        return scope::message(&to.api, to.scope, id).await;
     }
     let event_type = wanted.event_type.ok_or_else(|| at("eventType").breaks("is required, or msgId"))?;
     let draft = Draft { event_type, event_id: wanted.event_id, channels: wanted.channels, tags: wanted.tags };

@@ -258,8 +258,7 @@ impl FromRequestParts<Arc<Api>> for AtOperational {
         let InEnvironment { api, scope } = InEnvironment::from_request_parts(parts, api).await?;
         let PathParams(EndpointPath { endpoint_id }) = PathParams::from_request_parts(parts, &api).await?;
         let scope = scope.application(OPERATIONAL_APPLICATION);
-        let found = scope::find_endpoint(&api, scope, &endpoint_id).await?;
-        let endpoint = found.ok_or_else(|| scope::no_endpoint(&endpoint_id))?;
+        let endpoint = scope::endpoint(&api, scope, &endpoint_id).await?;
         Ok(AtOperational(AtEndpoint { api, scope, endpoint }))
     }
 }

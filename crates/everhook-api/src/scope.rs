@@ -165,6 +165,30 @@ pub(crate) async fn find_endpoint(api: &Api, scope: AppScope, slot: &str) -> Res
     Ok(api.read(query::FindEndpoint { scope, locator }).await?)
 }
 
+/// Finds the endpoint that a request must name.
+pub(crate) async fn endpoint(api: &Api, scope: AppScope, slot: &str) -> Result<Endpoint, ApiError> {
+    find_endpoint(api, scope, slot).await?.ok_or_else(|| no_endpoint(slot))
+}
+
+/// Finds the endpoint that a request may name. A name without an endpoint is an error.
+pub(crate) async fn some_endpoint(
+    api: &Api,
+    scope: AppScope,
+    slot: Option<&str>,
+) -> Result<Option<Endpoint>, ApiError> {
+    match slot {
+        Some(slot) => endpoint(api, scope, slot).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Finds the message that a request names by its id or event id.
+pub(crate) async fn message(api: &Api, scope: AppScope, slot: &str) -> Result<Message, ApiError> {
+    let locator = locator("message", slot, MessageId::PREFIX)?;
+    let found = api.read(query::FindMessage { scope, locator }).await?;
+    found.ok_or_else(|| ApiError::not_found(named("message", slot)))
+}
+
 impl AtEndpoint {
     pub(crate) fn locator(&self) -> Locator<EndpointId> {
         Locator::Id(self.endpoint.id)
@@ -283,8 +307,7 @@ fn at_endpoint<'a>(parts: &'a mut Parts, api: &'a Arc<Api>) -> Extracting<'a, At
     Box::pin(async move {
         let InApplication { api, scope, .. } = InApplication::from_request_parts(parts, api).await?;
         let PathParams(EndpointPath { endpoint_id }) = PathParams::from_request_parts(parts, &api).await?;
-        let found = find_endpoint(&api, scope, &endpoint_id).await?;
-        let endpoint = found.ok_or_else(|| no_endpoint(&endpoint_id))?;
+        let endpoint = endpoint(&api, scope, &endpoint_id).await?;
         Ok(AtEndpoint { api, scope, endpoint })
     })
 }
@@ -293,9 +316,7 @@ fn of_message<'a>(parts: &'a mut Parts, api: &'a Arc<Api>) -> Extracting<'a, OfM
     Box::pin(async move {
         let InApplication { api, scope, .. } = InApplication::from_request_parts(parts, api).await?;
         let PathParams(MessagePath { msg_id }) = PathParams::from_request_parts(parts, &api).await?;
-        let locator = locator("message", &msg_id, MessageId::PREFIX)?;
-        let found = api.read(query::FindMessage { scope, locator: locator.clone() }).await?;
-        let message = found.ok_or_else(|| missing("message", &locator))?;
+        let message = message(&api, scope, &msg_id).await?;
         Ok(OfMessage { api, scope, message })
     })
 }
