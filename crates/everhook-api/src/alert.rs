@@ -27,7 +27,7 @@ use crate::merge::Members;
 use crate::page::{Cursor, Listing, OrderParams, Page, PageParams};
 use crate::resource::{self, ApiResource};
 use crate::routes::{Answer, EmptyAnswer, Routes, StatusAnswer, routes_of};
-use crate::scope::{self, InEnvironment, PathParams};
+use crate::scope::{self, AtPath, InEnvironment};
 use crate::state::Api;
 
 mod request;
@@ -84,7 +84,7 @@ async fn create(InEnvironment { api, scope }: InEnvironment, input: Input) -> St
     get, path = "/api/v1/alert/{alert}", operation_id = "v1.alert.get", tag = "Alert", params(AlertPath),
     responses((status = 200, body = AlertOut))
 )]
-async fn get(InEnvironment { api, scope }: InEnvironment, path: PathParams<AlertPath>) -> Answer<AlertOut> {
+async fn get(AtPath { api, scope, path }: AtPath<AlertPath>) -> Answer<AlertOut> {
     Ok(Json(resource::get::<Alert>(&api, scope, &path.name()?).await?.into()))
 }
 
@@ -95,11 +95,7 @@ async fn get(InEnvironment { api, scope }: InEnvironment, path: PathParams<Alert
     request_body(content = AlertIn, example = json!({"signal": "oldest-due-age", "threshold": 300, "forSeconds": 120})),
     responses((status = 200, body = AlertOut), (status = 201, body = AlertOut, description = "The alert is new."))
 )]
-async fn put(
-    InEnvironment { api, scope }: InEnvironment,
-    path: PathParams<AlertPath>,
-    input: Input,
-) -> StatusAnswer<AlertOut> {
+async fn put(AtPath { api, scope, path }: AtPath<AlertPath>, input: Input) -> StatusAnswer<AlertOut> {
     let name = path.name()?;
     let wanted = input.json::<AlertIn>()?.named(&name)?;
     check_places(&api, scope, &wanted).await?;
@@ -113,11 +109,7 @@ async fn put(
     patch, path = "/api/v1/alert/{alert}", operation_id = "v1.alert.patch", tag = "Alert", params(AlertPath),
     request_body(content = AlertIn, example = json!({"threshold": 50})), responses((status = 200, body = AlertOut))
 )]
-async fn patch(
-    InEnvironment { api, scope }: InEnvironment,
-    path: PathParams<AlertPath>,
-    input: Input,
-) -> Answer<AlertOut> {
+async fn patch(AtPath { api, scope, path }: AtPath<AlertPath>, input: Input) -> Answer<AlertOut> {
     let name = path.name()?;
     let wanted: AlertIn = input.json()?;
     resource::get::<Alert>(&api, scope, &name).await?;
@@ -134,7 +126,7 @@ async fn patch(
     delete, path = "/api/v1/alert/{alert}", operation_id = "v1.alert.delete", tag = "Alert", params(AlertPath),
     responses((status = 204))
 )]
-async fn delete(InEnvironment { api, scope }: InEnvironment, path: PathParams<AlertPath>) -> EmptyAnswer {
+async fn delete(AtPath { api, scope, path }: AtPath<AlertPath>) -> EmptyAnswer {
     let name = path.name()?;
     resource::delete::<Alert>(&api, scope, &name, ResourceKey::Alert(name.clone())).await
 }
@@ -144,10 +136,7 @@ async fn delete(InEnvironment { api, scope }: InEnvironment, path: PathParams<Al
     get, path = "/api/v1/alert/{alert}/page", operation_id = "v1.alert.list-pages", tag = "Alert", params(AlertPath),
     responses((status = 200, body = AlertHistoryOut))
 )]
-async fn list_pages(
-    InEnvironment { api, scope }: InEnvironment,
-    path: PathParams<AlertPath>,
-) -> Answer<AlertHistoryOut> {
+async fn list_pages(AtPath { api, scope, path }: AtPath<AlertPath>) -> Answer<AlertHistoryOut> {
     Ok(Json(AlertHistoryOut::of(resource::get::<Alert>(&api, scope, &path.name()?).await?)))
 }
 
@@ -156,7 +145,7 @@ async fn list_pages(
     post, path = "/api/v1/alert/{alert}/test", operation_id = "v1.alert.test", tag = "Alert", params(AlertPath),
     responses((status = 202, body = AlertTestOut))
 )]
-async fn test(InEnvironment { api, scope }: InEnvironment, path: PathParams<AlertPath>) -> StatusAnswer<AlertTestOut> {
+async fn test(AtPath { api, scope, path }: AtPath<AlertPath>) -> StatusAnswer<AlertTestOut> {
     let alert = resource::get::<Alert>(&api, scope, &path.name()?).await?;
     let messages = api.node.test_alert(scope, &alert).await?;
     if messages.is_empty() {

@@ -28,7 +28,7 @@ use crate::policy;
 use crate::query::Query;
 use crate::resource::{self, Creation};
 use crate::routes::{Answer, EmptyAnswer, Routes, StatusAnswer, routes_of};
-use crate::scope::{self, ApplicationPath, InApplication, InEnvironment, PathParams};
+use crate::scope::{self, ApplicationPath, AtPath, InApplication, InEnvironment};
 use crate::state::Api;
 
 /// An application to create, or the new content of an existing application.
@@ -168,12 +168,8 @@ async fn get(InApplication { application, .. }: InApplication) -> Json<Applicati
         (status = 201, body = ApplicationOut, description = "The application was created."),
     )
 )]
-async fn put(
-    InEnvironment { api, scope }: InEnvironment,
-    PathParams(ApplicationPath { app_id }): PathParams<ApplicationPath>,
-    input: Input,
-) -> StatusAnswer<ApplicationOut> {
-    let locator = scope::application(&app_id)?;
+async fn put(AtPath { api, scope, path }: AtPath<ApplicationPath>, input: Input) -> StatusAnswer<ApplicationOut> {
+    let locator = scope::application(&path.app_id)?;
     let mut wanted = input.json::<ApplicationIn>()?;
     scope::fill_uid(&mut wanted.uid, &locator);
     let check = |old| Ok(wanted.clone().check(&api, old)?);
@@ -186,12 +182,8 @@ async fn put(
     params(ApplicationPath), request_body(content = ref("#/components/schemas/ApplicationPatch")),
     responses((status = 200, body = ApplicationOut))
 )]
-async fn patch(
-    InEnvironment { api, scope }: InEnvironment,
-    PathParams(ApplicationPath { app_id }): PathParams<ApplicationPath>,
-    input: Input,
-) -> Answer<ApplicationOut> {
-    let locator = scope::application(&app_id)?;
+async fn patch(AtPath { api, scope, path }: AtPath<ApplicationPath>, input: Input) -> Answer<ApplicationOut> {
+    let locator = scope::application(&path.app_id)?;
     let change = |old: Application| {
         let base = Members::of::<ApplicationIn>(&old);
         Ok(input.merged::<ApplicationIn>(&base)?.check(&api, Some(old))?)

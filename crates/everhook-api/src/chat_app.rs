@@ -19,7 +19,7 @@ use crate::error::ApiError;
 use crate::input::Input;
 use crate::resource::{self, ApiResource};
 use crate::routes::{Answer, EmptyAnswer, Routes};
-use crate::scope::{self, InEnvironment, PathParams};
+use crate::scope::{self, AtPath, InEnvironment};
 use crate::state::Api;
 
 /// The credentials of an app.
@@ -117,11 +117,7 @@ async fn list(InEnvironment { api, scope }: InEnvironment) -> Answer<ChatAppsOut
     put, path = "/api/v1/chat-app/{kind}", operation_id = "v1.chat-app.put", tag = "Chat",
     params(ChatAppPath), request_body = ChatAppIn, responses((status = 200, body = ChatAppOut))
 )]
-async fn put(
-    InEnvironment { api, scope }: InEnvironment,
-    path: PathParams<ChatAppPath>,
-    input: Input,
-) -> Answer<ChatAppOut> {
+async fn put(AtPath { api, scope, path }: AtPath<ChatAppPath>, input: Input) -> Answer<ChatAppOut> {
     let kind = path.kind()?;
     let ChatAppIn { client_id, secret, tenant_id, agent_id, api_url } = input.json()?;
     let change = |mut apps: ChatApps| {
@@ -145,7 +141,7 @@ async fn put(
     delete, path = "/api/v1/chat-app/{kind}", operation_id = "v1.chat-app.delete", tag = "Chat",
     params(ChatAppPath), responses((status = 204, description = "Deleted"))
 )]
-async fn delete(InEnvironment { api, scope }: InEnvironment, path: PathParams<ChatAppPath>) -> EmptyAnswer {
+async fn delete(AtPath { api, scope, path }: AtPath<ChatAppPath>) -> EmptyAnswer {
     let kind = path.kind()?;
     let change = |mut apps: ChatApps| if apps.remove(kind) { Ok(apps) } else { Err(no_app(kind)) };
     resource::change(&api, scope, &(), None, change).await?;
@@ -157,11 +153,7 @@ async fn delete(InEnvironment { api, scope }: InEnvironment, path: PathParams<Ch
     post, path = "/api/v1/chat-app/{kind}/test", operation_id = "v1.chat-app.test", tag = "Chat",
     params(ChatAppPath), request_body = ChatAppTestIn, responses((status = 200, body = ChatAppTestOut))
 )]
-async fn test(
-    InEnvironment { api, scope }: InEnvironment,
-    path: PathParams<ChatAppPath>,
-    input: Input,
-) -> Answer<ChatAppTestOut> {
+async fn test(AtPath { api, scope, path }: AtPath<ChatAppPath>, input: Input) -> Answer<ChatAppTestOut> {
     let kind = path.kind()?;
     let ChatAppTestIn { address } = input.json()?;
     let address = PersonAddress::read(kind, &address).map_err(|reason| at("address").breaks(reason))?;

@@ -22,7 +22,7 @@ use crate::message_search::{TextParams, find_placed};
 use crate::page::{Cursor, Listing, OrderParams, Page, PageParams};
 use crate::query::Query;
 use crate::routes::{Answer, Routes, routes_of};
-use crate::scope::{InEnvironment, PathParams, named};
+use crate::scope::{AtPath, InEnvironment, named};
 use crate::state::Api;
 
 /// An endpoint with its application.
@@ -151,12 +151,9 @@ async fn list_messages(
     get, path = "/api/v1/lookup/{id}", operation_id = "v1.overview.lookup", tag = "Overview", params(LookupPath),
     responses((status = 200, body = LookupOut))
 )]
-async fn lookup(
-    InEnvironment { api, scope }: InEnvironment,
-    PathParams(LookupPath { id }): PathParams<LookupPath>,
-) -> Answer<LookupOut> {
-    let found = find(&api, scope, &id).await?;
-    found.map(Json).ok_or_else(|| ApiError::not_found(named("object", &id)))
+async fn lookup(AtPath { api, scope, path }: AtPath<LookupPath>) -> Answer<LookupOut> {
+    let found = find(&api, scope, &path.id).await?;
+    found.map(Json).ok_or_else(|| ApiError::not_found(named("object", &path.id)))
 }
 
 async fn find(api: &Api, scope: Scope, text: &str) -> Result<Option<LookupOut>, ApiError> {

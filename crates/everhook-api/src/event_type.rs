@@ -31,7 +31,7 @@ use crate::page::{Listing, OrderParams, Page, PageParams};
 use crate::query::Query;
 use crate::resource::{self, Creation};
 use crate::routes::{Answer, EmptyAnswer, Routes, StatusAnswer, routes_of};
-use crate::scope::{ByCaller, InEnvironment, PathParams};
+use crate::scope::{AtPath, ByCaller, InEnvironment, PathParams};
 use crate::state::Api;
 
 /// An event type to create.
@@ -183,12 +183,8 @@ async fn get(ByCaller { api, caller }: ByCaller, path: PathParams<EventTypePath>
         (status = 201, body = EventTypeOut, description = "The event type was created."),
     )
 )]
-async fn put(
-    InEnvironment { api, scope }: InEnvironment,
-    path: PathParams<EventTypePath>,
-    input: Input,
-) -> StatusAnswer<EventTypeOut> {
-    let name = at("event_type_name").check(Name::try_from(path.event_type_name.clone())).map_err(ApiError::in_path)?;
+async fn put(AtPath { api, scope, path }: AtPath<EventTypePath>, input: Input) -> StatusAnswer<EventTypeOut> {
+    let name = at("event_type_name").check(Name::try_from(path.event_type_name)).map_err(ApiError::in_path)?;
     let wanted: EventTypeUpdate = input.json()?;
     let check = |old| Ok(wanted.clone().check(&api, &name, old)?);
     resource::put(&api, scope, &name, |old| check(Some(old)), || check(None)).await
@@ -199,11 +195,7 @@ async fn put(
     patch, path = "/api/v1/event-type/{event_type_name}", operation_id = "v1.event-type.patch", tag = "Event Type",
     params(EventTypePath), request_body(content = ref("#/components/schemas/EventTypePatch")), responses((status = 200, body = EventTypeOut))
 )]
-async fn patch(
-    InEnvironment { api, scope }: InEnvironment,
-    path: PathParams<EventTypePath>,
-    input: Input,
-) -> Answer<EventTypeOut> {
+async fn patch(AtPath { api, scope, path }: AtPath<EventTypePath>, input: Input) -> Answer<EventTypeOut> {
     let name = path.name()?;
     let change = |old: EventType| {
         let base = Members::of::<EventTypeUpdate>(&old);
@@ -217,11 +209,7 @@ async fn patch(
     delete, path = "/api/v1/event-type/{event_type_name}", operation_id = "v1.event-type.delete",
     tag = "Event Type", params(EventTypePath, DeleteParams), responses((status = 204))
 )]
-async fn delete(
-    InEnvironment { api, scope }: InEnvironment,
-    path: PathParams<EventTypePath>,
-    Query(params): Query<DeleteParams>,
-) -> EmptyAnswer {
+async fn delete(AtPath { api, scope, path }: AtPath<EventTypePath>, Query(params): Query<DeleteParams>) -> EmptyAnswer {
     let name = path.name()?;
     if params.expunge == Some(true) {
         return resource::delete::<EventType>(&api, scope, &name, ResourceKey::EventType(name.clone())).await;

@@ -26,7 +26,7 @@ use crate::input::{self, Input};
 use crate::page::Page;
 use crate::query::Query;
 use crate::routes::{Answer, Routes, StatusAnswer, routes_of};
-use crate::scope::{InEnvironment, PathParams, named};
+use crate::scope::{AtPath, InEnvironment, named};
 use crate::state::Api;
 
 /// Dead deliveries to one endpoint that failed in the same way.
@@ -121,6 +121,8 @@ pub(crate) struct FailureGroupPath {
     group_id: String,
 }
 
+type AtGroup = AtPath<FailureGroupPath>;
+
 pub(crate) fn routes() -> Routes {
     routes_of![
         list __path_list, get __path_get, acknowledge __path_acknowledge, resolve __path_resolve,
@@ -154,11 +156,8 @@ async fn list(
     get, path = "/api/v1/failure-group/{group_id}", operation_id = "v1.failure-group.get", tag = "Failure Group",
     params(FailureGroupPath), responses((status = 200, body = FailureGroupOut))
 )]
-async fn get(
-    InEnvironment { api, scope }: InEnvironment,
-    path: PathParams<FailureGroupPath>,
-) -> Answer<FailureGroupOut> {
-    find(&api, scope, &path).await.map(Json)
+async fn get(at: AtGroup) -> Answer<FailureGroupOut> {
+    at.find().await.map(Json)
 }
 
 /// Acknowledge a group: an operator knows about it. It stays acknowledged when more deliveries die.
@@ -167,12 +166,8 @@ async fn get(
     tag = "Failure Group", params(FailureGroupPath), request_body = Option<FailureNoteIn>,
     responses((status = 200, body = FailureGroupOut))
 )]
-async fn acknowledge(
-    InEnvironment { api, scope }: InEnvironment,
-    path: PathParams<FailureGroupPath>,
-    input: Input,
-) -> Answer<FailureGroupOut> {
-    mark(&api, scope, &path, GroupState::Acknowledged, &input).await
+async fn acknowledge(at: AtGroup, input: Input) -> Answer<FailureGroupOut> {
+    at.mark(GroupState::Acknowledged, &input).await
 }
 
 /// Resolve a group: its cause is gone. It opens again when another delivery dies. Its dead deliveries stay.
@@ -181,12 +176,8 @@ async fn acknowledge(
     tag = "Failure Group", params(FailureGroupPath), request_body = Option<FailureNoteIn>,
     responses((status = 200, body = FailureGroupOut))
 )]
-async fn resolve(
-    InEnvironment { api, scope }: InEnvironment,
-    path: PathParams<FailureGroupPath>,
-    input: Input,
-) -> Answer<FailureGroupOut> {
-    mark(&api, scope, &path, GroupState::Resolved, &input).await
+async fn resolve(at: AtGroup, input: Input) -> Answer<FailureGroupOut> {
+    at.mark(GroupState::Resolved, &input).await
 }
 
 /// Open a group again that was acknowledged or resolved.
@@ -195,12 +186,8 @@ async fn resolve(
     tag = "Failure Group", params(FailureGroupPath), request_body = Option<FailureNoteIn>,
     responses((status = 200, body = FailureGroupOut))
 )]
-async fn reopen(
-    InEnvironment { api, scope }: InEnvironment,
-    path: PathParams<FailureGroupPath>,
-    input: Input,
-) -> Answer<FailureGroupOut> {
-    mark(&api, scope, &path, GroupState::Open, &input).await
+async fn reopen(at: AtGroup, input: Input) -> Answer<FailureGroupOut> {
+    at.mark(GroupState::Open, &input).await
 }
 
 /// Send the messages of a group again, in a background task. With `dryRun`, only count them. Messages that arrived in the
@@ -213,14 +200,10 @@ async fn reopen(
         (status = 200, body = FailureRedriveOut, description = "The count of a dry run."),
     )
 )]
-async fn redrive(
-    InEnvironment { api, scope }: InEnvironment,
-    path: PathParams<FailureGroupPath>,
-    input: Input,
-) -> StatusAnswer<FailureRedriveOut> {
+async fn redrive(at: AtGroup, input: Input) -> StatusAnswer<FailureRedriveOut> {
     let FailureRedriveIn { dry_run, rate_per_second } = input.json_or_default()?;
     let options = Options::new(dry_run, rate_per_second)?;
-    let (group, key) = (find(&api, scope, &path).await?, path.key()?);
+    let (group, key) = (at.find().await?, at.path.key()?);
     if options.effect == Effect::Count {
         return Ok((StatusCode::OK, Json(FailureRedriveOut { count: group.count, task: None })));
     }
@@ -228,34 +211,30 @@ async fn redrive(
         application: group.app_id,
         endpoint: key.endpoint,
         since: Timestamp::default(),
-        until: api.now(),
+        until: at.api.now(),
         pick: Pick::FailedAs(key.class),
     };
     let bulk = Bulk { action: BulkAction::Replay(replay), effect: Effect::Apply, rate: options.rate };
-    let task = start(&api, scope, bulk.into(), input.key.as_ref()).await?;
+    let task = start(&at.api, at.scope, bulk.into(), input.key.as_ref()).await?;
     Ok((StatusCode::ACCEPTED, Json(FailureRedriveOut { count: group.count, task: Some(task) })))
 }
 
-async fn mark(
-    api: &Api,
-    scope: Scope,
-    path: &FailureGroupPath,
-    state: GroupState,
-    input: &Input,
-) -> Answer<FailureGroupOut> {
-    let FailureNoteIn { note } = input.json_or_default()?;
-    let note = input::text("note", note.unwrap_or_default(), NOTE_CHARS_MAX)?;
-    find(api, scope, path).await?;
-    api.node.mark_failures(scope, FailureNote { key: path.key()?, state, note }).await?;
-    find(api, scope, path).await.map(Json)
-}
+impl AtGroup {
+    async fn find(&self) -> Result<FailureGroupOut, ApiError> {
+        let key = self.path.key()?;
+        let found = self.api.read(query::FindFailures { scope: self.scope, endpoint: key.endpoint }).await?;
+        let group = found.groups.into_iter().find(|group| group.key == key);
+        let shown = place(&self.api, self.scope, group.into_iter().collect()).await?.pop();
+        shown.ok_or_else(|| self.path.not_found())
+    }
 
-async fn find(api: &Api, scope: Scope, path: &FailureGroupPath) -> Result<FailureGroupOut, ApiError> {
-    let key = path.key()?;
-    let found = api.read(query::FindFailures { scope, endpoint: key.endpoint }).await?;
-    let group = found.groups.into_iter().find(|group| group.key == key);
-    let shown = place(api, scope, group.into_iter().collect()).await?.pop();
-    shown.ok_or_else(|| path.not_found())
+    async fn mark(&self, state: GroupState, input: &Input) -> Answer<FailureGroupOut> {
+        let FailureNoteIn { note } = input.json_or_default()?;
+        let note = input::text("note", note.unwrap_or_default(), NOTE_CHARS_MAX)?;
+        self.find().await?;
+        self.api.node.mark_failures(self.scope, FailureNote { key: self.path.key()?, state, note }).await?;
+        self.find().await.map(Json)
+    }
 }
 
 /// Adds endpoints and applications. Groups of deleted endpoints are left out: their deliveries cannot be sent.

@@ -22,7 +22,7 @@ use crate::error::ApiError;
 use crate::input::{self, Input};
 use crate::message::{CheckedMessage, MessageIn};
 use crate::routes::{Routes, StatusAnswer};
-use crate::scope::{self, ApplicationPath, InEnvironment, PathParams};
+use crate::scope::{self, ApplicationPath, AtPath};
 use crate::state::Api;
 
 /// Messages to accept together.
@@ -87,11 +87,10 @@ pub(crate) fn routes() -> Routes {
     responses((status = 202, body = MessageBatchOut))
 )]
 async fn create_batch(
-    InEnvironment { api, scope }: InEnvironment,
-    PathParams(ApplicationPath { app_id }): PathParams<ApplicationPath>,
+    AtPath { api, scope, path }: AtPath<ApplicationPath>,
     input: Input,
 ) -> StatusAnswer<MessageBatchOut> {
-    let locator = scope::application(&app_id)?;
+    let locator = scope::application(&path.app_id)?;
     let MessageBatchIn { messages, application } = input.json()?;
     application::check_uid(application.as_ref(), &locator)?;
     if messages.is_empty() || messages.len() > MESSAGE_BATCH_MAX {
@@ -111,7 +110,8 @@ async fn create_batch(
     }
     let ids: Vec<MessageId> = new.iter().map(|new| new.message.id).collect();
     let appended = api.node.accept_batch(new).await?;
-    let result = |(id, appended)| BatchedMessageOut::new(id, appended).ok_or_else(|| scope::no_application(&app_id));
+    let absent = || scope::no_application(&path.app_id);
+    let result = |(id, appended)| BatchedMessageOut::new(id, appended).ok_or_else(absent);
     let data = ids.into_iter().zip(appended).map(result).collect::<Result<_, ApiError>>()?;
     Ok((StatusCode::ACCEPTED, Json(MessageBatchOut { data })))
 }

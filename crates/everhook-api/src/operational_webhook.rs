@@ -31,7 +31,7 @@ use crate::input::{self, Input};
 use crate::page::{Listing, OrderParams, Page, PageParams};
 use crate::resource;
 use crate::routes::{Answer, EmptyAnswer, Routes, StatusAnswer, routes_of};
-use crate::scope::{self, AtEndpoint, EndpointPath, InEnvironment, PathParams};
+use crate::scope::{self, AtEndpoint, AtPath, EndpointPath, InEnvironment};
 use crate::state::Api;
 
 /// An operational endpoint to create or to replace. When an endpoint is replaced, absent headers stay, and a secret must
@@ -186,11 +186,10 @@ async fn get(AtOperational(at): AtOperational) -> Json<OperationalWebhookEndpoin
     )
 )]
 async fn put(
-    InEnvironment { api, scope }: InEnvironment,
-    PathParams(EndpointPath { endpoint_id }): PathParams<EndpointPath>,
+    AtPath { api, scope, path }: AtPath<EndpointPath>,
     input: Input,
 ) -> StatusAnswer<OperationalWebhookEndpointOut> {
-    let locator = scope::locator("endpoint", &endpoint_id, EndpointId::PREFIX)?;
+    let locator = scope::locator("endpoint", &path.endpoint_id, EndpointId::PREFIX)?;
     let mut wanted = input.json::<OperationalWebhookEndpointIn>()?;
     scope::fill_uid(&mut wanted.uid, &locator);
     let wanted = EndpointIn::from(wanted);
@@ -255,10 +254,9 @@ impl FromRequestParts<Arc<Api>> for AtOperational {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<AtOperational, ApiError> {
-        let InEnvironment { api, scope } = InEnvironment::from_request_parts(parts, api).await?;
-        let PathParams(EndpointPath { endpoint_id }) = PathParams::from_request_parts(parts, &api).await?;
+        let AtPath { api, scope, path } = AtPath::<EndpointPath>::from_request_parts(parts, api).await?;
         let scope = scope.application(OPERATIONAL_APPLICATION);
-        let endpoint = scope::endpoint(&api, scope, &endpoint_id).await?;
+        let endpoint = scope::endpoint(&api, scope, &path.endpoint_id).await?;
         Ok(AtOperational(AtEndpoint { api, scope, endpoint }))
     }
 }

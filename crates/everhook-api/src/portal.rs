@@ -21,7 +21,7 @@ use crate::error::ApiError;
 use crate::input::{self, Input};
 use crate::limits::TOKEN_EXPIRY_MIN;
 use crate::routes::{Answer, Routes};
-use crate::scope::{self, ApplicationPath, InEnvironment, PathParams};
+use crate::scope::{self, ApplicationPath, AtPath};
 use crate::state::Api;
 use crate::token_end;
 
@@ -75,8 +75,7 @@ pub(crate) fn routes() -> Routes {
     responses((status = 200, body = AppPortalAccessOut))
 )]
 async fn create(
-    InEnvironment { api, scope }: InEnvironment,
-    PathParams(ApplicationPath { app_id }): PathParams<ApplicationPath>,
+    AtPath { api, scope, path }: AtPath<ApplicationPath>,
     Origin(origin): Origin,
     input: Input,
 ) -> Answer<AppPortalAccessOut> {
@@ -84,7 +83,7 @@ async fn create(
     let (capabilities, expiry) = (wanted.capabilities()?, wanted.expiry()?);
     let flags = input::names("featureFlags", wanted.feature_flags.unwrap_or_default(), FEATURE_FLAGS_MAX)?;
     let session = wanted.session_id.map(|id| token_end::session(at("sessionId"), id)).transpose()?;
-    let locator = scope::application(&app_id)?;
+    let locator = scope::application(&path.app_id)?;
     let id = application::find_or_create(&api, scope, &locator, wanted.application).await?.id;
     let org = environments::org(&api.node, scope.environment).await?;
     let org = org.ok_or_else(|| ApiError::not_found("environment of the caller"))?;
@@ -101,13 +100,8 @@ async fn create(
     params(ApplicationPath), request_body = Option<AppPortalAccessIn>,
     responses((status = 200, body = AppPortalAccessOut))
 )]
-async fn create_deprecated(
-    caller: InEnvironment,
-    path: PathParams<ApplicationPath>,
-    origin: Origin,
-    input: Input,
-) -> Answer<AppPortalAccessOut> {
-    create(caller, path, origin, input).await
+async fn create_deprecated(at: AtPath<ApplicationPath>, origin: Origin, input: Input) -> Answer<AppPortalAccessOut> {
+    create(at, origin, input).await
 }
 
 /// The beginning of links to this server: the configured one, or the scheme of the listener and the host of the request.

@@ -52,6 +52,13 @@ pub(crate) struct MessagePath {
     pub(crate) msg_id: String,
 }
 
+/// Extractor for routes of one object of an environment. The handler finds the object by the parameters of the path.
+pub(crate) struct AtPath<P> {
+    pub(crate) api: Arc<Api>,
+    pub(crate) scope: Scope,
+    pub(crate) path: P,
+}
+
 pub(crate) struct PathParams<T>(pub(crate) T);
 
 impl<T> Deref for PathParams<T> {
@@ -216,6 +223,16 @@ impl<T: DeserializeOwned + Send> FromRequestParts<Arc<Api>> for PathParams<T> {
         let path = Path::<T>::from_request_parts(parts, api).await;
         // A path that is not UTF-8 is not found.
         path.map(|Path(params)| PathParams(params)).map_err(|_| ApiError::not_found("object of the path"))
+    }
+}
+
+impl<P: DeserializeOwned + Send> FromRequestParts<Arc<Api>> for AtPath<P> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<AtPath<P>, ApiError> {
+        let InEnvironment { api, scope } = InEnvironment::from_request_parts(parts, api).await?;
+        let PathParams(path) = PathParams::from_request_parts(parts, &api).await?;
+        Ok(AtPath { api, scope, path })
     }
 }
 
