@@ -124,9 +124,8 @@ async fn list(
     listing: Listing,
     Query(exclude): Query<ExcludeParams>,
 ) -> Answer<Page<ApplicationOut>> {
-    let cursor = listing.cursor(Order::Ascending)?;
-    let rows = api.read(query::Applications { scope, having: exclude.having(), slice: cursor.slice() }).await?;
-    Ok(Json(cursor.page(rows, |row| row.id, ApplicationOut::from)))
+    let query = |slice| query::Applications { scope, having: exclude.having(), slice };
+    listing.answer(&api, Order::Ascending, query, |row| row.id).await
 }
 
 /// Create an application.

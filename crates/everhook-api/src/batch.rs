@@ -142,9 +142,7 @@ pub(crate) fn routes() -> Routes {
     params(PageParams, OrderParams), responses((status = 200, body = Page<BatchOut>))
 )]
 async fn list(InJobs { api, scope }: InJobs, listing: Listing) -> Answer<Page<BatchOut>> {
-    let cursor = listing.cursor(Order::Descending)?;
-    let rows = api.read(query::Batches { scope, slice: cursor.slice() }).await?;
-    Ok(Json(cursor.page(rows, |row| row.id, BatchOut::from)))
+    listing.answer(&api, Order::Descending, |slice| query::Batches { scope, slice }, |row| row.id).await
 }
 
 /// Create a batch without jobs.

@@ -1,7 +1,7 @@
 //! Objects of all applications: the endpoints of an environment, and the object that has an id.
 
 use axum::Json;
-use everhook_core::endpoint::{EndpointKey, EndpointState};
+use everhook_core::endpoint::EndpointState;
 use everhook_core::failing::Failing;
 use everhook_core::id::{ApplicationId, BackgroundTaskId, BatchId, EndpointId, JobId, MessageId, SERVER_ENVIRONMENT};
 use everhook_core::name::Name;
@@ -19,7 +19,7 @@ use crate::endpoint::EndpointOut;
 use crate::error::ApiError;
 use crate::message::{DeliveryTallyOut, FilterParams, TallyParams};
 use crate::message_search::{TextParams, find_placed};
-use crate::page::{Cursor, Listing, OrderParams, Page, PageParams};
+use crate::page::{Listing, OrderParams, Page, PageParams};
 use crate::query::Query;
 use crate::routes::{Answer, Routes, routes_of};
 use crate::scope::{AtPath, InEnvironment, named};
@@ -115,9 +115,8 @@ async fn list_endpoints(
     InEnvironment { api, scope }: InEnvironment,
     listing: Listing,
 ) -> Answer<Page<PlacedEndpointOut>> {
-    let cursor: Cursor<EndpointKey> = listing.cursor(Order::Descending)?;
-    let rows = api.read(query::AllEndpoints { scope, slice: cursor.slice() }).await?;
-    Ok(Json(cursor.page(rows, PlacedEndpoint::key, PlacedEndpointOut::from)))
+    let query = |slice| query::AllEndpoints { scope, slice };
+    listing.answer(&api, Order::Descending, query, PlacedEndpoint::key).await
 }
 
 /// List the messages of all applications, newest first, without payloads.

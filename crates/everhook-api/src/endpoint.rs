@@ -183,9 +183,7 @@ pub(crate) fn routes() -> Routes {
     responses((status = 200, body = Page<EndpointOut>))
 )]
 async fn list(InApplication { api, scope, .. }: InApplication, listing: Listing) -> Answer<Page<EndpointOut>> {
-    let cursor = listing.cursor(Order::Descending)?;
-    let rows = api.read(query::Endpoints { scope, slice: cursor.slice() }).await?;
-    Ok(Json(cursor.page(rows, |row| row.id, EndpointOut::from)))
+    listing.answer(&api, Order::Descending, |slice| query::Endpoints { scope, slice }, |row| row.id).await
 }
 
 /// Create an endpoint.

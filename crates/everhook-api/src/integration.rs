@@ -95,9 +95,7 @@ pub(crate) fn routes() -> Routes {
     responses((status = 200, body = Page<IntegrationOut>))
 )]
 async fn list(InApplication { api, scope, .. }: InApplication, listing: Listing) -> Answer<Page<IntegrationOut>> {
-    let cursor = listing.cursor(Order::Descending)?;
-    let rows = api.read(query::Integrations { scope, slice: cursor.slice() }).await?;
-    Ok(Json(cursor.page(rows, |row| row.id, IntegrationOut::from)))
+    listing.answer(&api, Order::Descending, |slice| query::Integrations { scope, slice }, |row| row.id).await
 }
 
 /// Create an integration. It has no key until the first rotation.

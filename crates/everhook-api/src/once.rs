@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::error::ApiError;
-use crate::page::{Cursor, Listing, OrderParams, Page, PageParams};
+use crate::page::{Listing, OrderParams, Page, PageParams};
 use crate::routes::{Answer, EmptyAnswer, Routes};
 use crate::scope::{ApplicationPath, InApplication, InEnvironment, PathParams};
 
@@ -72,8 +72,8 @@ pub(crate) struct OnceOut {
     updated_at: Timestamp,
 }
 
-impl OnceOut {
-    fn new(found: OnceRecord) -> OnceOut {
+impl From<OnceRecord> for OnceOut {
+    fn from(found: OnceRecord) -> OnceOut {
         let OnceRecord { key, slot, suppressed, created_at, claimed_at, updated_at } = found;
         OnceOut {
             key,
@@ -110,9 +110,7 @@ async fn list(
     InApplication { api, scope, .. }: InApplication,
     listing: Listing,
 ) -> Answer<Page<OnceOut>> {
-    let cursor: Cursor<Name> = listing.cursor(Order::Ascending)?;
-    let rows = api.read(query::OnceSlots { scope, slice: cursor.slice() }).await?;
-    Ok(Json(cursor.page(rows, |row| row.key.clone(), OnceOut::new)))
+    listing.answer(&api, Order::Ascending, |slice| query::OnceSlots { scope, slice }, |row| row.key.clone()).await
 }
 
 /// Get a once-slot with its phase, its winner and the number of suppressed requests.
@@ -126,7 +124,7 @@ async fn get(
     PathParams(OncePath { key }): PathParams<OncePath>,
 ) -> Answer<OnceOut> {
     let found = api.read(query::FindOnce { scope, key: name(&key)? }).await?;
-    found.map(|found| Json(OnceOut::new(found))).ok_or_else(|| no_slot(&key))
+    found.map(|found| Json(found.into())).ok_or_else(|| no_slot(&key))
 }
 
 /// Reset a once-slot: its next phase begins, and the next message that claims it is accepted. The slot is not deleted.

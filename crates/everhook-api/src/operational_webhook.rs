@@ -141,10 +141,8 @@ async fn list(
     InEnvironment { api, scope }: InEnvironment,
     listing: Listing,
 ) -> Answer<Page<OperationalWebhookEndpointOut>> {
-    let cursor = listing.cursor(Order::Descending)?;
     let scope = scope.application(OPERATIONAL_APPLICATION);
-    let rows = api.read(query::Endpoints { scope, slice: cursor.slice() }).await?;
-    Ok(Json(cursor.page(rows, |row| row.id, OperationalWebhookEndpointOut::from)))
+    listing.answer(&api, Order::Descending, |slice| query::Endpoints { scope, slice }, |row| row.id).await
 }
 
 /// Create an operational endpoint.

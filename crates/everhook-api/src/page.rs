@@ -4,17 +4,20 @@ use std::fmt::Display;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::FromRequestParts;
 use everhook_core::limits::{PAGE_DEFAULT, PAGE_MAX};
 use everhook_core::violation::at;
 use everhook_store::catalog::{Order, Slice};
 use everhook_store::piece::Piece;
+use everhook_store::query::Read;
 use http::request::Parts;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::error::ApiError;
 use crate::query::{self, Query};
+use crate::routes::Answer;
 use crate::state::Api;
 
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -66,6 +69,24 @@ impl Listing {
     /// Returns the requested page, in the given order if the request names none.
     pub(crate) fn cursor<K: FromStr + Clone>(&self, order: Order) -> Result<Cursor<K>, ApiError> {
         Cursor::new(&self.page, self.order.order.map_or(order, |Ordering(order)| order))
+    }
+
+    /// Answers with the requested page of the rows that `query` reads, in the given order if the request names none.
+    pub(crate) async fn answer<Q, K, R, O>(
+        &self,
+        api: &Api,
+        order: Order,
+        query: impl FnOnce(Slice<K>) -> Q,
+        key: impl Fn(&R) -> K,
+    ) -> Answer<Page<O>>
+    where
+        Q: Read<Answer = Vec<R>>,
+        K: FromStr + Display + Clone,
+        O: From<R>,
+    {
+        let cursor = self.cursor(order)?;
+        let rows = api.read(query(cursor.slice())).await?;
+        Ok(Json(cursor.page(rows, key, O::from)))
     }
 }
 
