@@ -23,7 +23,6 @@ use crate::alert::request::AlertIn;
 use crate::alert::response::{AlertHistoryOut, AlertOut, AlertTestOut};
 use crate::error::ApiError;
 use crate::input::Input;
-use crate::merge::Members;
 use crate::page::{Cursor, Listing, OrderParams, Page, PageParams};
 use crate::resource::{self, ApiResource};
 use crate::routes::{Answer, EmptyAnswer, Routes, StatusAnswer, routes_of};
@@ -114,10 +113,7 @@ async fn patch(AtPath { api, scope, path }: AtPath<AlertPath>, input: Input) -> 
     let wanted: AlertIn = input.json()?;
     resource::get::<Alert>(&api, scope, &name).await?;
     check_places(&api, scope, &wanted).await?;
-    let change = |old: Alert| {
-        let base = Members::of::<AlertIn>(&old);
-        Ok(input.merged::<AlertIn>(&base)?.named(&name)?.check(old.id, Some(old))?)
-    };
+    let change = |old: Alert| Ok(input.patched::<AlertIn>(&old)?.named(&name)?.check(old.id, Some(old))?);
     Ok(Json(resource::change(&api, scope, &name, None, change).await?.into()))
 }
 

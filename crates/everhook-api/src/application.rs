@@ -22,7 +22,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::error::ApiError;
 use crate::input::{self, Input};
-use crate::merge::{Form, Members};
+use crate::merge::Form;
 use crate::page::{Listing, OrderParams, Page, PageParams};
 use crate::policy;
 use crate::query::Query;
@@ -183,10 +183,7 @@ async fn put(AtPath { api, scope, path }: AtPath<ApplicationPath>, input: Input)
 )]
 async fn patch(AtPath { api, scope, path }: AtPath<ApplicationPath>, input: Input) -> Answer<ApplicationOut> {
     let locator = scope::application(&path.app_id)?;
-    let change = |old: Application| {
-        let base = Members::of::<ApplicationIn>(&old);
-        Ok(input.merged::<ApplicationIn>(&base)?.check(&api, Some(old))?)
-    };
+    let change = |old| Ok(input.patched::<ApplicationIn>(&old)?.check(&api, Some(old))?);
     Ok(Json(resource::change(&api, scope, &locator, None, change).await?.into()))
 }
 

@@ -37,7 +37,7 @@ use crate::endpoint_secret;
 use crate::error::ApiError;
 use crate::filter;
 use crate::input::{self, Input};
-use crate::merge::{Form, Members};
+use crate::merge::Form;
 use crate::page::{Listing, OrderParams, Page, PageParams};
 use crate::policy;
 use crate::quota;
@@ -251,8 +251,7 @@ async fn put(
     responses((status = 200, body = EndpointOut))
 )]
 async fn patch(caller: Caller, at: AtEndpoint, input: Input) -> Answer<EndpointOut> {
-    let base = Members::of::<EndpointIn>(&at.endpoint);
-    let wanted = input.merged::<EndpointIn>(&base)?;
+    let wanted = input.patched::<EndpointIn>(&at.endpoint)?;
     // A success response would claim a change that this route does not make.
     if wanted.secret.is_some() {
         return Err(secret_is_rotated().into());
@@ -262,8 +261,8 @@ async fn patch(caller: Caller, at: AtEndpoint, input: Input) -> Answer<EndpointO
     }
     let checks = Checks::of(&at.api, at.scope.scope(), &wanted).await?;
     let change = |old: Endpoint| {
-        let (base, url) = (Members::of::<EndpointIn>(&old), old.url.clone());
-        let new = input.merged::<EndpointIn>(&base)?.check(&checks, at.scope.application, Some(old))?;
+        let url = old.url.clone();
+        let new = input.patched::<EndpointIn>(&old)?.check(&checks, at.scope.application, Some(old))?;
         auth::check_url(&caller.rights, Some(&url), Some(&new.url)).map(|()| new)
     };
     Ok(Json(at.change(None, change).await?.into()))

@@ -26,7 +26,7 @@ use crate::auth::{Caller, Rights};
 use crate::error::ApiError;
 use crate::input::{self, Input};
 use crate::limits::VISIBLE_ROUNDS_MAX;
-use crate::merge::{Form, Members};
+use crate::merge::Form;
 use crate::page::{Listing, OrderParams, Page, PageParams};
 use crate::query::Query;
 use crate::resource::{self, Creation};
@@ -197,10 +197,7 @@ async fn put(AtPath { api, scope, path }: AtPath<EventTypePath>, input: Input) -
 )]
 async fn patch(AtPath { api, scope, path }: AtPath<EventTypePath>, input: Input) -> Answer<EventTypeOut> {
     let name = path.name()?;
-    let change = |old: EventType| {
-        let base = Members::of::<EventTypeUpdate>(&old);
-        Ok(input.merged::<EventTypeUpdate>(&base)?.check(&api, &name, Some(old))?)
-    };
+    let change = |old| Ok(input.patched::<EventTypeUpdate>(&old)?.check(&api, &name, Some(old))?);
     Ok(Json(resource::change(&api, scope, &name, None, change).await?.into()))
 }
 

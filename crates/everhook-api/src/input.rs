@@ -22,7 +22,7 @@ use http::{Method, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Body as _;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{DeserializeSeed, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, DeserializeSeed, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_path_to_error::{Segment, Track};
 
@@ -55,7 +55,12 @@ impl Input {
         self.read::<Option<Object<T>>>().map(|read| read.map_or_else(T::default, |Object(value)| value))
     }
 
-    /// Reads the body as a merge patch of `base`, the members of the stored record.
+    /// Reads the body as a merge patch of a stored record.
+    pub(crate) fn patched<F: Form + DeserializeOwned>(&self, old: &F::Record) -> Result<F, ApiError> {
+        self.merged(&Members::of::<F>(old))
+    }
+
+    /// Reads the body as a merge patch of `base`, the members of the stored record. The form may borrow from both.
     pub(crate) fn merged<'a, F: Form + Deserialize<'a>>(&'a self, base: &'a Members) -> Result<F, ApiError> {
         let kept = base.kept::<F>(&self.bytes);
         self.read_as(Merge::<F>::new(&kept))

@@ -23,7 +23,7 @@ use crate::auth::{self, Caller};
 use crate::endpoint_secret::{self, EndpointSecretOut};
 use crate::error::ApiError;
 use crate::input::{self, Input};
-use crate::merge::{Form, Members};
+use crate::merge::Form;
 use crate::page::{Cursor, Listing, OrderParams, Page, PageParams};
 use crate::query::Query;
 use crate::resource;
@@ -163,8 +163,8 @@ async fn patch(
     // The key is drawn once, because the change can be tried several times.
     let key = endpoint_secret::random(SignatureKind::Hmac256);
     let change = |old: Queue| {
-        let (base, url) = (Members::of::<QueueIn>(&old), old.target.as_ref().map(|target| target.url.clone()));
-        let new = input.merged::<QueueIn>(&base)?.check(&api, &key, old)?;
+        let url = old.target.as_ref().map(|target| target.url.clone());
+        let new = input.patched::<QueueIn>(&old)?.check(&api, &key, old)?;
         let target = new.target.as_ref().map(|target| target.url.as_str());
         auth::check_url(&caller.rights, url.as_deref(), target).map(|()| new)
     };
