@@ -182,11 +182,7 @@ async fn put_basic(at: AtEndpoint, input: Input) -> EmptyAnswer {
     responses((status = 204))
 )]
 async fn delete_basic(at: AtEndpoint) -> EmptyAnswer {
-    change(&at, |_, auth| {
-        auth.basic = None;
-        Ok(())
-    })
-    .await
+    clear(&at, |auth| auth.basic = None).await
 }
 
 /// Get the OAuth 2.0 client of an endpoint.
@@ -234,11 +230,7 @@ async fn put_oauth(at: AtEndpoint, input: Input) -> EmptyAnswer {
     responses((status = 204))
 )]
 async fn delete_oauth(at: AtEndpoint) -> EmptyAnswer {
-    change(&at, |_, auth| {
-        auth.oauth = None;
-        Ok(())
-    })
-    .await
+    clear(&at, |auth| auth.oauth = None).await
 }
 
 /// Tell that an endpoint has a client certificate.
@@ -283,11 +275,7 @@ async fn put_mtls(at: AtEndpoint, input: Input) -> EmptyAnswer {
     tag = "Endpoint", params(ApplicationPath, EndpointPath), responses((status = 204))
 )]
 async fn delete_mtls(at: AtEndpoint) -> EmptyAnswer {
-    change(&at, |_, auth| {
-        auth.identity = None;
-        Ok(())
-    })
-    .await
+    clear(&at, |auth| auth.identity = None).await
 }
 
 /// Get the authorities that the certificate of an endpoint's receiver must come from.
@@ -345,6 +333,14 @@ async fn change(
         Ok(Endpoint { auth, ..old })
     };
     at.change(None, change).await.map(|_| StatusCode::NO_CONTENT)
+}
+
+async fn clear(at: &AtEndpoint, clear: impl Fn(&mut EndpointAuth)) -> EmptyAnswer {
+    change(at, |_, auth| {
+        clear(auth);
+        Ok(())
+    })
+    .await
 }
 
 fn auth(endpoint: &Endpoint) -> EndpointAuth {
