@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::FromRequestParts;
-use everhook_core::api_key::KEY_RANDOM_BYTES;
 use everhook_core::id::IntegrationId;
 use everhook_core::integration::{Integration, IntegrationKey};
 use everhook_core::limits::{FEATURE_FLAGS_MAX, INTEGRATIONS_MAX, TITLE_CHARS_MAX};
@@ -25,6 +24,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::error::ApiError;
 use crate::input::{self, Input};
+use crate::key;
 use crate::page::{Listing, OrderParams, Page, PageParams};
 use crate::resource::{self, ApiResource};
 use crate::routes::{Answer, EmptyAnswer, Routes, StatusAnswer, routes_of};
@@ -164,7 +164,7 @@ async fn delete(at: AtIntegration) -> EmptyAnswer {
     responses((status = 200, body = IntegrationKeyOut))
 )]
 async fn rotate_key(at: AtIntegration) -> Answer<IntegrationKeyOut> {
-    let random = random();
+    let random = key::random();
     let key_of = |integration: &Integration| IntegrationKey::generate(at.scope.environment, integration, random);
     let rotate = |old: Integration| Ok(Integration { key: Some(key_of(&old).hash()), ..old });
     let changed = at.change(rotate).await?;
@@ -230,11 +230,4 @@ impl From<Integration> for IntegrationOut {
             updated_at: integration.updated_at,
         }
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "a key has to be unpredictable, and no decision depends on it")]
-fn random() -> [u8; KEY_RANDOM_BYTES] {
-    let mut random = [0; KEY_RANDOM_BYTES];
-    getrandom::fill(&mut random).expect("the system has randomness");
-    random
 }

@@ -266,7 +266,7 @@ impl KeyOut {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a key has to be unpredictable, and no decision depends on it")]
-fn random() -> [u8; KEY_RANDOM_BYTES] {
+pub(crate) fn random() -> [u8; KEY_RANDOM_BYTES] {
     let mut random = [0; KEY_RANDOM_BYTES];
     getrandom::fill(&mut random).expect("the system has randomness");
     random
