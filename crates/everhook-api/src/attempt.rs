@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use everhook_core::exchange::{Exchange, ReplyHeader};
 use everhook_core::id::{AttemptId, EndpointId, MessageId};
 use everhook_core::limits::SCAN_ROWS_MAX;
-use everhook_core::outcome::Class;
+use everhook_core::outcome::{Class, Reply, SendFailure};
 use everhook_core::scope::AppScope;
 use everhook_core::task::Trigger;
 use everhook_core::time::Timestamp;
@@ -354,7 +354,7 @@ impl MessageAttemptOut {
             url: attempt.url,
             response: if content.is_wanted() { reply_text(&attempt.reply) } else { "{}".to_owned() },
             response_status_code: attempt.status,
-            response_duration_ms: u64::try_from(attempt.duration.as_millis()).unwrap_or(u64::MAX),
+            response_duration_ms: millis(attempt.duration),
             status,
             status_text,
             trigger_type: match attempt.trigger {
@@ -393,7 +393,16 @@ pub(crate) fn reply_headers(exchange: Exchange) -> Option<Vec<ReplyHeaderOut>> {
     (!exchange.headers.is_empty()).then(|| exchange.headers.into_iter().map(out).collect())
 }
 
-pub(crate) fn reply_text(reply: &[u8]) -> String {
+pub(crate) fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Returns the status and the body of the answer to a test request: 0 and an empty text without a reply.
+pub(crate) fn tried(answer: &Result<Reply, SendFailure>) -> (u16, String) {
+    answer.as_ref().map_or_else(|_| (0, String::new()), |reply| (reply.status, reply_text(&reply.body)))
+}
+
+fn reply_text(reply: &[u8]) -> String {
     match std::str::from_utf8(reply) {
         Ok(text) => text.to_owned(),
         // The stored reply may end in the middle of a character. Such a reply is still text.

@@ -25,7 +25,7 @@ use serde_json::value::RawValue;
 use url::Url;
 use utoipa::ToSchema;
 
-use crate::attempt::reply_text;
+use crate::attempt::tried;
 use crate::error::ApiError;
 use crate::input::{self, Input};
 use crate::routes::{Answer, Routes};
@@ -195,10 +195,7 @@ async fn test(InApplication { api, scope, .. }: InApplication, input: Input) -> 
     let request = serde_json::from_slice(&body).unwrap_or_default();
     let answer = api.node.try_post(url, body).await;
     let judged = judge(trial.chat.kind, &trial.url, &answer, api.now(), &FinalStatuses::default());
-    let (response_status_code, response) = match &answer {
-        Ok(reply) => (reply.status, reply_text(&reply.body)),
-        Err(_) => (0, String::new()),
-    };
+    let (response_status_code, response) = tried(&answer);
     Ok(Json(ChatTestOut {
         posted: judged.outcome == Outcome::Success,
         explanation: judged.explanation,

@@ -15,6 +15,7 @@ use everhook_store::query;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::attempt::millis;
 use crate::error::ApiError;
 use crate::message::FilterParams;
 use crate::page::{Page, PageParams};
@@ -296,7 +297,7 @@ impl LastAttemptOut {
             class: last.class.to_string(),
             status: last.status,
             timestamp: last.started_at,
-            duration_ms: u64::try_from(last.duration.as_millis()).unwrap_or(u64::MAX),
+            duration_ms: millis(last.duration),
         }
     }
 }

@@ -4,7 +4,6 @@
 //! is stored, and nothing is retried. Chat URLs have a route of their own, because a chat message has another form.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use axum::Json;
 use everhook_core::id::MessageId;
@@ -20,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use crate::attempt::reply_text;
+use crate::attempt::{self, millis};
 use crate::endpoint_secret;
 use crate::input::Input;
 use crate::routes::{Answer, Routes};
@@ -105,10 +104,7 @@ async fn test(InApplication { api, .. }: InApplication, input: Input) -> Answer<
     let tried = api.node.try_webhook(&trial).await;
     let took = api.node.elapsed().saturating_sub(began);
     let (class, outcome) = classify(&tried.answer, api.now(), &FinalStatuses::default());
-    let (response_status_code, response) = match &tried.answer {
-        Ok(reply) => (reply.status, reply_text(&reply.body)),
-        Err(_) => (0, String::new()),
-    };
+    let (response_status_code, response) = attempt::tried(&tried.answer);
     let delivered = matches!(outcome, Outcome::Success | Outcome::LastSuccess);
     let explanation = match &tried.answer {
         Ok(reply) if delivered => format!("the receiver answered {}: a delivery would succeed", reply.status),
@@ -131,8 +127,4 @@ async fn test(InApplication { api, .. }: InApplication, input: Input) -> Answer<
         },
         secret: keys.current.shared(),
     }))
-}
-
-fn millis(took: Duration) -> u64 {
-    u64::try_from(took.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,7 +1,6 @@
 //! The form of a job in responses: its specification, its state and its attempts.
 
 use std::str::FromStr;
-use std::time::Duration;
 
 use bytes::Bytes;
 use everhook_core::id::{AttemptId, BatchId, JobId, ScheduleId, SessionId};
@@ -15,7 +14,7 @@ use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use crate::attempt::{PhasesOut, ReplyHeaderOut, reply_headers};
+use crate::attempt::{PhasesOut, ReplyHeaderOut, millis, reply_headers};
 
 /// The specification of a job.
 #[derive(Debug, Serialize, ToSchema)]
@@ -311,10 +310,6 @@ impl From<JobAttempt> for JobAttemptOut {
 
 fn some(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
-}
-
-fn millis(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Returns stored JSON byte for byte.
