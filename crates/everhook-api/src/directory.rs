@@ -18,7 +18,7 @@ use crate::delivery;
 use crate::endpoint::EndpointOut;
 use crate::error::ApiError;
 use crate::message::{DeliveryTallyOut, FilterParams, TallyParams};
-use crate::message_search::{TextParams, find_placed};
+use crate::message_search::{self, TextParams};
 use crate::page::{Listing, OrderParams, Page, PageParams};
 use crate::query::Query;
 use crate::routes::{Answer, Routes, routes_of};
@@ -135,7 +135,8 @@ async fn list_messages(
 ) -> Answer<Page<PlacedMessageOut>> {
     let cursor = filter.cursor(&page)?;
     let filter = text.search(filter.of_messages(cursor.slice()))?;
-    let piece = find_placed(&api, scope, filter).await?;
+    let query = |filter| query::AllMessages { scope, filter };
+    let piece = message_search::find(&api, filter, query, |row: &PlacedMessage| &row.message).await?;
     let mut page = cursor.page_of(piece, |row| row.message.id, PlacedMessageOut::from);
     for row in page.data.iter_mut().filter(|_| wanted.is_wanted()) {
         row.deliveries = Some(delivery::tally(&api, scope.application(row.app_id), row.id).await?.into());

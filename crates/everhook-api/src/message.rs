@@ -312,7 +312,7 @@ async fn list(
 ) -> Result<Response, ApiError> {
     let cursor = filter.cursor(&page)?;
     let filter = text.search(filter.of_messages(cursor.slice()))?;
-    let Piece { rows, next } = find(&api, scope, filter).await?;
+    let Piece { rows, next } = find(&api, filter, |filter| query::Messages { scope, filter }, |row| row).await?;
     let mut tallies = BTreeMap::new();
     for row in rows.iter().filter(|_| wanted.is_wanted()) {
         tallies.insert(row.id, delivery::tally(&api, scope, row.id).await?);

@@ -3,13 +3,10 @@
 use everhook_core::id::MessageId;
 use everhook_core::limits::{SCAN_PAYLOADS_MAX, SEARCH_TEXT_BYTES_MAX};
 use everhook_core::message::Message;
-use everhook_core::scope::{AppScope, Scope};
-use everhook_core::time::Timestamp;
 use everhook_core::violation::at;
-use everhook_store::directory::PlacedMessage;
 use everhook_store::history::MessageFilter;
 use everhook_store::piece::Piece;
-use everhook_store::query;
+use everhook_store::query::Read;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -43,39 +40,20 @@ impl TextParams {
     }
 }
 
-/// Lists messages. A payload that has expired is not shown, so a search for its text must not find it.
-pub(crate) async fn find(
+/// Lists messages, of one application or of all. A payload that has expired is not shown, so a search for its text must
+/// not find it.
+pub(crate) async fn find<R, Q: Read<Answer = Piece<R, MessageId>>>(
     api: &Api,
-    scope: AppScope,
     filter: MessageFilter,
-) -> Result<Piece<Message, MessageId>, ApiError> {
-    let (by_text, limit, now) = (filter.text.is_some(), filter.slice.limit, api.now());
-    let piece = api.read(query::Messages { scope, filter }).await?;
-    Ok(if by_text { unexpired(piece, limit, now, |row| row) } else { piece })
-}
-
-/// Lists messages of all applications.
-pub(crate) async fn find_placed(
-    api: &Api,
-    scope: Scope,
-    filter: MessageFilter,
-) -> Result<Piece<PlacedMessage, MessageId>, ApiError> {
-    let (by_text, limit, now) = (filter.text.is_some(), filter.slice.limit, api.now());
-    let piece = api.read(query::AllMessages { scope, filter }).await?;
-    Ok(if by_text { unexpired(piece, limit, now, |row| &row.message) } else { piece })
-}
-
-/// Leaves out messages whose payload has expired since it was stored.
-fn unexpired<R>(
-    Piece { mut rows, mut next }: Piece<R, MessageId>,
-    limit: usize,
-    now: Timestamp,
+    query: impl FnOnce(MessageFilter) -> Q,
     message: impl Fn(&R) -> &Message,
-) -> Piece<R, MessageId> {
+) -> Result<Piece<R, MessageId>, ApiError> {
+    let (by_text, limit, now) = (filter.text.is_some(), filter.slice.limit, api.now());
+    let Piece { mut rows, mut next } = api.read(query(filter)).await?;
     let is_kept = |row: &R| message(row).rest.payload_until.is_none_or(|until| now < until);
-    if !rows.iter().all(is_kept) {
+    if by_text && !rows.iter().all(is_kept) {
         next = next.or(rows.last().filter(|_| rows.len() == limit).map(|row| message(row).id));
         rows.retain(is_kept);
     }
-    Piece { rows, next }
+    Ok(Piece { rows, next })
 }
