@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::Json;
 use everhook_core::draft::check_payload_text;
 use everhook_core::id::MessageId;
-use everhook_core::limits::{OUTBOX_COUNTED_MAX, PAGE_DEFAULT, PAGE_MAX, TITLE_CHARS_MAX};
+use everhook_core::limits::{OUTBOX_COUNTED_MAX, PAGE_MAX, TITLE_CHARS_MAX};
 use everhook_core::name::{BadName, Name};
 use everhook_core::time::Timestamp;
 use everhook_core::violation::{Violation, at};
@@ -20,7 +20,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::error::ApiError;
 use crate::input::{self, Input};
 use crate::limits::RETRY_ROUNDS_MAX;
-use crate::page::Page;
+use crate::page::{self, Page};
 use crate::query::{self, Query};
 use crate::routes::{Answer, EmptyAnswer, Routes, StatusAnswer, routes_of};
 use crate::scope::{AsAdmin, PathParams};
@@ -171,10 +171,7 @@ async fn list_aside(
     PathParams(OutboxPath { outbox }): PathParams<OutboxPath>,
     Query(params): Query<AsideParams>,
 ) -> Answer<Page<AsideRowOut>> {
-    let limit = params.limit.unwrap_or(PAGE_DEFAULT);
-    if limit == 0 || limit > PAGE_MAX {
-        return Err(ApiError::in_query(at("limit").breaks(format!("must be from 1 to {PAGE_MAX}"))));
-    }
+    let limit = page::limit(params.limit)?;
     let after = params.iterator.unwrap_or(i64::MIN);
     let Piece { mut rows, next } = find(&api, &outbox)?.list_aside(after, limit + 1).await?;
     let done = rows.len() <= limit && next.is_none();

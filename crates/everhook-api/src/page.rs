@@ -137,10 +137,7 @@ const FORWARD: char = '~';
 impl<K: FromStr + Clone> Cursor<K> {
     /// Reads the parameters. `order` is the order in which the list is shown.
     pub(crate) fn new(params: &PageParams, order: Order) -> Result<Cursor<K>, ApiError> {
-        let limit = params.limit.unwrap_or(PAGE_DEFAULT);
-        if limit == 0 || limit > PAGE_MAX {
-            return Err(ApiError::in_query(at("limit").breaks(format!("must be from 1 to {PAGE_MAX}"))));
-        }
+        let limit = limit(params.limit)?;
         let (after, direction) = match params.iterator.as_deref() {
             None | Some("") => (None, Direction::Forward),
             Some(text) => match text.strip_prefix('-') {
@@ -221,6 +218,14 @@ impl<K: FromStr + Clone + Ord> Cursor<K> {
         }
         rows.truncate(slice.limit);
         rows
+    }
+}
+
+/// Returns the number of items on a page.
+pub(crate) fn limit(wanted: Option<usize>) -> Result<usize, ApiError> {
+    match wanted.unwrap_or(PAGE_DEFAULT) {
+        limit @ 1..=PAGE_MAX => Ok(limit),
+        _ => Err(ApiError::in_query(at("limit").breaks(format!("must be from 1 to {PAGE_MAX}")))),
     }
 }
 

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use everhook_core::endpoint::Endpoint;
 use everhook_core::filter::TypePattern;
 use everhook_core::id::EndpointId;
-use everhook_core::limits::{PAGE_DEFAULT, PAGE_MAX, POLL_CONSUMERS_MAX};
+use everhook_core::limits::POLL_CONSUMERS_MAX;
 use everhook_core::name::Name;
 use everhook_core::poll::{PollIterator, PollMark};
 use everhook_core::scope::AppScope;
@@ -22,6 +22,7 @@ use crate::endpoint::{Checks, EndpointIn};
 use crate::error::ApiError;
 use crate::input::Input;
 use crate::message::{ContentParams, MessageOut};
+use crate::page;
 use crate::query::Query;
 use crate::quota;
 use crate::routes::{Answer, Routes, StatusAnswer, routes_of};
@@ -184,17 +185,17 @@ async fn create(InApplication { api, scope, .. }: InApplication, input: Input) -
 async fn poll(
     InApplication { api, scope, .. }: InApplication,
     path: PathParams<PollerPath>,
-    Query(page): Query<PollParams>,
+    Query(params): Query<PollParams>,
     Query(choice): Query<ChoiceParams>,
 ) -> Result<Response, ApiError> {
     let endpoint = find(&api, scope, &path).await?;
-    let reader = match (page.mark(endpoint.id)?, choice.after) {
+    let reader = match (params.mark(endpoint.id)?, choice.after) {
         (Some(mark), _) => PollReader::From(mark),
         (None, Some(after)) => PollReader::Since(after),
         (None, None) => PollReader::From(PollMark::default()),
     };
     let ChoiceParams { event_type, channel, .. } = choice;
-    let ask = PollAsk { endpoint: endpoint.id, reader, limit: page.limit()?, event_type, channel };
+    let ask = PollAsk { endpoint: endpoint.id, reader, limit: page::limit(params.limit)?, event_type, channel };
     answer(&api, scope, ask).await
 }
 
@@ -210,11 +211,12 @@ async fn consumer_poll(
     InApplication { api, scope, .. }: InApplication,
     path: PathParams<PollerPath>,
     PathParams(consumer): PathParams<ConsumerPath>,
-    Query(page): Query<PollParams>,
+    Query(params): Query<PollParams>,
 ) -> Result<Response, ApiError> {
     let endpoint = find(&api, scope, &path).await?;
-    let reader = PollReader::Consumer { name: consumer.name()?, confirmed: page.mark(endpoint.id)? };
-    let ask = PollAsk { endpoint: endpoint.id, reader, limit: page.limit()?, event_type: None, channel: None };
+    let reader = PollReader::Consumer { name: consumer.name()?, confirmed: params.mark(endpoint.id)? };
+    let ask =
+        PollAsk { endpoint: endpoint.id, reader, limit: page::limit(params.limit)?, event_type: None, channel: None };
     answer(&api, scope, ask).await
 }
 
@@ -271,13 +273,6 @@ fn too_many_consumers() -> ApiError {
 }
 
 impl PollParams {
-    fn limit(&self) -> Result<usize, ApiError> {
-        match self.limit.unwrap_or(PAGE_DEFAULT) {
-            limit @ 1..=PAGE_MAX => Ok(limit),
-            _ => Err(ApiError::in_query(at("limit").breaks(format!("must be from 1 to {PAGE_MAX}")))),
-        }
-    }
-
     /// The position that the iterator holds.
     fn mark(&self, endpoint: EndpointId) -> Result<Option<PollMark>, ApiError> {
         let Some(text) = &self.iterator else { return Ok(None) };
