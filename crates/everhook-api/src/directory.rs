@@ -1,5 +1,7 @@
 //! Objects of all applications: the endpoints of an environment, and the object that has an id.
 
+use std::collections::BTreeMap;
+
 use axum::Json;
 use everhook_core::endpoint::EndpointState;
 use everhook_core::failing::Failing;
@@ -154,6 +156,19 @@ async fn list_messages(
 async fn lookup(AtPath { api, scope, path }: AtPath<LookupPath>) -> Answer<LookupOut> {
     let found = find(&api, scope, &path.id).await?;
     found.map(Json).ok_or_else(|| ApiError::not_found(named("object", &path.id)))
+}
+
+/// Finds endpoints with their applications. Endpoints that were deleted are left out.
+pub(crate) async fn endpoints(
+    api: &Api,
+    scope: Scope,
+    ids: Vec<EndpointId>,
+) -> Result<BTreeMap<EndpointId, PlacedEndpoint>, ApiError> {
+    if ids.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let found = api.read(query::FindEndpoints { scope, ids }).await?;
+    Ok(found.into_iter().map(|placed| (placed.endpoint.id, placed)).collect())
 }
 
 async fn find(api: &Api, scope: Scope, text: &str) -> Result<Option<LookupOut>, ApiError> {

@@ -2,8 +2,6 @@
 //!
 //! The groups are read from the dead deliveries. Only what an operator notes about a group is stored.
 
-use std::collections::BTreeMap;
-
 use axum::Json;
 use everhook_core::background::replay::{Pick, Replay};
 use everhook_core::background::{Bulk, BulkAction, Effect};
@@ -20,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::background_task::{StartedTaskOut, start};
+use crate::directory;
 use crate::endpoint_replay::Options;
 use crate::error::ApiError;
 use crate::input::{self, Input};
@@ -241,12 +240,7 @@ impl AtGroup {
 async fn place(api: &Api, scope: Scope, groups: Vec<FailureGroup>) -> Result<Vec<FailureGroupOut>, ApiError> {
     let mut ids: Vec<EndpointId> = groups.iter().map(|group| group.key.endpoint).collect();
     ids.dedup();
-    if ids.is_empty() {
-        return Ok(Vec::new());
-    }
-    let known = api.read(query::FindEndpoints { scope, ids }).await?;
-    let known: BTreeMap<EndpointId, PlacedEndpoint> =
-        known.into_iter().map(|placed| (placed.endpoint.id, placed)).collect();
+    let known = directory::endpoints(api, scope, ids).await?;
     let now = api.now();
     let show = |group: FailureGroup| Some(FailureGroupOut::new(known.get(&group.key.endpoint)?, group, now));
     Ok(groups.into_iter().filter_map(show).collect())

@@ -3,7 +3,6 @@
 //! The cost does not depend on the number of messages: traffic comes from counters that the nodes write every few
 //! seconds, and open tasks are counted up to a bound.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use axum::Json;
@@ -24,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::auth::{Caller, Rights};
+use crate::directory;
 use crate::error::ApiError;
 use crate::limits::{OVERVIEW_ENDPOINTS_MAX, OVERVIEW_QUEUES_MAX};
 use crate::query::Query;
@@ -254,12 +254,7 @@ fn failures(total: &Traffic) -> Vec<FailureOut> {
 async fn top_endpoints(api: &Api, scope: Scope, total: &Traffic) -> Result<Vec<FailingEndpointOut>, ApiError> {
     let top = total.endpoints();
     let ids: Vec<EndpointId> = top.iter().map(|(id, _)| *id).collect();
-    if ids.is_empty() {
-        return Ok(Vec::new());
-    }
-    let known = api.read(query::FindEndpoints { scope, ids }).await?;
-    let known: BTreeMap<EndpointId, PlacedEndpoint> =
-        known.into_iter().map(|placed| (placed.endpoint.id, placed)).collect();
+    let known = directory::endpoints(api, scope, ids).await?;
     let show = |(id, found): &(EndpointId, _)| {
         let PlacedEndpoint { application, endpoint } = known.get(id)?;
         let everhook_core::traffic::EndpointFailures { failures, class, last_at } = *found;
