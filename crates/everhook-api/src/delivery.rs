@@ -201,12 +201,7 @@ async fn show(
         endpoint,
         states: params.state.into_iter().collect(),
         class: params.class,
-        channel: filter.channel,
-        tag: filter.tag,
-        event_types: filter.event_types,
-        before: filter.before,
-        after: filter.after,
-        ..DeliveryFilter::of(application, cursor.slice(), SCAN_ROWS_MAX)
+        ..filter.of_deliveries(application, cursor.slice())
     };
     let piece = api.read(query::Deliveries { scope, filter: wanted }).await?;
     let now = api.now();

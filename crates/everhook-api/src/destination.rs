@@ -85,19 +85,24 @@ async fn resend(of: OfMessage, at: AtEndpoint, input: Input) -> StatusAnswer<Emp
     Ok((StatusCode::ACCEPTED, Json(EmptyResponse {})))
 }
 
+/// The number and the word for a state.
+pub(crate) fn status(state: DeliveryState) -> (u8, &'static str) {
+    match state {
+        DeliveryState::Succeeded => (0, "success"),
+        DeliveryState::Pending | DeliveryState::Held => (1, "pending"),
+        DeliveryState::Dead => (2, "fail"),
+        DeliveryState::Sending => (3, "sending"),
+        DeliveryState::Cancelled => (4, "canceled"),
+    }
+}
+
 fn no_payload() -> ApiError {
     ApiError::bad_request("missing_payload", "The payload of the message was removed.")
 }
 
 impl From<Destination> for MessageEndpointOut {
     fn from(destination: Destination) -> MessageEndpointOut {
-        let (status, status_text) = match destination.state {
-            DeliveryState::Succeeded => (0, "success"),
-            DeliveryState::Pending | DeliveryState::Held => (1, "pending"),
-            DeliveryState::Dead => (2, "fail"),
-            DeliveryState::Sending => (3, "sending"),
-            DeliveryState::Cancelled => (4, "canceled"),
-        };
+        let (status, status_text) = status(destination.state);
         MessageEndpointOut {
             endpoint: destination.endpoint.into(),
             status,

@@ -4,7 +4,6 @@ use axum::Json;
 use axum::response::{IntoResponse, Response};
 use everhook_core::delivery::{DeliveryKey, DeliveryState};
 use everhook_core::id::MessageId;
-use everhook_core::limits::SCAN_ROWS_MAX;
 use everhook_core::time::Timestamp;
 use everhook_core::violation::at;
 use everhook_store::catalog::Slice;
@@ -14,6 +13,7 @@ use everhook_store::query;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::destination::status;
 use crate::error::ApiError;
 use crate::message::{ContentParams, FilterParams, MessageOut};
 use crate::page::{Page, PageParams};
@@ -77,13 +77,8 @@ async fn list(
     let wanted = DeliveryFilter {
         endpoint: Some(endpoint),
         states: params.states()?,
-        channel: filter.channel,
-        tag: filter.tag,
-        event_types: filter.event_types,
-        before: filter.before,
-        after: filter.after,
         content: if content.is_wanted() { Content::WithPayload } else { Content::WithoutPayload },
-        ..DeliveryFilter::of(Some(to.scope.application), slice, SCAN_ROWS_MAX)
+        ..filter.of_deliveries(Some(to.scope.application), slice)
     };
     let piece = to.api.read(query::Deliveries { scope: to.scope.scope(), filter: wanted }).await?;
     let rows = piece.rows.iter().collect::<Vec<&DeliveryRecord>>();
@@ -115,11 +110,8 @@ impl<'a> EndpointMessageOut<'a> {
         content: &ContentParams,
     ) -> EndpointMessageOut<'a> {
         let (status, status_text) = match record.state {
-            DeliveryState::Succeeded => (0, "success"),
-            DeliveryState::Pending | DeliveryState::Held => (1, "pending"),
-            DeliveryState::Cancelled if params.expanded_statuses == Some(true) => (4, "canceled"),
-            DeliveryState::Dead | DeliveryState::Cancelled => (2, "fail"),
-            DeliveryState::Sending => (3, "sending"),
+            DeliveryState::Cancelled if params.expanded_statuses != Some(true) => status(DeliveryState::Dead),
+            state => status(state),
         };
         let message = MessageOut::new(&record.message, now, content, None);
         EndpointMessageOut { message, status, status_text, next_attempt: record.next_attempt() }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use everhook_core::delivery::DeliveryTally;
+use everhook_core::delivery::{DeliveryKey, DeliveryTally};
 use everhook_core::draft::{self, Draft};
 use everhook_core::fanout::Audience;
 use everhook_core::id::{ApplicationId, MessageId};
@@ -23,6 +23,7 @@ use everhook_core::time::Timestamp;
 use everhook_core::violation::{Violation, at};
 use everhook_store::catalog::{Locator, Order, Slice};
 use everhook_store::dedup::DedupKey;
+use everhook_store::delivery::DeliveryFilter;
 use everhook_store::history::{Expunge, MessageFilter};
 use everhook_store::lease::Appended;
 use everhook_store::lease::NewMessage;
@@ -597,6 +598,12 @@ impl FilterParams {
     pub(crate) fn of_messages(self, slice: Slice<MessageId>) -> MessageFilter {
         let FilterParams { channel, tag, before, after, event_types } = self;
         MessageFilter { slice, before, after, channel, tag, event_types, text: None, scan: SCAN_ROWS_MAX }
+    }
+
+    pub(crate) fn of_deliveries(self, application: Option<ApplicationId>, slice: Slice<DeliveryKey>) -> DeliveryFilter {
+        let FilterParams { channel, tag, before, after, event_types } = self;
+        let all = DeliveryFilter::of(application, slice, SCAN_ROWS_MAX);
+        DeliveryFilter { channel, tag, before, after, event_types, ..all }
     }
 
     /// Lists newest first. A request with only `after` gets the page next to that time.
