@@ -49,7 +49,7 @@ use crate::state::Api;
 /// An endpoint to create, or the new content of an existing endpoint. An existing endpoint keeps its headers,
 /// its policy, its filter, its kind and its chat text if they are absent. Its secret cannot be changed here: use the
 /// route that rotates it.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct EndpointIn {
     /// The URL that deliveries are sent to. The URL `poll:` makes a polled endpoint: readers fetch its messages.
@@ -432,25 +432,7 @@ impl EndpointIn {
         event_types: Option<Vec<String>>,
         channels: Option<Vec<String>>,
     ) -> EndpointIn {
-        EndpointIn {
-            url: POLL_URL.to_owned(),
-            description: None,
-            disabled: None,
-            event_types,
-            filter_types: None,
-            channels,
-            secret: None,
-            uid: Some(uid),
-            throttle_rate: None,
-            rate_limit: None,
-            metadata: None,
-            headers: None,
-            version: None,
-            policy: None,
-            filter: None,
-            kind: None,
-            chat: None,
-        }
+        EndpointIn { url: POLL_URL.to_owned(), uid: Some(uid), event_types, channels, ..EndpointIn::default() }
     }
 
     /// Builds a new endpoint of `application`, or the replacement of `old`.

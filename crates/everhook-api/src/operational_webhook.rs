@@ -267,18 +267,15 @@ impl From<OperationalWebhookEndpointIn> for EndpointIn {
             disabled: wanted.disabled,
             event_types: wanted.event_types,
             filter_types: wanted.filter_types,
-            channels: None,
             secret: wanted.secret,
             uid: wanted.uid,
             throttle_rate: wanted.throttle_rate,
             rate_limit: wanted.rate_limit,
             metadata: wanted.metadata,
             headers: wanted.headers,
-            version: None,
-            policy: None,
-            filter: None,
             kind: wanted.kind,
             chat: wanted.chat,
+            ..EndpointIn::default()
         }
     }
 }
