@@ -251,7 +251,7 @@ impl Trial {
         let now = api.now();
         let removed = || ApiError::bad_request("payload_removed", "The payload of this message was removed.");
         let payload = self.message.payload_at(now).ok_or_else(removed)?;
-        let facts = ChatFacts { message: &self.message, payload, public_url: api.public_url.as_deref() };
+        let facts = ChatFacts { message: &self.message, payload, public_url: api.config.public_url.as_deref() };
         Ok(post(&self.chat, &self.url, &facts, now))
     }
 }
@@ -355,8 +355,8 @@ pub(crate) fn checked_url(api: &Api, url: String, chat: &Chat, old: Option<&Endp
         Some(old) => at("url").check(Url::parse(&old.url))?,
         None if url == POLL_URL => return Err(at("url").breaks("must be the URL of a webhook of the platform")),
         None => {
-            let url = at("url").check(api.egress.check_url(&url))?;
-            at("url").check(chat.kind.check_url(&url, &api.chat_hosts))?;
+            let url = at("url").check(api.config.egress.check_url(&url))?;
+            at("url").check(chat.kind.check_url(&url, &api.config.chat_hosts))?;
             url
         }
     };

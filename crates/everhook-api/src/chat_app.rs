@@ -127,7 +127,7 @@ async fn put(AtPath { api, scope, path }: AtPath<ChatAppPath>, input: Input) -> 
         let secret = secret.ok_or_else(|| at("secret").breaks("is required"))?;
         let (client_id, tenant_id, api_url) = (client_id.clone(), tenant_id.clone(), api_url.clone());
         let app = ChatApp { kind, client_id, secret, tenant_id, agent_id, api_url };
-        app.check(&api.chat_hosts)?;
+        app.check(&api.config.chat_hosts)?;
         apps.put(app);
         Ok(apps)
     };

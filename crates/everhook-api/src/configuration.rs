@@ -38,5 +38,5 @@ pub(crate) fn routes() -> Routes {
     get, path = "/api/v1/config", operation_id = "v1.config.list", tag = "Node", responses((status = 200, body = ConfigOut))
 )]
 async fn list(AsAdmin { api }: AsAdmin) -> Answer<ConfigOut> {
-    Ok(Json(ConfigOut { data: api.settings.clone() }))
+    Ok(Json(ConfigOut { data: api.config.settings.clone() }))
 }

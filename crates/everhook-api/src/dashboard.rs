@@ -49,8 +49,8 @@ pub(crate) async fn fallback(State(api): State<Arc<Api>>, method: Method, uri: U
 fn file(api: &Api, path: &str, file: EmbeddedFile) -> Response {
     // The names in this folder contain a hash of the content.
     let cache = if path.starts_with("/assets/") { "public, max-age=31536000, immutable" } else { "no-cache" };
-    let framed_by = match &*api.embed_origins {
-        [_, ..] if path.starts_with(PORTAL) => api.embed_origins.join(" "),
+    let framed_by = match &*api.config.embed_origins {
+        [_, ..] if path.starts_with(PORTAL) => api.config.embed_origins.join(" "),
         _ => "'none'".to_owned(),
     };
     let headers = [

@@ -17,7 +17,7 @@ use crate::state::Api;
 
 /// Finds or creates the endpoint for messages to `url`. Call it last, so that a bad request creates nothing.
 pub(crate) async fn audience(api: &Api, scope: AppScope, url: &str) -> Result<Audience, ApiError> {
-    let url = String::from(at("url").check(api.egress.check_url(url))?);
+    let url = String::from(at("url").check(api.config.egress.check_url(url))?);
     let uid = endpoint::direct_uid(&url);
     let found = api.read(query::FindEndpoint { scope, locator: Locator::Uid(uid.clone()) }).await?;
     let endpoint = match found {

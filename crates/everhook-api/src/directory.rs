@@ -186,7 +186,7 @@ async fn find(api: &Api, scope: Scope, text: &str) -> Result<Option<LookupOut>, 
         let application = api.read(query::FindMessageApplication { scope, message }).await?;
         return Ok(application.map(|app| out("message", Some(app), format!("app/{app}/msg/{message}"))));
     }
-    if !api.has_jobs {
+    if !api.config.jobs {
         return Ok(None);
     }
     if let Ok(id) = text.parse::<JobId>() {

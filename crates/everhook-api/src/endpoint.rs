@@ -310,7 +310,8 @@ impl Checks<'_> {
     /// Returns a new endpoint with an identity and a signing key. The caller replaces all other fields.
     pub(crate) fn blank(&self, application: ApplicationId, secret: Option<SigningKey>) -> Endpoint {
         let now = self.api.now();
-        let keys = SigningKeys::new(secret.unwrap_or_else(|| endpoint_secret::random(self.api.default_signature)));
+        let keys =
+            SigningKeys::new(secret.unwrap_or_else(|| endpoint_secret::random(self.api.config.default_signature)));
         Endpoint { keys, ..Endpoint::new(EndpointId(self.api.new_id()), application, String::new(), now) }
     }
 
@@ -329,7 +330,7 @@ impl Checks<'_> {
         if url == POLL_URL {
             return Ok(url);
         }
-        violation::at("url").check(self.api.egress.check_url(&url)).map(String::from)
+        violation::at("url").check(self.api.config.egress.check_url(&url)).map(String::from)
     }
 
     /// Accepts event types that exist and are not archived, and all types that the endpoint already has.

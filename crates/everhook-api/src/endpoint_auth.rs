@@ -435,7 +435,7 @@ impl EndpointOauthConfigIn {
             return refuse("clientSecret", "is required");
         };
         Ok(OauthClient {
-            token_url: String::from(violation::at("tokenUrl").check(api.egress.check_url(&self.token_url))?),
+            token_url: String::from(violation::at("tokenUrl").check(api.config.egress.check_url(&self.token_url))?),
             auth_method,
             client_id: text("clientId", self.client_id)?,
             client_secret: text("clientSecret", client_secret)?,

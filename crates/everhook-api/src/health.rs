@@ -91,7 +91,7 @@ async fn ping() -> StatusCode {
     )
 )]
 async fn ready(State(api): State<Arc<Api>>) -> (StatusCode, Json<ReadyOut>) {
-    readiness(&api.node, api.version)
+    readiness(&api.node, api.config.version)
 }
 
 fn readiness(node: &Node, version: &'static str) -> (StatusCode, Json<ReadyOut>) {

@@ -158,7 +158,7 @@ async fn create(
     let wanted = EndpointIn::from(input.json::<OperationalWebhookEndpointIn>()?);
     let checks = Checks::of_operational(&api, &wanted)?;
     let record = wanted.check(&checks, OPERATIONAL_APPLICATION, None)?;
-    let new = New { record, max: api.endpoints_max };
+    let new = New { record, max: api.config.endpoints_max };
     let scope = scope.application(OPERATIONAL_APPLICATION);
     resource::create(&api, scope, new, input.key.as_ref()).await?.answer()
 }
@@ -193,7 +193,7 @@ async fn put(
     let wanted = EndpointIn::from(wanted);
     let checks = Checks::of_operational(&api, &wanted)?;
     let check = |old| wanted.clone().check(&checks, OPERATIONAL_APPLICATION, old);
-    let new = || Ok(New { record: check(None)?, max: api.endpoints_max });
+    let new = || Ok(New { record: check(None)?, max: api.config.endpoints_max });
     let scope = scope.application(OPERATIONAL_APPLICATION);
     resource::put(&api, scope, &locator, |old| Ok(check(Some(old))?), new).await
 }

@@ -151,8 +151,8 @@ pub(crate) fn routes() -> Routes {
     responses((status = 200, body = OutboxListOut))
 )]
 async fn list(AsAdmin { api }: AsAdmin) -> Json<OutboxListOut> {
-    let mut data = Vec::with_capacity(api.outboxes.len());
-    for NamedOutbox { name, outbox } in &api.outboxes {
+    let mut data = Vec::with_capacity(api.config.outboxes.len());
+    for NamedOutbox { name, outbox } in &api.config.outboxes {
         let status = outbox.status().await.inspect_err(|error| {
             warn!(error = error as &dyn std::error::Error, outbox = name, "could not read the status of outbox {name}");
         });
@@ -257,7 +257,7 @@ async fn discard_aside(
 }
 
 fn find<'a>(api: &'a Api, name: &str) -> Result<&'a dyn Outbox, ApiError> {
-    let found = api.outboxes.iter().find(|outbox| outbox.name == name);
+    let found = api.config.outboxes.iter().find(|outbox| outbox.name == name);
     found.map(|found| &*found.outbox).ok_or_else(|| ApiError::not_found(format_args!("outbox {name:?}")))
 }
 

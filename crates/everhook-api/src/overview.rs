@@ -287,7 +287,7 @@ async fn nodes(api: &Api) -> Result<Vec<OverviewNodeOut>, ApiError> {
 }
 
 async fn queues(api: &Api, scope: Scope) -> Result<Vec<OverviewQueueOut>, ApiError> {
-    if !api.has_jobs {
+    if !api.config.jobs {
         return Ok(Vec::new());
     }
     let slice = Slice { after: None, order: Order::Ascending, limit: OVERVIEW_QUEUES_MAX };

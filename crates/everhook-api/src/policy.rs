@@ -192,7 +192,7 @@ async fn effective(
     };
     let outer = api.read(query::FindEnvironmentPolicy { scope: at_endpoint.scope.scope() }).await?;
     let endpoint = at_endpoint.endpoint.inheriting(application.inherited());
-    let server = ServerDefaults { retry: api.node.retry_policy().clone(), timeout: api.delivery_timeout };
+    let server = ServerDefaults { retry: api.node.retry_policy().clone(), timeout: api.config.delivery_timeout };
     let levels = endpoint.levels(outer.as_ref().map(|policy| &policy.settings));
     let effective = levels.effective(event_type.as_ref(), &server);
     Ok(Json(EffectiveOut::new(effective, event_type)))

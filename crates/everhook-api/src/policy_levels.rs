@@ -36,7 +36,7 @@ async fn of_environment(InEnvironment { api, scope }: InEnvironment) -> Answer<E
 
 async fn effective(api: &Api, scope: Scope, application: Option<&Settings>) -> Answer<EffectiveOut> {
     let outer = api.read(query::FindEnvironmentPolicy { scope }).await?;
-    let server = ServerDefaults { retry: api.node.retry_policy().clone(), timeout: api.delivery_timeout };
+    let server = ServerDefaults { retry: api.node.retry_policy().clone(), timeout: api.config.delivery_timeout };
     let levels = Levels { endpoint: None, application, environment: outer.as_ref().map(|policy| &policy.settings) };
     Ok(Json(EffectiveOut::new(levels.effective(None, &server), None)))
 }

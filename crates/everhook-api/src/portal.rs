@@ -113,7 +113,7 @@ impl FromRequestParts<Arc<Api>> for Origin {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Origin, ApiError> {
-        if let Some(url) = &api.public_url {
+        if let Some(url) = &api.config.public_url {
             return Ok(Origin(url.clone()));
         }
         let host = match parts.headers.get(HOST) {
@@ -122,7 +122,7 @@ impl FromRequestParts<Arc<Api>> for Origin {
             None => parts.uri.authority().cloned(),
         };
         let host = host.filter(|host| !host.as_str().contains('@'));
-        let scheme = if api.tls { "https" } else { "http" };
+        let scheme = if api.config.tls { "https" } else { "http" };
         host.map(|host| Origin(format!("{scheme}://{host}"))).ok_or_else(|| {
             let detail = "The Host header does not name this server: set EVERHOOK_PUBLIC_URL on the server.";
             ApiError::bad_request("bad_host", detail)

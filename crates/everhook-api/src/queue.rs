@@ -270,7 +270,7 @@ impl QueueIn {
             url if url == shown.target_url => old.target,
             None => None,
             Some(url) => {
-                let url = at("targetUrl").check(api.egress.check_url(&url)).map(String::from)?;
+                let url = at("targetUrl").check(api.config.egress.check_url(&url)).map(String::from)?;
                 let keys = old.target.map_or_else(|| SigningKeys::new(key.clone()), |target| target.keys);
                 Some(Target { url, keys })
             }

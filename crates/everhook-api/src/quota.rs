@@ -215,7 +215,7 @@ pub(crate) async fn create_endpoint(
         }
         None => false,
     };
-    let max = own.map_or(api.endpoints_max, |max| max.min(api.endpoints_max));
+    let max = own.map_or(api.config.endpoints_max, |max| max.min(api.config.endpoints_max));
     // The store refuses a new endpoint, and still answers a repeated request.
     let new = New { record: endpoint, max: if is_full { 0 } else { max } };
     let full = || {

@@ -280,7 +280,7 @@ impl ApiResource for Endpoint {
     }
 
     fn full(api: &Api) -> ApiError {
-        let detail = format!("An application has at most {} endpoints: delete one first.", api.endpoints_max);
+        let detail = format!("An application has at most {} endpoints: delete one first.", api.config.endpoints_max);
         ApiError::limit_reached(detail)
     }
 }

@@ -287,7 +287,7 @@ async fn in_jobs(parts: &mut Parts, api: &Arc<Api>) -> Result<InJobs, ApiError> 
 
 async fn in_schedules(parts: &mut Parts, api: &Arc<Api>) -> Result<InSchedules, ApiError> {
     let InEnvironment { scope, .. } = InEnvironment::from_request_parts(parts, api).await?;
-    if !api.has_schedules {
+    if !api.config.schedules {
         let detail = "Schedules are disabled on this server: set `schedules = true` (EVERHOOK_SCHEDULES).";
         return Err(ApiError::switched_off("schedules_disabled", detail));
     }
@@ -297,7 +297,7 @@ async fn in_schedules(parts: &mut Parts, api: &Arc<Api>) -> Result<InSchedules, 
 
 /// Fails if jobs are disabled on this server.
 pub(crate) fn need_jobs(api: &Api) -> Result<(), ApiError> {
-    if api.has_jobs {
+    if api.config.jobs {
         return Ok(());
     }
     let detail = "Jobs are disabled on this server: set `jobs = true` (EVERHOOK_JOBS).";

@@ -246,7 +246,7 @@ impl SessionClaims {
 
 /// An empty token with a life of zero removes the cookie.
 fn set_cookie(api: &Api, token: &str, life: Duration) -> String {
-    let is_secure = api.public_url.as_ref().map_or(api.tls, |url| url.starts_with("https://"));
+    let is_secure = api.config.public_url.as_ref().map_or(api.config.tls, |url| url.starts_with("https://"));
     let secure = if is_secure { "; Secure" } else { "" };
     format!("{COOKIE_NAME}={token}; Path=/; HttpOnly; SameSite=Strict; Max-Age={}{secure}", life.as_secs())
 }

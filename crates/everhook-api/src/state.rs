@@ -65,13 +65,7 @@ pub struct ApiConfig {
 pub(crate) struct Api {
     /// Every read and write goes through the node.
     pub(crate) node: Arc<Node>,
-    pub(crate) default_signature: SignatureKind,
-    pub(crate) egress: Egress,
-    pub(crate) version: &'static str,
-    pub(crate) public_url: Option<String>,
-    pub(crate) tls: bool,
-    pub(crate) embed_origins: Vec<String>,
-    pub(crate) chat_hosts: Vec<String>,
+    pub(crate) config: ApiConfig,
     pub(crate) keys: Recent<ApiKeyHash, Arc<KeyRecord>>,
     pub(crate) key_uses: KeyUses,
     pub(crate) failures: Failures,
@@ -80,41 +74,23 @@ pub(crate) struct Api {
     pub(crate) environments: Environments,
     pub(crate) uids: Uids,
     pub(crate) live: LiveStreams,
-    pub(crate) outboxes: Vec<NamedOutbox>,
     pub(crate) own_routes: KnownByRoute,
-    pub(crate) has_jobs: bool,
-    pub(crate) has_schedules: bool,
-    pub(crate) endpoints_max: usize,
-    pub(crate) delivery_timeout: Duration,
-    pub(crate) settings: Vec<ShownSetting>,
 }
 
 impl Api {
     pub(crate) fn new(node: Arc<Node>, own_routes: KnownByRoute, config: ApiConfig) -> Api {
         Api {
             node,
-            default_signature: config.default_signature,
-            egress: config.egress,
-            version: config.version,
-            public_url: config.public_url,
-            tls: config.tls,
-            embed_origins: config.embed_origins,
-            chat_hosts: config.chat_hosts,
             keys: Recent::default(),
             key_uses: KeyUses::default(),
             failures: Failures::new(config.auth_failures_per_minute),
             integrations: Recent::default(),
-            tokens: Tokens::new(config.jwt_secret),
+            tokens: Tokens::new(config.jwt_secret.clone()),
             environments: Environments::default(),
             uids: Uids::default(),
             live: LiveStreams::default(),
-            outboxes: config.outboxes,
             own_routes,
-            has_jobs: config.jobs,
-            has_schedules: config.schedules,
-            endpoints_max: config.endpoints_max,
-            delivery_timeout: config.delivery_timeout,
-            settings: config.settings,
+            config,
         }
     }
 

@@ -94,11 +94,11 @@ async fn test(InApplication { api, .. }: InApplication, input: Input) -> Answer<
     if wanted.url == POLL_URL {
         return Err(at("url").breaks("must be the URL of a receiver").into());
     }
-    let url = String::from(at("url").check(api.egress.check_url(&wanted.url))?);
+    let url = String::from(at("url").check(api.config.egress.check_url(&wanted.url))?);
     let event_type: Name = at("eventType").check(wanted.event_type.as_deref().unwrap_or("everhook.test").parse())?;
     let body = wanted.payload.map_or(SAMPLE, RawValue::get).to_owned();
     at("payload").check(message::check_payload(&body))?;
-    let keys = SigningKeys::new(endpoint_secret::random(api.default_signature));
+    let keys = SigningKeys::new(endpoint_secret::random(api.config.default_signature));
     let trial = WebhookTrial { url: url.clone(), id: MessageId(api.new_id()), event_type, keys: &keys, body };
     let began = api.node.elapsed();
     let tried = api.node.try_webhook(&trial).await;
