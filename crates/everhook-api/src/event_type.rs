@@ -229,12 +229,10 @@ async fn read_visible(
     let mut visible = Vec::new();
     let mut part = Slice { limit: PAGE_MAX, ..slice.clone() };
     for _ in 0..VISIBLE_ROUNDS_MAX {
-        let Piece { rows, next } =
-            api.read(query::EventTypes { scope: caller.scope(), archived, slice: part.clone() }).await?;
-        let is_heavy = next.is_some();
-        let last = rows.last().filter(|_| rows.len() == part.limit).map(|row| row.name.clone());
-        part.after = next.or(last);
-        visible.extend(rows.into_iter().filter(|row| is_visible(caller, row)));
+        let piece = api.read(query::EventTypes { scope: caller.scope(), archived, slice: part.clone() }).await?;
+        let is_heavy = piece.next.is_some();
+        part.after = piece.continues_after(part.limit, |row| row.name.clone());
+        visible.extend(piece.rows.into_iter().filter(|row| is_visible(caller, row)));
         // A piece that ended early has reached the size limit of a page.
         if part.after.is_none() || is_heavy || visible.len() >= slice.limit {
             break;

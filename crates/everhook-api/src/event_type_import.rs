@@ -168,8 +168,7 @@ pub(crate) async fn read_all(api: &Api, scope: Scope, archived: ArchivedTypes) -
     let mut slice = Slice { after: None, order: Order::Ascending, limit: PAGE_MAX };
     loop {
         let piece = api.read(query::EventTypes { scope, archived, slice: slice.clone() }).await?;
-        let last = piece.rows.last().filter(|_| piece.rows.len() == slice.limit).map(|row| row.name.clone());
-        slice.after = piece.next.or(last);
+        slice.after = piece.continues_after(slice.limit, |row| row.name.clone());
         all.extend(piece.rows);
         if all.len() > EVENT_TYPES_MOVED_MAX {
             let detail =

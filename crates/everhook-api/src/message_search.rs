@@ -49,11 +49,11 @@ pub(crate) async fn find<R, Q: Read<Answer = Piece<R, MessageId>>>(
     message: impl Fn(&R) -> &Message,
 ) -> Result<Piece<R, MessageId>, ApiError> {
     let (by_text, limit, now) = (filter.text.is_some(), filter.slice.limit, api.now());
-    let Piece { mut rows, mut next } = api.read(query(filter)).await?;
+    let mut piece = api.read(query(filter)).await?;
     let is_kept = |row: &R| message(row).rest.payload_until.is_none_or(|until| now < until);
-    if by_text && !rows.iter().all(is_kept) {
-        next = next.or(rows.last().filter(|_| rows.len() == limit).map(|row| message(row).id));
-        rows.retain(is_kept);
+    if by_text && !piece.rows.iter().all(is_kept) {
+        piece.next = piece.continues_after(limit, |row| message(row).id);
+        piece.rows.retain(is_kept);
     }
-    Ok(Piece { rows, next })
+    Ok(piece)
 }

@@ -226,10 +226,10 @@ async fn retry_all(
     // The scan only moves forward, because a row that fails again is set aside again with the same number.
     let mut after = i64::MIN;
     for _ in 0..RETRY_ROUNDS_MAX {
-        let Piece { rows, next } = outbox.list_aside(after, PAGE_MAX).await?;
-        let ids: Vec<i64> = rows.iter().map(|row| row.row.id).collect();
+        let piece = outbox.list_aside(after, PAGE_MAX).await?;
+        let ids: Vec<i64> = piece.rows.iter().map(|row| row.row.id).collect();
         out.retried += outbox.retry_aside(&ids).await?;
-        match next.or(ids.last().copied().filter(|_| ids.len() == PAGE_MAX)) {
+        match piece.continues_after(PAGE_MAX, |row| row.row.id) {
             Some(last) => after = last,
             None => {
                 out.done = true;

@@ -46,6 +46,15 @@ impl<T, K> Piece<T, K> {
         let next = scanned.filter(|_| gathered.len() < limit);
         Ok(Piece { rows: gathered, next })
     }
+
+    /// Returns the key after which the next read continues; none at the end of the list. `limit` is the requested
+    /// number of rows.
+    pub fn continues_after(&self, limit: usize, key: impl Fn(&T) -> K) -> Option<K>
+    where
+        K: Clone,
+    {
+        self.next.clone().or_else(|| self.rows.last().filter(|_| self.rows.len() == limit).map(key))
+    }
 }
 
 /// Sorts after every name, because the alphabet of names ends before it.

@@ -9,7 +9,6 @@ use everhook_core::time::Timestamp;
 use everhook_core::violation::{Violation, at};
 use everhook_store::catalog::{Order, Slice};
 use everhook_store::job::JobFilter;
-use everhook_store::piece::Piece;
 use everhook_store::query;
 use everhook_store::steer::Steer;
 use http::StatusCode;
@@ -132,13 +131,13 @@ pub(crate) async fn redrive(InJobs { api, scope }: InJobs, input: Input) -> Stat
     let mut filter = wanted.filter(Slice { after: None, order: Order::Ascending, limit: PAGE_MAX })?;
     let mut out = JobsRedrivenOut { redriven: 0, done: false };
     for _ in 0..JOB_REDRIVE_ROUNDS_MAX {
-        let Piece { rows, next } = api.read(query::Jobs { scope, filter: filter.clone() }).await?;
-        let ids: Vec<JobId> = rows.iter().map(|dead| dead.job.id).collect();
-        let steer = Steer::Jobs { ids: ids.clone(), command: OperatorCommand::Retry };
+        let piece = api.read(query::Jobs { scope, filter: filter.clone() }).await?;
+        let ids = piece.rows.iter().map(|dead| dead.job.id).collect();
+        let steer = Steer::Jobs { ids, command: OperatorCommand::Retry };
         let steered = api.node.steer(scope, steer).await?;
         out.redriven += steered.plans.iter().filter(|plan| matches!(plan, Some(JobAction::Redrive))).count();
         // The scan only moves forward. A job that dies again at once is left to the next request.
-        match next.or(ids.last().copied().filter(|_| ids.len() == PAGE_MAX)) {
+        match piece.continues_after(PAGE_MAX, |dead| dead.job.id) {
             Some(last) => filter.slice.after = Some(last),
             None => {
                 out.done = true;
