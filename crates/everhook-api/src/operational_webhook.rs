@@ -38,7 +38,8 @@ use crate::state::Api;
 /// be the current one, because another route rotates it.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct OperationalWebhookEndpointIn {
+#[schema(as = OperationalWebhookEndpointIn)]
+pub(crate) struct OperationalIn {
     /// The URL that receives the events.
     #[schema(format = "uri")]
     url: String,
@@ -81,7 +82,8 @@ pub(crate) struct OperationalWebhookEndpointIn {
 /// An operational endpoint. Other routes show its secret and headers.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct OperationalWebhookEndpointOut {
+#[schema(as = OperationalWebhookEndpointOut)]
+pub(crate) struct OperationalOut {
     #[schema(value_type = String, example = "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2")]
     id: EndpointId,
     /// The URL that receives the events; of a chat endpoint only its host, because the rest is a credential.
@@ -135,12 +137,9 @@ pub(crate) fn routes() -> Routes {
 #[utoipa::path(
     get, path = "/api/v1/operational-webhook/endpoint", operation_id = "v1.operational-webhook.endpoint.list",
     tag = "Operational Webhook", params(PageParams, OrderParams),
-    responses((status = 200, body = Page<OperationalWebhookEndpointOut>))
+    responses((status = 200, body = Page<OperationalOut>))
 )]
-async fn list(
-    InEnvironment { api, scope }: InEnvironment,
-    listing: Listing,
-) -> Answer<Page<OperationalWebhookEndpointOut>> {
+async fn list(InEnvironment { api, scope }: InEnvironment, listing: Listing) -> Answer<Page<OperationalOut>> {
     let scope = scope.application(OPERATIONAL_APPLICATION);
     listing.answer(&api, Order::Descending, |slice| query::Endpoints { scope, slice }, |row| row.id).await
 }
@@ -148,14 +147,11 @@ async fn list(
 /// Create an operational endpoint.
 #[utoipa::path(
     post, path = "/api/v1/operational-webhook/endpoint", operation_id = "v1.operational-webhook.endpoint.create",
-    tag = "Operational Webhook", request_body = OperationalWebhookEndpointIn,
-    responses((status = 201, body = OperationalWebhookEndpointOut))
+    tag = "Operational Webhook", request_body = OperationalIn,
+    responses((status = 201, body = OperationalOut))
 )]
-async fn create(
-    InEnvironment { api, scope }: InEnvironment,
-    input: Input,
-) -> StatusAnswer<OperationalWebhookEndpointOut> {
-    let wanted = EndpointIn::from(input.json::<OperationalWebhookEndpointIn>()?);
+async fn create(InEnvironment { api, scope }: InEnvironment, input: Input) -> StatusAnswer<OperationalOut> {
+    let wanted = EndpointIn::from(input.json::<OperationalIn>()?);
     let checks = Checks::of_operational(&api, &wanted)?;
     let record = wanted.check(&checks, OPERATIONAL_APPLICATION, None)?;
     let new = New { record, max: api.config.endpoints_max };
@@ -167,9 +163,9 @@ async fn create(
 #[utoipa::path(
     get, path = "/api/v1/operational-webhook/endpoint/{endpoint_id}",
     operation_id = "v1.operational-webhook.endpoint.get", tag = "Operational Webhook", params(EndpointPath),
-    responses((status = 200, body = OperationalWebhookEndpointOut))
+    responses((status = 200, body = OperationalOut))
 )]
-async fn get(AtOperational(at): AtOperational) -> Json<OperationalWebhookEndpointOut> {
+async fn get(AtOperational(at): AtOperational) -> Json<OperationalOut> {
     Json(at.endpoint.into())
 }
 
@@ -177,18 +173,15 @@ async fn get(AtOperational(at): AtOperational) -> Json<OperationalWebhookEndpoin
 #[utoipa::path(
     put, path = "/api/v1/operational-webhook/endpoint/{endpoint_id}",
     operation_id = "v1.operational-webhook.endpoint.update", tag = "Operational Webhook", params(EndpointPath),
-    request_body = OperationalWebhookEndpointIn,
+    request_body = OperationalIn,
     responses(
-        (status = 200, body = OperationalWebhookEndpointOut),
-        (status = 201, body = OperationalWebhookEndpointOut, description = "The endpoint is new."),
+        (status = 200, body = OperationalOut),
+        (status = 201, body = OperationalOut, description = "The endpoint is new."),
     )
 )]
-async fn put(
-    AtPath { api, scope, path }: AtPath<EndpointPath>,
-    input: Input,
-) -> StatusAnswer<OperationalWebhookEndpointOut> {
+async fn put(AtPath { api, scope, path }: AtPath<EndpointPath>, input: Input) -> StatusAnswer<OperationalOut> {
     let locator = scope::locator("endpoint", &path.endpoint_id, EndpointId::PREFIX)?;
-    let mut wanted = input.json::<OperationalWebhookEndpointIn>()?;
+    let mut wanted = input.json::<OperationalIn>()?;
     scope::fill_uid(&mut wanted.uid, &locator);
     let wanted = EndpointIn::from(wanted);
     let checks = Checks::of_operational(&api, &wanted)?;
@@ -259,8 +252,8 @@ impl FromRequestParts<Arc<Api>> for AtOperational {
     }
 }
 
-impl From<OperationalWebhookEndpointIn> for EndpointIn {
-    fn from(wanted: OperationalWebhookEndpointIn) -> EndpointIn {
+impl From<OperationalIn> for EndpointIn {
+    fn from(wanted: OperationalIn) -> EndpointIn {
         EndpointIn {
             url: wanted.url,
             description: wanted.description,
@@ -280,9 +273,9 @@ impl From<OperationalWebhookEndpointIn> for EndpointIn {
     }
 }
 
-impl From<Endpoint> for OperationalWebhookEndpointOut {
-    fn from(endpoint: Endpoint) -> OperationalWebhookEndpointOut {
-        OperationalWebhookEndpointOut {
+impl From<Endpoint> for OperationalOut {
+    fn from(endpoint: Endpoint) -> OperationalOut {
+        OperationalOut {
             id: endpoint.id,
             url: endpoint.shown_url(),
             kind: endpoint.chat.as_ref().map(|chat| chat.kind),
