@@ -80,6 +80,7 @@ pub(crate) struct ChatOut {
 /// `channels`, `tags`, `messageId`, `applicationId`, `createdAt`, `publicUrl`, `level` and `title` are known. Values are
 /// escaped for the platform.
 #[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
 #[allow(dead_code, reason = "describes the template of the core")]
 pub(crate) struct ChatTemplate {
     /// Renders to `info`, `success`, `warning` or `error`. Default: by the payload's `level`, or the event type.
@@ -104,6 +105,7 @@ pub(crate) struct ChatTemplate {
 
 /// A labelled value of a chat message.
 #[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
 #[allow(dead_code, reason = "describes the field of the core")]
 pub(crate) struct ChatField {
     #[schema(max_length = 2048)]

@@ -27,7 +27,7 @@ use crate::state::Api;
 
 /// A key to create.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct KeyIn {
     /// A name for people, which the audit log shows.
     #[schema(min_length = 1, example = "billing service")]

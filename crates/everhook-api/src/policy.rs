@@ -3,12 +3,14 @@
 //! A policy is replaced as a whole. Requests of clients that do not know policies keep the stored one. Unknown members
 //! and settings that the server does not honour are refused by name.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
 use everhook_core::application::EnvironmentPolicy;
 use everhook_core::name::Name;
+use everhook_core::nearest::nearest;
 use everhook_core::policy::Settings;
 use everhook_core::policy::effective::{Effective, Level, ServerDefaults, Sourced};
 use everhook_core::scope::Scope;
@@ -18,7 +20,8 @@ use everhook_store::query;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_path_to_error::Segment;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{IntoParams, PartialSchema, ToSchema};
 
 use crate::error::ApiError;
 use crate::input::Input;
@@ -31,7 +34,7 @@ use crate::state::Api;
 /// The delivery policy of an endpoint, of the endpoints of an application, or of all endpoints. Absent settings are
 /// inherited: from the endpoint's application, then from the environment, then from the server.
 #[derive(ToSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = DeliveryPolicy, example = json!({"timeoutSeconds": 20, "retry": {"backoff": [5, 60, 600]}}))]
 #[allow(dead_code, reason = "the schema of `Settings` in the core")]
 pub(crate) struct PolicySchema {
@@ -88,7 +91,7 @@ pub(crate) struct PolicySchema {
 
 /// When a failed delivery is tried again.
 #[derive(ToSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = DeliveryRetry, example = json!({"backoff": [5, 60, 600], "finalStatuses": ["4xx"]}))]
 #[allow(dead_code, reason = "the schema of `RetrySettings` in the core")]
 pub(crate) struct RetrySchema {
@@ -109,7 +112,7 @@ pub(crate) struct RetrySchema {
 
 /// Settings for one event type.
 #[derive(ToSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = DeliveryTypePolicy, example = json!({"timeoutSeconds": 5}))]
 #[allow(dead_code, reason = "the schema of `TypeSettings` in the core")]
 pub(crate) struct TypeSchema {
@@ -250,13 +253,18 @@ pub(crate) fn changed(
 
 /// Reads and checks settings. The path of a violation begins with `outer`.
 fn read(value: &Value, outer: Option<&'static str>, level: Level) -> Result<Settings, Violation> {
-    let settings: Settings = serde_path_to_error::deserialize(value).map_err(|error| {
+    let mut ignored = None;
+    let mut note = |path: serde_ignored::Path<'_>| {
+        ignored.get_or_insert_with(|| unread(&path));
+    };
+    let settings = serde_ignored::Deserializer::new(value, &mut note);
+    let settings: Settings = serde_path_to_error::deserialize(settings).map_err(|error| {
         let path = error.path().iter().filter_map(segment).collect();
         under(outer, Violation { path, rule: error.inner().to_string() })
     })?;
-    let known = serde_json::to_value(&settings).unwrap_or_default();
-    if let Some(path) = unknown(value, &known) {
-        return Err(under(outer, Violation { path, rule: "is not a setting".to_owned() }));
+    if let Some(path) = ignored {
+        let rule = not_a_setting(path.last().map_or("", |name| name));
+        return Err(under(outer, Violation { path, rule }));
     }
     settings.check().map_err(|violation| under(outer, violation))?;
     check_honoured(&settings, level).map_err(|violation| under(outer, violation))?;
@@ -270,7 +278,7 @@ fn under(outer: Option<&'static str>, violation: Violation) -> Violation {
     }
 }
 
-fn segment(segment: &Segment) -> Option<std::borrow::Cow<'static, str>> {
+fn segment(segment: &Segment) -> Option<Cow<'static, str>> {
     match segment {
         Segment::Seq { index } => Some(format!("[{index}]").into()),
         Segment::Map { key } | Segment::Enum { variant: key } => Some(key.clone().into()),
@@ -278,19 +286,33 @@ fn segment(segment: &Segment) -> Option<std::borrow::Cow<'static, str>> {
     }
 }
 
-/// Returns the path of the first member of `given` that was not read into `known`.
-fn unknown(given: &Value, known: &Value) -> Option<Vec<std::borrow::Cow<'static, str>>> {
-    let (Value::Object(given), Value::Object(known)) = (given, known) else { return None };
-    let is_empty = |value: &Value| value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
-    given.iter().find_map(|(name, value)| match known.get(name) {
-        // Empty members are left out when settings are written.
-        None if is_empty(value) => None,
-        None => Some(vec![name.clone().into()]),
-        Some(known) => unknown(value, known).map(|mut path| {
-            path.insert(0, name.clone().into());
-            path
-        }),
-    })
+/// Returns the path of a member that was not read.
+fn unread(path: &serde_ignored::Path<'_>) -> Vec<Cow<'static, str>> {
+    let (parent, last): (_, Cow<'static, str>) = match path {
+        serde_ignored::Path::Root => return Vec::new(),
+        serde_ignored::Path::Seq { parent, index } => (parent, format!("[{index}]").into()),
+        serde_ignored::Path::Map { parent, key } => (parent, key.clone().into()),
+        serde_ignored::Path::Some { parent }
+        | serde_ignored::Path::NewtypeStruct { parent }
+        | serde_ignored::Path::NewtypeVariant { parent } => return unread(parent),
+    };
+    let mut path = unread(parent);
+    path.push(last);
+    path
+}
+
+/// Returns the error text for an unknown name, with a suggestion.
+fn not_a_setting(name: &str) -> String {
+    let known = [PolicySchema::schema(), RetrySchema::schema()].into_iter().flat_map(|schema| match schema {
+        RefOr::T(Schema::Object(object)) => object.properties.into_keys().collect(),
+        _ => Vec::new(),
+    });
+    let known: Vec<String> = known.collect();
+    match nearest(name, known.iter().map(String::as_str)) {
+        Some(near) if near != name => format!("is not a setting: did you mean `{near}`?"),
+        Some(_) => "is a setting, but not at this place".to_owned(),
+        None => "is not a setting".to_owned(),
+    }
 }
 
 /// Refuses settings without effect.

@@ -24,24 +24,24 @@ use crate::error::ApiError;
 use crate::input;
 use crate::state::Api;
 
-/// The tags of Everhook's own routes.
-const OWN_TAGS: &[&str] = &[
-    "Batch",
-    "Delivery",
-    "Failure Group",
-    "Job",
-    "Node",
-    "Once",
-    "Outbox",
-    "Overview",
-    "Policy",
-    "Queue",
-    "Quota",
-    "Schedule",
-    "Worker",
+/// The tags of the compatible API. Routes with another tag are Everhook's own.
+const COMPATIBLE_TAGS: &[&str] = &[
+    "Application",
+    "Authentication",
+    "Background Task",
+    "Endpoint",
+    "Environment",
+    "Event Type",
+    "Health",
+    "Integration",
+    "Message",
+    "Message Attempt",
+    "Operational Webhook",
+    "Poller",
+    "Statistics",
 ];
 /// The suffixes of Everhook's own operations whose tag belongs to the compatible API.
-const OWN_OPERATIONS: &[&str] = &[".redrive", ".create-batch"];
+const OWN_OPERATIONS: &[&str] = &[".redrive", ".create-batch", ".bulk-cancel", ".bulk-redrive", "webhook.test"];
 
 /// The parameters of one of Everhook's own routes, and whether it takes a body.
 #[derive(Clone, Debug)]
@@ -56,10 +56,9 @@ pub(crate) type KnownByRoute = HashMap<(&'static str, String), Known>;
 impl Known {
     /// Reads the parameters from the description of a route, or returns none for a route of the compatible API.
     pub(crate) fn of(operation: &Operation) -> Option<Known> {
-        let is_tagged = operation.tags.iter().flatten().any(|tag| OWN_TAGS.contains(&tag.as_str()));
+        let is_compatible = operation.tags.iter().flatten().any(|tag| COMPATIBLE_TAGS.contains(&tag.as_str()));
         let is_own = |name: &String| OWN_OPERATIONS.iter().any(|own| name.ends_with(own));
-        let is_named = operation.operation_id.as_ref().is_some_and(is_own);
-        if !is_tagged && !is_named {
+        if is_compatible && !operation.operation_id.as_ref().is_some_and(is_own) {
             return None;
         }
         let parameters = operation.parameters.iter().flatten().filter_map(|parameter| match parameter {
