@@ -2,11 +2,7 @@
 -- Differs: many rows at once, locked in key order.
 with locked as materialized (
     select lane.environment, lane.id
-    from unnest(:wanted)
-        join everhook.lane on lane.environment = any (array[wanted.environment])
-            and lane.id = wanted.id
-    order by wanted.environment, wanted.id
-    for no key update of lane
+    from {include locked_lane}
 )
 update everhook.lane
 set state = 2,

@@ -21,11 +21,7 @@ select
     (
         select count(*)
         from (
-            select 1
-            from everhook.task
-            where task.environment = :environment
-                and task.lane = :lane
-                and task.state = 2
+            {include task_of_lane; environment = :environment; lane = :lane; state = 2}
             order by task.id
             limit :counted_max
         ) as dead

@@ -30,11 +30,7 @@ select
             select 1
             from lane
                 cross join lateral (
-                    select 1
-                    from everhook.task
-                    where task.environment = lane.environment
-                        and task.lane = lane.id
-                        and task.state = 0
+                    {include task_of_lane; environment = lane.environment; lane = lane.id; state = 0}
                     limit :counted_max
                 ) as task
             limit :counted_max
@@ -48,12 +44,7 @@ select
                 cross join unnest('{0,1,2,3,4,5,6,7,8,9}'::smallint[]) as level (priority)
                 cross join lateral (
                     select 1
-                    from everhook.task
-                    where task.environment = lane.environment
-                        and task.lane = lane.id
-                        and task.priority = level.priority
-                        and task.due_at <= (select now from clock)
-                        and task.state = 0
+                    {include due_task}
                     limit :counted_max
                 ) as task
             limit :counted_max
@@ -82,11 +73,7 @@ select
             select 1
             from everhook.lane
                 cross join lateral (
-                    select 1
-                    from everhook.task
-                    where task.environment = lane.environment
-                        and task.lane = lane.id
-                        and task.state = 2
+                    {include task_of_lane; environment = lane.environment; lane = lane.id; state = 2}
                     limit :counted_max
                 ) as task
             where lane.environment = :environment

@@ -33,12 +33,7 @@ from unnest(:wanted)
         from (
             select attempt.endpoint, attempt.task, attempt.epoch, attempt.end_state, attempt.class, attempt.status,
                 attempt.started_at
-            from everhook.attempt
-            where attempt.kind = 0
-                and attempt.environment = message.environment
-                and attempt.subject = message.id
-            order by attempt.task desc, attempt.epoch desc
-            offset 0
+            {include attempt_of_message; environment = message.environment; subject = message.id}
         ) as attempt
         where attempt.endpoint = :endpoint
     ) as tried on true

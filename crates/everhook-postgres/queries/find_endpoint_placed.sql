@@ -22,10 +22,6 @@ from unnest(:wanted)
     ) as endpoint
     cross join lateral (
         select *
-        from everhook.resource
-        where resource.environment = lane.environment
-            and resource.kind = 0
-            and resource.parent = ''
-            and resource.id = lane.application
+        {include resource_by_id; environment = lane.environment; kind = 0; id = lane.application}
         offset 0
     ) as application;

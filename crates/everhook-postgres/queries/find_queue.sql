@@ -4,12 +4,7 @@ select
 from (select :environment::int as environment, :name::text as name) as wanted
     left join lateral (
         select resource.*
-        from everhook.resource
-        where resource.environment = wanted.environment
-            and resource.kind = 3
-            and resource.parent = ''
-            and resource.name = wanted.name
-            and resource.deleted_at is null
+        {include queue_by_name; environment = wanted.environment; name = wanted.name}
         limit 1 -- one lookup by key per row, whatever the statistics say
     ) as resource on true
 where resource.name is not null

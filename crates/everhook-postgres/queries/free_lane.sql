@@ -12,11 +12,7 @@ ended as materialized (
         case when lane.hold_kind between wanted.first_kind and wanted.last_kind then 0 else lane.hold_until end as hold_until,
         case when wanted.retry_us > 0 then clock.now + wanted.retry_us else 0 end as retry_at
     from clock
-        cross join unnest(:wanted)
-        join everhook.lane on lane.environment = any (array[wanted.environment])
-            and lane.id = wanted.id
-    order by wanted.environment, wanted.id
-    for no key update of lane
+        cross join {include locked_lane}
 )
 update everhook.lane
 set hold_until = greatest(ended.hold_until, ended.retry_at),

@@ -2,8 +2,4 @@
 -- Differs: `jsonb` tests the members of a JSON array.
 {include attempt_found}
     and attempt.endpoint = :of
-    and attempt.id > :above
-    and attempt.id < :below
-    {include attempt_filter}
-order by attempt.id :order
-limit :limit;
+    {include attempt_page};

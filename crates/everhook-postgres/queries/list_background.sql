@@ -7,30 +7,9 @@ select
     {attempt: JobAttempt},
     output.progress, output.progress_text, case when octet_length(output.result) <= :result_max then output.result end, output.result_bytes
 from everhook.job
-    left join lateral (
-        select *
-        from everhook.task
-        where task.environment = job.environment
-            and task.subject = job.id
-        order by task.id desc
-        limit 1
-    ) as task on true
-    left join lateral (
-        select *
-        from everhook.attempt
-        where attempt.kind = 1
-            and attempt.environment = job.environment
-            and attempt.subject = job.id
-        order by attempt.task desc, attempt.epoch desc
-        limit 1
-    ) as attempt on true
-    left join lateral (
-        select *
-        from everhook.job_output
-        where job_output.environment = job.environment
-            and job_output.job = job.id
-        limit 1
-    ) as output on true
+    left join everhook.task_of_job(job.environment, job.id) as task on true
+    left join everhook.last_attempt_of_job(job.environment, job.id) as attempt on true
+    left join everhook.output_of_job(job.environment, job.id) as output on true
 where job.environment = 0
     and job.queue = 'everhook.background'
     and job.concurrency_key = :owner

@@ -9,12 +9,7 @@ select
             select attempt.class
             from (
                 select attempt.class, attempt.endpoint, attempt.task, attempt.epoch
-                from everhook.attempt
-                where attempt.kind = 0
-                    and attempt.environment = task.environment
-                    and attempt.subject = task.subject
-                order by attempt.task desc, attempt.epoch desc
-                offset 0
+                {include attempt_of_message; environment = task.environment; subject = task.subject}
             ) as attempt
             where attempt.endpoint = task.lane
             limit 1

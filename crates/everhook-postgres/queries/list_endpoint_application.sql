@@ -20,19 +20,11 @@ from unnest(:wanted)
     ) as endpoint on true
     left join lateral (
         select resource.spec
-        from everhook.resource
-        where resource.environment = lane_group.environment
-            and resource.kind = 0
-            and resource.parent = ''
-            and resource.id = lane_group.id
+        {include resource_by_id; environment = lane_group.environment; kind = 0; id = lane_group.id}
         offset 0
     ) as application on true
     left join lateral (
         select resource.spec
-        from everhook.resource
-        where resource.environment = lane_group.environment
-            and resource.kind = 6
-            and resource.parent = ''
-            and resource.id = :policy
+        {include resource_by_id; environment = lane_group.environment; kind = 6; id = :policy}
         offset 0
     ) as policy on true;

@@ -14,10 +14,6 @@ where lane.queue is not null
         1, 20
     )
     and not exists (
-        select 1
-        from everhook.task
-        where task.environment = lane.environment
-            and task.lane = lane.id
-            and task.state = 2
+        {include task_of_lane; environment = lane.environment; lane = lane.id; state = 2}
     )
 limit :limit;

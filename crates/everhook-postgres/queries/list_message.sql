@@ -11,13 +11,7 @@ from (
         ) as bytes_before
     from (
         select environment, {Message}
-        from everhook.message
-        where environment = :environment
-            and application = :application
-            and id > :above
-            and id < :below
-            and created_at < :before
-            and created_at >= :after
+        {include message_window}
             and (:channel::text is null or channels::jsonb ? :channel)
             and (:tag::text is null or tags::jsonb ? :tag)
             and (:event_types::text[] is null or event_type = any (:event_types))

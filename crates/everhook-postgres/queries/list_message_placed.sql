@@ -16,26 +16,14 @@ from (
                 {include newest_application}
             ) as asked
                 cross join lateral (
-                    select message.id
-                    from everhook.message
-                    where message.environment = :environment
-                        and message.application = asked.id
-                        and message.id > :above
-                        and message.id < :below
-                    order by message.id :order
+                    {include message_id; application = asked.id}
                     limit 1
                 ) as head
             order by head.id :order
             limit :limit
         ) as busy
             cross join lateral (
-                select message.id
-                from everhook.message
-                where message.environment = :environment
-                    and message.application = busy.application
-                    and message.id > :above
-                    and message.id < :below
-                order by message.id :order
+                {include message_id; application = busy.application}
                 limit :limit
             ) as placed
         order by placed.id :order
@@ -53,12 +41,8 @@ from (
         ) as stored
 ) as message
     cross join lateral (
-        select found.*
-        from everhook.resource as found
-        where found.environment = :environment
-            and found.kind = 0
-            and found.parent = ''
-            and found.id = message.application
+        select resource.*
+        {include resource_by_id; environment = :environment; kind = 0; id = message.application}
         limit 1
     ) as application
 order by message.id :order;

@@ -42,12 +42,7 @@ from (
     ) as known
     left join lateral (
         select resource.*
-        from everhook.resource
-        where resource.environment = :environment
-            and resource.kind = 3
-            and resource.parent = ''
-            and resource.name = known.name
-            and resource.deleted_at is null
+        {include queue_by_name; environment = :environment; name = known.name}
         limit 1 -- one lookup by key per row, whatever the statistics say
     ) as resource on true
 order by known.name :order

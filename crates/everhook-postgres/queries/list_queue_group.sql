@@ -6,10 +6,6 @@ from unnest(:wanted)
         and lane_group.id = wanted.id
     cross join lateral (
         select resource.*
-        from everhook.resource
-        where resource.environment = wanted.environment
-            and resource.kind = 3
-            and resource.parent = ''
-            and resource.id = wanted.id
+        {include resource_by_id; environment = wanted.environment; kind = 3; id = wanted.id}
         limit 1 -- one lookup by key per row, whatever the statistics say
     ) as resource;

@@ -12,12 +12,7 @@ due as materialized (
         cross join unnest('{0,1,2,3,4,5,6,7,8,9}'::smallint[]) as level (priority)
         cross join lateral (
             select task.environment, task.subject, task.due_at
-            from everhook.task
-            where task.environment = lane.environment
-                and task.lane = lane.id
-                and task.priority = level.priority
-                and task.due_at <= (select now from clock)
-                and task.state = 0
+            {include due_task}
             order by task.due_at
             limit :jobs_max
         ) as task

@@ -3,11 +3,7 @@ select resource.environment, resource.name
 from everhook.lane_group
     cross join lateral (
         select resource.*
-        from everhook.resource
-        where resource.environment = lane_group.environment
-            and resource.kind = 3
-            and resource.parent = ''
-            and resource.id = lane_group.id
+        {include resource_by_id; environment = lane_group.environment; kind = 3; id = lane_group.id}
         limit 1 -- one lookup by key per row, whatever the statistics say
     ) as resource
 where lane_group.pushes

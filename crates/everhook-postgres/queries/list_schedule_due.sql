@@ -4,10 +4,6 @@ select {resource: ResourceRow}
 from unnest(:wanted)
     cross join lateral (
         select resource.*
-        from everhook.resource
-        where resource.environment = wanted.environment
-            and resource.kind = 4
-            and resource.parent = ''
-            and resource.id = wanted.id
+        {include resource_by_id; environment = wanted.environment; kind = 4; id = wanted.id}
         limit 1 -- one lookup by key per row, whatever the statistics say
     ) as resource;

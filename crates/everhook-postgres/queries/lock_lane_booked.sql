@@ -3,8 +3,4 @@
 -- this order, too.
 -- No twin: SQLite has one writer.
 select {lane: LaneRow}
-from unnest(:wanted)
-    join everhook.lane on lane.environment = any (array[wanted.environment])
-        and lane.id = wanted.id
-order by wanted.environment, wanted.id
-for no key update of lane;
+from {include locked_lane};

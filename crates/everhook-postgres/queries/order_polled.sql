@@ -3,13 +3,7 @@
 -- another transaction.
 with waiting as materialized (
     select ctid as place, message, due_at
-    from everhook.polled
-    where environment = :environment
-        and endpoint = :endpoint
-        and position is null
-        and due_at <= :now
-    order by due_at, message
-    limit :limit
+    {include polled_due}
 )
 update everhook.polled
 set position = :base + array_position(array(select message from waiting order by due_at, message), polled.message)

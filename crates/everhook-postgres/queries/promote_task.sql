@@ -21,12 +21,8 @@ first as materialized (
         ) as waiting
     where not exists (
             select
-            from everhook.task as ahead
-            where ahead.environment = wanted.environment
-                and ahead.lane = wanted.lane
-                and ahead.order_key = wanted.order_key
-                and ahead.due_at < 9223372036854775807
-                and (ahead.state <> 2 or (ahead.order_blocks and ahead.order_position < waiting.order_position))
+            {include delivery_ahead; environment = wanted.environment; lane = wanted.lane; key = wanted.order_key;
+                position = waiting.order_position}
         )
 ),
 promoted as (

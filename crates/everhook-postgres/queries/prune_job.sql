@@ -5,11 +5,7 @@ with old as materialized (
     from everhook.job
     where job.id < :floor
         and (
-            select 1
-            from everhook.task
-            where task.environment = job.environment
-                and task.subject = job.id
-            limit 1
+            {include task_of_subject; subject = job}
         ) is null
         and (
             select 1
@@ -24,11 +20,7 @@ with old as materialized (
     for update skip locked
 ),
 attempt as (
-    delete from everhook.attempt
-    using old
-    where attempt.kind = 1
-        and attempt.environment = any (array[old.environment])
-        and attempt.subject = old.id
+    {include prune_attempt; kind = 1}
 ),
 output as (
     delete from everhook.job_output

@@ -14,19 +14,11 @@ using unnest(:idle)
 where lane.environment = any (array[idle.environment])
     and lane.id = idle.id
     and (
-        select 1
-        from everhook.task
-        where task.environment = idle.environment
-            and task.lane = idle.id
-            and task.state = 0
+        {include task_of_lane; environment = idle.environment; lane = idle.id; state = 0}
         limit 1
     ) is null
     and (
-        select 1
-        from everhook.task
-        where task.environment = idle.environment
-            and task.lane = idle.id
-            and task.state = 2
+        {include task_of_lane; environment = idle.environment; lane = idle.id; state = 2}
         limit 1
     ) is null
     and (

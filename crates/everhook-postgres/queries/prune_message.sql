@@ -5,21 +5,13 @@ with old as materialized (
     from everhook.message
     where message.id < :floor
         and (
-            select 1
-            from everhook.task
-            where task.environment = message.environment
-                and task.subject = message.id
-            limit 1
+            {include task_of_subject; subject = message}
         ) is null
     limit :limit
     for update skip locked
 ),
 attempt as (
-    delete from everhook.attempt
-    using old
-    where attempt.kind = 0
-        and attempt.environment = any (array[old.environment])
-        and attempt.subject = old.id
+    {include prune_attempt; kind = 0}
 )
 delete from everhook.message
 using old

@@ -9,19 +9,7 @@ set next_due = case lane.state when 2 then 0 else coalesce(wanted.turn_at, first
     floor = case lane.state when 2 then 0 else least(wanted.turn_at, first.due_at) end
 from unnest(:wanted)
     cross join lateral (
-        select min(head.due_at) as due_at
-        from unnest((:priorities::smallint[])) as level (priority)
-            cross join lateral (
-                select task.due_at
-                from everhook.task
-                where task.environment = wanted.environment
-                    and task.lane = wanted.id
-                    and task.priority = level.priority
-                    and task.due_at >= wanted.floor
-                    and task.state = 0
-                order by task.due_at
-                limit 1
-            ) as head
+        {include first_due; from = task.due_at >= wanted.floor}
     ) as first
 where lane.environment = any (array[wanted.environment])
     and lane.id = wanted.id

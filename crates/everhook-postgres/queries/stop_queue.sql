@@ -13,12 +13,7 @@ with locked as materialized (
         ) as told
         cross join lateral (
             select resource.environment, resource.kind, resource.parent, resource.id
-            from everhook.resource
-            where resource.environment = told.environment
-                and resource.kind = 3
-                and resource.parent = ''
-                and resource.name = told.queue
-                and resource.deleted_at is null
+            {include queue_by_name; environment = told.environment; name = told.queue}
                 and resource.state = 0
             limit 1 -- one lookup by key per row, whatever the statistics say
             for no key update

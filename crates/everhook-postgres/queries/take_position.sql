@@ -8,11 +8,7 @@ with clock as materialized (
 ),
 locked as materialized (
     select lane.environment, lane.id, lane.last_position, wanted.taken, wanted.is_ordered
-    from unnest(:wanted)
-        join everhook.lane on lane.environment = any (array[wanted.environment])
-            and lane.id = wanted.id
-    order by wanted.environment, wanted.id
-    for no key update of lane
+    from {include locked_lane}
 )
 update everhook.lane
 set last_position = greatest(locked.last_position, clock.now - 1) + locked.taken

@@ -32,7 +32,7 @@ statement! {
     pub(crate) FindGroupVersion = "find_group_version" { wanted: Keys }
         -> Vec<(EnvironmentId, ApplicationId, i64, Timestamp)>;
     FindLane = "find_lane" { wanted: Keys } -> Vec<LaneRow>;
-    LockLaneBooked = "lock_lane_booked" { wanted: Keys } -> Vec<LaneRow>;
+    LockLaneBooked = ["lock_lane_booked", "locked_lane"] { wanted: Keys } -> Vec<LaneRow>;
     pub(crate) AppendMessage<'a> = "append_message" { fresh: Messages<'a>, created_at: Timestamp };
     pub(crate) AppendPayloadExpiry = "append_payload_expiry" { fresh: Expiries };
     pub(crate) AppendTask = "append_task" { fresh: Tasks };

@@ -46,7 +46,9 @@ const PAYLOADS_AT_ONCE: usize = 16;
 
 statement! {
     LockTaskHeld = "lock_task_held" { environment: EnvironmentId, job: JobId } -> Option<TaskId>;
-    FindCandidate = "find_candidate" { wanted: MessageKeys, endpoint: EndpointId, payload_bytes: usize }
+    FindCandidate = ["find_candidate", "attempt_of_message"] {
+        wanted: MessageKeys, endpoint: EndpointId, payload_bytes: usize,
+    }
         -> Vec<(Message, CandidateRow)>;
     DeleteTaskDead = "delete_task_dead" { wanted: MessageKeys, lane: EndpointId } -> Vec<Option<OrderKey>>;
     PurgeContent = "purge_content" { wanted: MessageKeys, until: Timestamp };

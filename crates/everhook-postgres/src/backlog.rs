@@ -6,6 +6,7 @@ use everhook_core::id::{EndpointId, EnvironmentId};
 use everhook_core::limits::{BACKLOG_COUNTED_MAX, BACKLOG_LANES_MAX, OVERVIEW_TASKS_MAX};
 use everhook_core::task::PRIORITY_DEFAULT;
 use everhook_store::backlog::{Backlog, LaneCounts, OpenCounts, PoolUse};
+use everhook_store::sql::shared::TASK_OF_LANE;
 use everhook_store::statement;
 
 use crate::error::Fault;
@@ -15,7 +16,8 @@ statement! {
     // Returns pending tasks, dead tasks, and the waiting time of the oldest due task in microseconds, and open breakers.
     CountBacklog = "count_backlog" { counted_max: usize, lanes_max: usize, priority: i16 } -> Option<(i64, i64, i64, u64)>;
     CountOpen = "count_open" { environment: EnvironmentId, counted_max: usize } -> Option<OpenCounts>;
-    CountLane = "count_lane" { environment: EnvironmentId, lane: EndpointId, counted_max: usize } -> Option<LaneCounts>;
+    CountLane = ["count_lane", TASK_OF_LANE] { environment: EnvironmentId, lane: EndpointId, counted_max: usize }
+        -> Option<LaneCounts>;
 }
 
 impl PostgresStore {

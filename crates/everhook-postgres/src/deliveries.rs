@@ -28,7 +28,7 @@ statement! {
     ListDelivery = ["list_delivery", DELIVERY_HOLD, DELIVERY_AHEAD] {
         wanted: Subjects, endpoint: Option<EndpointId>, environment: EnvironmentId, application: Option<ApplicationId>,
     } -> Vec<DeliveryRecord>;
-    ListDeliveryTask<'a> = "list_delivery_task" {
+    ListDeliveryTask<'a> = ["list_delivery_task", "attempt_of_message"] {
         environment: EnvironmentId, class: Option<Class>, step: MessageStep<'a>,
     } -> Vec<VisitedTask>;
 }

@@ -21,7 +21,7 @@ use crate::tx::Tx;
 
 statement! {
     // An application without endpoints yields one row without an endpoint.
-    ListEndpointApplication = "list_endpoint_application" { wanted: Keys, policy: Id }
+    ListEndpointApplication = ["list_endpoint_application", "resource_by_id"] { wanted: Keys, policy: Id }
         -> Vec<EndpointRow>;
 }
 

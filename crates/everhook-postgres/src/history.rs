@@ -10,7 +10,7 @@ use everhook_store::dedup::DedupKey;
 use everhook_store::history::{MessageSearch, message_bytes};
 use everhook_store::piece::Piece;
 use everhook_store::query::{self, Messages};
-use everhook_store::sql::shared::{ExpungeMessage, ScanMessage};
+use everhook_store::sql::shared::{ExpungeMessage, MESSAGE_WINDOW, ScanMessage};
 use everhook_store::statement;
 
 use crate::dedup;
@@ -21,7 +21,7 @@ use crate::store::PostgresStore;
 pub(crate) mod attempt;
 
 statement! {
-    ListMessage<'a> = "list_message" {
+    ListMessage<'a> = ["list_message", MESSAGE_WINDOW] {
         search: MessageSearch<'a>, event_types: Option<Vec<&'a str>>, bytes_max: usize,
     } -> Vec<(EnvironmentId, Message)>;
 }

@@ -58,9 +58,10 @@ statement! {
         early: Vec<LaneId>, now: Timestamp, limit: usize, owner: SessionId, watched: bool,
         kind_hashes: Option<Vec<i32>>,
     } -> Vec<Task>;
-    pub(crate) NextDue = "next_due" { wanted: Keys, priorities: Vec<i16>, after: Timestamp } -> Vec<(usize, Timestamp)>;
+    pub(crate) NextDue = ["next_due", "first_due"] { wanted: Keys, priorities: Vec<i16>, after: Timestamp }
+        -> Vec<(usize, Timestamp)>;
     pub(crate) MarkLaneEmpty = "mark_lane_empty" { wanted: Keys };
-    pub(crate) RecomputeLaneDue = "recompute_lane_due" { wanted: LaneSearches, priorities: Vec<i16> };
+    pub(crate) RecomputeLaneDue = ["recompute_lane_due", "first_due"] { wanted: LaneSearches, priorities: Vec<i16> };
     pub(crate) MoveLaneToBack = (
         "move_lane_to_back",
         "update everhook.lane set next_due = :now, floor = least(lane.floor, :now) \

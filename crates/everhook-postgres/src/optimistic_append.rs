@@ -19,8 +19,7 @@ use everhook_core::time::Timestamp;
 use everhook_store::append::{PlannedTask, accepted, plan};
 use everhook_store::cache::takes_permits;
 use everhook_store::lease::{Append, Appended, NewMessage};
-use everhook_store::sql::statement::IncludedPart;
-use everhook_store::{columns, statement};
+use everhook_store::{columns, fields, statement};
 
 use crate::columns::{Keys, MessageRow, TaskRow};
 use crate::dedup::{Claims, NewKeys, new_keys, row_key};
@@ -51,19 +50,9 @@ columns! {
     }
 }
 
-const DIRECT_CLAIM: IncludedPart = ("direct_claim", include_str!("../queries/parts/direct_claim.sql"));
-const DIRECT_ROWS: IncludedPart = ("direct_rows", include_str!("../queries/parts/direct_rows.sql"));
-
-statement! {
-    // Both return whether the guess was right, and the time.
-    pub(crate) AppendDirect<'a> = ["append_direct", DIRECT_CLAIM, DIRECT_ROWS] {
-        known: KnownGroups,
-        free: Keys,
-        wanted: NewKeys<'a>,
-        fresh: DirectMessages<'a>,
-        begun: DirectTasks,
-    } -> Option<(bool, Timestamp)>;
-    AppendDirectBooked<'a> = ["append_direct_booked", DIRECT_CLAIM, DIRECT_ROWS] {
+fields! {
+    /// A batch with the guess that it relies on: versions of lane groups, and free lanes.
+    pub(crate) DirectBatch<'a> {
         known: KnownGroups,
         free: Keys,
         booking: LaneBookings,

@@ -12,6 +12,7 @@ use everhook_core::policy::order::{KeyPlace, OrderKey};
 use everhook_core::task::{Task, TaskKind, Trigger};
 use everhook_core::time::Timestamp;
 use everhook_store::append::TakesPosition;
+use everhook_store::sql::shared::DELIVERY_AHEAD;
 use everhook_store::{columns, statement};
 
 columns! {
@@ -29,9 +30,9 @@ columns! {
 }
 
 statement! {
-    pub(crate) TakePosition = "take_position" { wanted: TakenPositions };
+    pub(crate) TakePosition = ["take_position", "locked_lane"] { wanted: TakenPositions };
     pub(crate) AppendTaskOrdered = "append_task_ordered" { fresh: OrderedTasks };
-    pub(crate) PromoteTask = "promote_task" { wanted: LaneKeys };
+    pub(crate) PromoteTask = ["promote_task", DELIVERY_AHEAD] { wanted: LaneKeys };
 }
 
 /// The statements that add deliveries to ordered lanes.

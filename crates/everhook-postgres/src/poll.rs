@@ -12,7 +12,7 @@ use everhook_store::poll::{
 };
 use everhook_store::sql::param::StoreClock;
 use everhook_store::sql::shared::{
-    CountPollConsumer, FindPollConsumer, FindPolledBounds, FindPolledSince, FindPolledWaiting, LockPoller,
+    CountPollConsumer, FindPollConsumer, FindPolledBounds, FindPolledSince, FindPolledWaiting, LockPoller, POLLED_DUE,
     PutPollConsumer, PutPoller,
 };
 use everhook_store::{columns, statement};
@@ -28,7 +28,7 @@ columns! {
 
 statement! {
     pub(crate) AppendPolled = "append_polled" { fresh: PolledRows };
-    OrderPolled = "order_polled" {
+    OrderPolled = ["order_polled", POLLED_DUE] {
         environment: EnvironmentId, endpoint: EndpointId, now: Timestamp, base: i64, limit: usize,
     };
     ListPolled<'a> = "list_polled" {

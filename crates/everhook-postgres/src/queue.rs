@@ -11,7 +11,7 @@ use everhook_store::catalog::{Order, Slice};
 use everhook_store::piece::names_beyond;
 use everhook_store::queue::{QUEUE_KINDS_LOOKED_AT, QueueCount, QueueStats};
 use everhook_store::resource::Deleted;
-use everhook_store::sql::statement::IncludedPart;
+use everhook_store::sql::shared::TASK_OF_LANE;
 use everhook_store::{columns, row, statement};
 
 use crate::columns::Keys;
@@ -39,20 +39,19 @@ row! {
     }
 }
 
-const READY_LANE: IncludedPart = ("ready_lane", include_str!("../queries/parts/ready_lane.sql"));
-
 statement! {
     // The inner option is none for a queue without configuration.
-    FindQueue<'a> = "find_queue" { environment: EnvironmentId, name: &'a str } -> Option<Option<Queue>>;
-    ListQueue<'a> = "list_queue" {
+    FindQueue<'a> = ["find_queue", "queue_by_name"] { environment: EnvironmentId, name: &'a str }
+        -> Option<Option<Queue>>;
+    ListQueue<'a> = ["list_queue", "queue_by_name"] {
         environment: EnvironmentId, above: &'a str, below: &'a str, limit: usize, order: Order,
     } -> Vec<(Name, Option<Queue>)>;
     LockLaneQueue<'a> = "lock_lane_queue" { environment: EnvironmentId, queue: &'a str, limit: usize } -> Vec<LaneId>;
-    ListQueueTarget = "list_queue_target" {} -> Vec<(EnvironmentId, Name)>;
-    CountQueue<'a> = ["count_queue", READY_LANE] {
+    ListQueueTarget = ["list_queue_target", "resource_by_id"] {} -> Vec<(EnvironmentId, Name)>;
+    CountQueue<'a> = ["count_queue", "due_task", TASK_OF_LANE, "ready_lane"] {
         environment: EnvironmentId, queue: &'a str, feed: Id, counted_max: usize, lanes_max: usize,
     } -> Option<StatsRow>;
-    ListQueueKind = ["list_queue_kind", READY_LANE] {
+    ListQueueKind = ["list_queue_kind", "due_task", "ready_lane"] {
         environment: EnvironmentId, feed: Id, lanes_max: usize, jobs_max: usize,
     } -> Vec<Name>;
     AddQueueMinute<'a> = "add_queue_minute" { told: EndedCounts<'a> };

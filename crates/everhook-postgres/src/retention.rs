@@ -16,7 +16,7 @@ use everhook_core::time::Timestamp;
 use everhook_core::traffic::Span;
 use everhook_store::retention::Prunable;
 use everhook_store::schedule::RUNS_KEPT;
-use everhook_store::sql::shared::PruneTokenKey;
+use everhook_store::sql::shared::{PruneTokenKey, TASK_OF_LANE};
 use everhook_store::statement;
 use tokio_postgres::error::SqlState;
 use tracing::warn;
@@ -29,21 +29,21 @@ use crate::store::PostgresStore;
 use crate::token::PruneTokenEnd;
 
 statement! {
-    PruneMessage = "prune_message" { floor: Id, limit: usize };
+    PruneMessage = ["prune_message", "task_of_subject", "prune_attempt"] { floor: Id, limit: usize };
     PruneTaskDead = "prune_task_dead" { before: Timestamp, limit: usize };
     PrunePayload = "prune_payload" { now: Timestamp, limit: usize };
     PruneDedup = "prune_dedup" { low: String, high: String };
     PruneRequest = "prune_request" { now: Timestamp, limit: usize };
     PrunePolled = "prune_polled" { before: Timestamp, limit: usize };
     PrunePollConsumer = "prune_poll_consumer" { before: Timestamp, limit: usize };
-    PruneJob = "prune_job" { floor: Id, before: Timestamp, limit: usize };
+    PruneJob = ["prune_job", "task_of_subject", "prune_attempt"] { floor: Id, before: Timestamp, limit: usize };
     PruneOnce = "prune_once" { before: Timestamp, limit: usize };
     PruneSession = "prune_session" { before: Timestamp, limit: usize };
     PruneBatch = "prune_batch" { before: Timestamp, intake: Intake, limit: usize };
     PruneScheduleRun = "prune_schedule_run" { before: Timestamp, kept: usize, limit: usize };
-    ListExpiredLane = "list_expired_lane" { limit: usize } -> Vec<(EnvironmentId, LaneId, Name)>;
+    ListExpiredLane = ["list_expired_lane", TASK_OF_LANE] { limit: usize } -> Vec<(EnvironmentId, LaneId, Name)>;
     LockLaneIdle = "lock_lane_idle" { idle: Keys } -> Vec<(EnvironmentId, Id)>;
-    pub(crate) PruneLane = "prune_lane" { idle: Keys };
+    pub(crate) PruneLane = ["prune_lane", TASK_OF_LANE] { idle: Keys };
     PagesDedup = (
         "pages_dedup",
         "select pg_catalog.pg_relation_size('everhook.dedup') \

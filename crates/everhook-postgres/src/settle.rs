@@ -21,7 +21,6 @@ use everhook_store::batch::ended;
 use everhook_store::lease::{NewAttempt, Settled, Settlement};
 use everhook_store::made::{Made, WithMade};
 use everhook_store::operational::AttemptEvent;
-use everhook_store::sql::statement::IncludedPart;
 use everhook_store::{columns, statement};
 
 use crate::append::lower_lanes_due;
@@ -74,17 +73,16 @@ columns! {
     }
 }
 
-const LOG_ATTEMPT: IncludedPart = ("log_attempt", include_str!("../queries/parts/log_attempt.sql"));
-
 statement! {
-    pub(crate) SettleGone<'a> = ["settle_gone", LOG_ATTEMPT] { batch: GoneTasks<'a> } -> Vec<usize>;
-    pub(crate) SettleKept<'a> = ["settle_kept", LOG_ATTEMPT] { batch: KeptTasks<'a> } -> Vec<(usize, Option<Timestamp>)>;
+    pub(crate) SettleGone<'a> = ["settle_gone", "log_attempt"] { batch: GoneTasks<'a> } -> Vec<usize>;
+    pub(crate) SettleKept<'a> = ["settle_kept", "log_attempt"] { batch: KeptTasks<'a> }
+        -> Vec<(usize, Option<Timestamp>)>;
     FindSettled = "find_settled" { batch: LoggedAttempts } -> Vec<usize>;
     // Returns the endpoints that were enabled.
     DisableEndpoint = "disable_endpoint" { wanted: Keys } -> Vec<(EnvironmentId, ApplicationId, Id)>;
-    pub(crate) FreeLane = "free_lane" { wanted: FreedLanes };
+    pub(crate) FreeLane = ["free_lane", "locked_lane"] { wanted: FreedLanes };
     ChangeBreaker = "change_breaker" { changed: ChangedBreakers };
-    StopQueue = "stop_queue" { wanted: Keys };
+    StopQueue = ["stop_queue", "queue_by_name"] { wanted: Keys };
     PutJobResult<'a> = "put_job_result" { fresh: JobResults<'a> };
 }
 

@@ -8,15 +8,6 @@ select
 from job
     left join task on task.environment = job.environment and task.subject = job.id
     left join job_output as output on output.environment = job.environment and output.job = job.id
-    left join attempt as last on last.environment = job.environment
-        and last.subject = job.id
-        and (last.task, last.epoch) = (
-            select latest.task, latest.epoch
-            from attempt as latest
-            where latest.environment = job.environment
-                and latest.subject = job.id
-            order by latest.task desc, latest.epoch desc
-            limit 1
-        )
+    {include last_attempt}
 where job.environment = :environment
     and job.id = :id;

@@ -2,8 +2,4 @@
 -- Differs: `json_each` tests the members of a JSON array.
 {include attempt_found}
     and attempt.endpoint = :of
-    and attempt.id > :above
-    and attempt.id < :below
-    {include attempt_filter}
-order by attempt.id :order
-limit :limit;
+    {include attempt_page; id = attempt.id};

@@ -4,8 +4,4 @@
 {include attempt_found}
     and attempt.subject = :of
     and (:endpoint is null or attempt.endpoint = :endpoint)
-    and +attempt.id > :above
-    and +attempt.id < :below
-    {include attempt_filter}
-order by +attempt.id :order
-limit :limit;
+    {include attempt_page; id = +attempt.id};

@@ -3,21 +3,12 @@
 -- No twin: a reader selects them while the writer does other work; `prune_job` checks again.
 select job.environment, job.id,
     case
-        when job.created_at >= ?1 then 2
+        when job.created_at >= :before then 2
         when exists (select 1 from task where task.environment = job.environment and task.subject = job.id) then 1
         when coalesce(last.end_state, 1) not in (1, 3) then 1
-        when coalesce(last.started_at + last.duration_us, job.created_at) >= ?1 then 1
+        when coalesce(last.started_at + last.duration_us, job.created_at) >= :before then 1
         else 0
     end
 from job
-    left join attempt as last on last.environment = job.environment
-        and last.subject = job.id
-        and (last.task, last.epoch) = (
-            select latest.task, latest.epoch
-            from attempt as latest
-            where latest.environment = job.environment
-                and latest.subject = job.id
-            order by latest.task desc, latest.epoch desc
-            limit 1
-        )
+    {include last_attempt}
 order by job.rowid;

@@ -15,13 +15,7 @@ from (
             select
                 asked.id as application,
                 (
-                    select message.id
-                    from message
-                    where message.environment = :environment
-                        and message.application = asked.id
-                        and message.id > :above
-                        and message.id < :below
-                    order by message.id :order
+                    {include message_id; application = asked.id}
                     limit 1
                 ) as head
             from (
@@ -34,13 +28,7 @@ from (
             cross join message as placed on placed.environment = :environment
                 and placed.application = busy.application
                 and placed.id in (
-                    select message.id
-                    from message
-                    where message.environment = :environment
-                        and message.application = busy.application
-                        and message.id > :above
-                        and message.id < :below
-                    order by message.id :order
+                    {include message_id; application = busy.application}
                     limit :limit
                 )
         order by placed.id :order

@@ -3,13 +3,7 @@ with waiting as materialized (
     select due.message, row_number() over (order by due.due_at, due.message) as place
     from (
         select message, due_at
-        from polled
-        where environment = :environment
-            and endpoint = :endpoint
-            and position is null
-            and due_at <= :now
-        order by due_at, message
-        limit :limit
+        {include polled_due}
     ) as due
 )
 update polled

@@ -18,11 +18,7 @@ where (environment, subject, id) = (
         ) as waiting
         where not exists (
                 select 1
-                from task as ahead
-                where ahead.environment = :environment
-                    and ahead.lane = :lane
-                    and ahead.order_key = :key
-                    and ahead.due_at < 9223372036854775807
-                    and (ahead.state <> 2 or (ahead.order_blocks and ahead.order_position < waiting.order_position))
+                {include delivery_ahead; environment = :environment; lane = :lane; key = :key;
+                    position = waiting.order_position}
             )
     );

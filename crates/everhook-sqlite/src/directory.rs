@@ -9,7 +9,7 @@ use everhook_store::directory::{
 };
 use everhook_store::history::MessageFilter;
 use everhook_store::piece::Piece;
-use everhook_store::sql::shared::{ENDPOINT_SLICE, NEWEST_APPLICATION};
+use everhook_store::sql::shared::{ENDPOINT_SLICE, MESSAGE_ID, NEWEST_APPLICATION};
 use everhook_store::statement;
 
 use crate::connection::Connection;
@@ -21,7 +21,7 @@ statement! {
         -> Option<PlacedEndpoint>;
     ListEndpointPlaced<'a> = ["list_endpoint_placed", ENDPOINT_SLICE] { slice: EndpointSlice<'a> }
         -> Vec<PlacedEndpoint>;
-    ListMessagePlaced<'a> = ["list_message_placed", NEWEST_APPLICATION] { window: MessageWindow<'a> }
+    ListMessagePlaced<'a> = ["list_message_placed", NEWEST_APPLICATION, MESSAGE_ID] { window: MessageWindow<'a> }
         -> Vec<PlacedMessage>;
     FindMessageApplication = ["find_message_application", NEWEST_APPLICATION] {
         environment: EnvironmentId, message: MessageId, applications_max: usize,

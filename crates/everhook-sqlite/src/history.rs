@@ -9,7 +9,7 @@ use everhook_store::history::{MessageSearch, message_bytes};
 use everhook_store::piece::Piece;
 use everhook_store::query::Messages;
 use everhook_store::sql::rows::names;
-use everhook_store::sql::shared::{ExpungeMessage, ScanMessage};
+use everhook_store::sql::shared::{ExpungeMessage, MESSAGE_WINDOW, ScanMessage};
 use everhook_store::statement;
 
 use crate::connection::Connection;

@@ -6,6 +6,7 @@ use everhook_core::policy::order::{KeyPlace, OrderKey};
 use everhook_core::task::{Task, TaskKey, TaskKind, Trigger};
 use everhook_core::time::Timestamp;
 use everhook_store::append::TakesPosition;
+use everhook_store::sql::shared::DELIVERY_AHEAD;
 use everhook_store::statement;
 
 use crate::append::{Waits, lower_lane_due};
@@ -20,7 +21,9 @@ statement! {
         key: TaskKey, lane: LaneId, kind: TaskKind, trigger: Trigger, priority: i16, position: Timestamp,
         order_key: Option<OrderKey>, blocks: Option<bool>,
     };
-    PromoteTask = "promote_task" { environment: EnvironmentId, lane: LaneId, key: OrderKey, now: Timestamp };
+    PromoteTask = ["promote_task", DELIVERY_AHEAD] {
+        environment: EnvironmentId, lane: LaneId, key: OrderKey, now: Timestamp,
+    };
 }
 
 /// Writes a new delivery at the end of its ordered lane. The caller lowers the due time of the lane.

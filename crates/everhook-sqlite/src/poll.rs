@@ -14,7 +14,7 @@ use everhook_store::poll::{
 };
 use everhook_store::sql::param::StoreClock;
 use everhook_store::sql::shared::{
-    CountPollConsumer, FindPollConsumer, FindPolledBounds, FindPolledSince, FindPolledWaiting, LockPoller,
+    CountPollConsumer, FindPollConsumer, FindPolledBounds, FindPolledSince, FindPolledWaiting, LockPoller, POLLED_DUE,
     PutPollConsumer, PutPoller,
 };
 use everhook_store::statement;
@@ -27,7 +27,7 @@ statement! {
     pub(crate) AppendPolled = "append_polled" {
         environment: EnvironmentId, endpoint: EndpointId, message: MessageId, due_at: Timestamp,
     };
-    OrderPolled = "order_polled" {
+    OrderPolled = ["order_polled", POLLED_DUE] {
         environment: EnvironmentId, endpoint: EndpointId, now: Timestamp, base: i64, limit: usize,
     };
     ListPolled<'a> = "list_polled" {

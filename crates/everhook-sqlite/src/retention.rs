@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use everhook_core::id::{EnvironmentId, Id, LaneId, MessageId};
+use everhook_core::id::{EnvironmentId, Id, JobId, LaneId, MessageId};
 use everhook_core::job;
 use everhook_core::name::Name;
 use everhook_core::retention::next_cut;
@@ -69,7 +69,7 @@ macro_rules! query {
     };
 }
 
-/// The text of a declared statement, whose parameters are the columns of the key.
+/// The text of a declared statement, which includes a part, or whose parameters are the columns of the key.
 fn text<S: Statement>() -> &'static str {
     S::text(DIALECT).sql(Order::Ascending)
 }
@@ -111,7 +111,7 @@ impl Rule {
             },
             Prunable::Jobs => Rule {
                 belongings: vec![text::<DeleteJobAttempt>(), text::<DeleteJobOutput>()],
-                ..plain(query!("list_expired_job"), query!("prune_job"))
+                ..plain(text::<ListExpiredJob>(), query!("prune_job"))
             },
             Prunable::OnceSlots => Rule {
                 is_asked_again: true,
@@ -185,6 +185,7 @@ impl Verdict {
 
 statement! {
     FindSize = "find_size" {} -> Option<(i64, Option<MessageId>, Option<MessageId>)>;
+    ListExpiredJob = ["list_expired_job", "last_attempt"] { before: Timestamp } -> Vec<(EnvironmentId, JobId, i16)>;
     ListExpiredLane = "list_expired_lane" {} -> Vec<(EnvironmentId, LaneId, Name)>;
     // No index finds the leased tasks of one lane, but there are few leased tasks in total.
     ListLaneLeased = (

@@ -19,11 +19,7 @@ select
     (
         select count(*)
         from (
-            select 1
-            from everhook.task
-            where task.environment = :environment
-                and task.lane = :endpoint
-                and task.state = 0
+            {include task_of_lane; environment = :environment; lane = :endpoint; state = 0}
             limit :rows_max
         ) as pending
     ),

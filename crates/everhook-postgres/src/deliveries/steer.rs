@@ -23,7 +23,7 @@ use crate::store::PostgresStore;
 use crate::tx::Tx;
 
 statement! {
-    LockTaskDelivery = "lock_task_delivery" { wanted: Subjects, endpoint: Option<EndpointId> }
+    LockTaskDelivery = ["lock_task_delivery", "lock_task"] { wanted: Subjects, endpoint: Option<EndpointId> }
         -> Vec<(Task, TaskState)>;
 }
 

@@ -5,23 +5,19 @@ use everhook_store::history::{Attempt, AttemptSearch, AttemptsOf, attempt_bytes}
 use everhook_store::piece::Piece;
 use everhook_store::query::Attempts;
 use everhook_store::sql::shared::IdScan;
-use everhook_store::sql::statement::IncludedPart;
 use everhook_store::statement;
 
 use crate::error::Fault;
 use crate::history::texts;
 use crate::store::PostgresStore;
 
-const ATTEMPT_FOUND: IncludedPart = ("attempt_found", include_str!("../../queries/parts/attempt_found.sql"));
-const ATTEMPT_FILTER: IncludedPart = ("attempt_filter", include_str!("../../queries/parts/attempt_filter.sql"));
-
 statement! {
     ScanAttempt<'a> = "scan_attempt" { environment: EnvironmentId, endpoint: EndpointId, scan: IdScan<'a> }
         -> Option<Id>;
-    ListAttemptEndpoint<'a> = ["list_attempt_endpoint", ATTEMPT_FOUND, ATTEMPT_FILTER] {
+    ListAttemptEndpoint<'a> = ["list_attempt_endpoint", "attempt_found", "attempt_page"] {
         search: AttemptSearch<'a>, event_types: Option<Vec<&'a str>>,
     } -> Vec<Attempt>;
-    ListAttemptMessage<'a> = ["list_attempt_message", ATTEMPT_FOUND, ATTEMPT_FILTER] {
+    ListAttemptMessage<'a> = ["list_attempt_message", "attempt_found", "attempt_page"] {
         search: AttemptSearch<'a>, event_types: Option<Vec<&'a str>>, endpoint: Option<EndpointId>,
     } -> Vec<Attempt>;
     ExpungeAttempt = "expunge_attempt" { environment: EnvironmentId, message: MessageId, id: AttemptId };

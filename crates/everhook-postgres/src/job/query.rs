@@ -9,7 +9,6 @@ use everhook_store::catalog::Order;
 use everhook_store::job::{JobFilter, JobRecord, job_bytes};
 use everhook_store::piece::{Piece, after, before};
 use everhook_store::sql::shared::{ScanJob, ScanJobBatch, ScanJobDead, ScanTask};
-use everhook_store::sql::statement::IncludedPart;
 use everhook_store::{fields, statement};
 
 use crate::error::Fault;
@@ -34,18 +33,17 @@ fields! {
     }
 }
 
-const JOB_FOUND: IncludedPart = ("job_found", include_str!("../../queries/parts/job_found.sql"));
-const JOB_OPEN: IncludedPart = ("job_open", include_str!("../../queries/parts/job_open.sql"));
-const JOB_PAGE: IncludedPart = ("job_page", include_str!("../../queries/parts/job_page.sql"));
-const JOB_STATE: IncludedPart = ("job_state", include_str!("../../queries/parts/job_state.sql"));
-const JOB_FILTER: IncludedPart = ("job_filter", include_str!("../../queries/parts/job_filter.sql"));
-
 statement! {
-    pub(crate) FindJob = ["find_job", JOB_FOUND, JOB_STATE] { environment: EnvironmentId, id: JobId } -> Option<JobRecord>;
-    ListJob<'a> = ["list_job", JOB_FOUND, JOB_STATE, JOB_PAGE, JOB_FILTER] { search: JobSearch<'a> } -> Vec<JobRecord>;
-    ListJobBatch<'a> = ["list_job_batch", JOB_FOUND, JOB_STATE, JOB_PAGE, JOB_FILTER] { search: JobSearch<'a> } -> Vec<JobRecord>;
-    ListJobOpen<'a> = ["list_job_open", JOB_OPEN, JOB_STATE, JOB_FILTER] { search: JobSearch<'a> } -> Vec<JobRecord>;
-    ListJobDead<'a> = ["list_job_dead", JOB_OPEN, JOB_STATE, JOB_FILTER] { search: JobSearch<'a> } -> Vec<JobRecord>;
+    pub(crate) FindJob = ["find_job", "job_found", "job_state"] { environment: EnvironmentId, id: JobId }
+        -> Option<JobRecord>;
+    ListJob<'a> = ["list_job", "job_found", "job_state", "job_page", "job_filter"] { search: JobSearch<'a> }
+        -> Vec<JobRecord>;
+    ListJobBatch<'a> = ["list_job_batch", "job_found", "job_state", "job_page", "job_filter"] { search: JobSearch<'a> }
+        -> Vec<JobRecord>;
+    ListJobOpen<'a> = ["list_job_open", "job_open", "job_state", "job_filter"] { search: JobSearch<'a> }
+        -> Vec<JobRecord>;
+    ListJobDead<'a> = ["list_job_dead", "job_open", "job_state", "job_filter"] { search: JobSearch<'a> }
+        -> Vec<JobRecord>;
     ListTaskHeld = "list_task_held" { owner: SessionId } -> Vec<Task>;
 }
 

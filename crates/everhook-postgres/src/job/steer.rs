@@ -26,7 +26,7 @@ use crate::store::PostgresStore;
 use crate::tx::{NO_TIME, Now, Tx};
 
 statement! {
-    LockTaskJob = "lock_task_job" { wanted: Subjects } -> Vec<(Task, TaskState)>;
+    LockTaskJob = ["lock_task_job", "lock_task"] { wanted: Subjects } -> Vec<(Task, TaskState)>;
     FindJobEnd = "find_job_end" { wanted: Keys } -> Vec<(JobId, Option<BatchId>, Option<EndState>)>;
     DeleteJob = "delete_job" { environment: EnvironmentId, ids: Vec<JobId> };
     pub(crate) PutJobProgress<'a> = "put_job_progress" {

@@ -27,9 +27,10 @@ statement! {
     // An existing lane of the endpoint stays as it is.
     CreateLane = "create_lane" { environment: EnvironmentId, id: EndpointId, application: ApplicationId, state: i16 };
     SetLaneState = "set_lane_state" { environment: EnvironmentId, id: EndpointId, state: i16 };
-    CloseLane = "close_lane" { wanted: Keys };
+    CloseLane = ["close_lane", "locked_lane"] { wanted: Keys };
     DeleteSchedule = "delete_schedule" { environment: EnvironmentId, id: Id };
-    pub(crate) ListQueueGroup = "list_queue_group" { wanted: Keys } -> Vec<(EnvironmentId, Id, i64, Queue)>;
+    pub(crate) ListQueueGroup = ["list_queue_group", "resource_by_id"] { wanted: Keys }
+        -> Vec<(EnvironmentId, Id, i64, Queue)>;
 }
 
 /// Locks the application of a resource, and invalidates its cached endpoints. Returns false if it does not exist.

@@ -50,7 +50,7 @@ columns! {
 
 statement! {
     NextSchedule = "next_schedule" { now: Timestamp, limit: usize } -> Vec<DueSchedule>;
-    ListScheduleDue = "list_schedule_due" { wanted: Keys } -> Vec<ResourceRow>;
+    ListScheduleDue = ["list_schedule_due", "resource_by_id"] { wanted: Keys } -> Vec<ResourceRow>;
     LockSchedule = "lock_schedule" { environment: EnvironmentId, id: ScheduleId } -> Option<FiringRow>;
     FindTaskOpen = "find_task_open" { wanted: Subjects } -> Vec<(EnvironmentId, Id)>;
     MoveSchedule = "move_schedule" { moved: MovedSchedules };

@@ -6,7 +6,6 @@ use everhook_store::piece::Piece;
 use everhook_store::query::Attempts;
 use everhook_store::sql::rows::names;
 use everhook_store::sql::shared::IdScan;
-use everhook_store::sql::statement::IncludedPart;
 use everhook_store::statement;
 
 use crate::connection::Connection;
@@ -14,14 +13,11 @@ use crate::error::Fault;
 use crate::sql::{run, stream};
 use crate::writer::Tx;
 
-const ATTEMPT_FOUND: IncludedPart = ("attempt_found", include_str!("../../queries/parts/attempt_found.sql"));
-const ATTEMPT_FILTER: IncludedPart = ("attempt_filter", include_str!("../../queries/parts/attempt_filter.sql"));
-
 statement! {
-    ListAttemptEndpoint<'a> = ["list_attempt_endpoint", ATTEMPT_FOUND, ATTEMPT_FILTER] {
+    ListAttemptEndpoint<'a> = ["list_attempt_endpoint", "attempt_found", "attempt_page"] {
         search: AttemptSearch<'a>, event_types: Option<String>,
     } -> Vec<Attempt>;
-    ListAttemptMessage<'a> = ["list_attempt_message", ATTEMPT_FOUND, ATTEMPT_FILTER] {
+    ListAttemptMessage<'a> = ["list_attempt_message", "attempt_found", "attempt_page"] {
         search: AttemptSearch<'a>, event_types: Option<String>, endpoint: Option<EndpointId>,
     } -> Vec<Attempt>;
     ScanAttempt<'a> = "scan_attempt" { environment: EnvironmentId, endpoint: EndpointId, scan: IdScan<'a> }

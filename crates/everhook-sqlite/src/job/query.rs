@@ -21,7 +21,8 @@ fields! {
 }
 
 statement! {
-    FindJob = "find_job" { environment: EnvironmentId, id: JobId, has_payload: bool } -> Option<JobRecord>;
+    FindJob = ["find_job", "last_attempt"] { environment: EnvironmentId, id: JobId, has_payload: bool }
+        -> Option<JobRecord>;
     FindJobRecord = "find_job_record" { environment: EnvironmentId, id: JobId } -> Option<Job>;
     ListJob<'a> = "list_job" {
         range: JobRange<'a>, before: Timestamp, after: Timestamp, queue: Option<&'a Name>, kind: Option<&'a Name>,

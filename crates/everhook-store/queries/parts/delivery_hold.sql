@@ -3,7 +3,10 @@ case
     when open.order_key is not null and open.due_at = 9223372036854775807 then coalesce(
         (
             select case ahead.state when 2 then 5 else 3 end
-            {include delivery_ahead}
+            {include delivery_ahead; environment = open.environment; lane = open.lane; key = open.order_key;
+                position = open.order_position}
+            order by ahead.order_position
+            limit 1
         ),
         3
     )
@@ -13,7 +16,10 @@ lane.breaker,
 case
     when open.order_key is not null and open.due_at = 9223372036854775807 then (
         select ahead.subject
-        {include delivery_ahead}
+        {include delivery_ahead; environment = open.environment; lane = open.lane; key = open.order_key;
+            position = open.order_position}
+        order by ahead.order_position
+        limit 1
     )
     when lane.hold_kind between 3 and 5 then coalesce(
         (

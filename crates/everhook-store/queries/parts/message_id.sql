@@ -1,8 +1,8 @@
 -- The ids of an application's messages in a range. Index: the primary key.
-select id
+select message.id
 from everhook.message
-where environment = :environment
-    and application = :application
-    and id > :above
-    and id < :below
-order by id :order
+where message.environment = :environment
+    and message.application = {application}
+    and message.id > :above
+    and message.id < :below
+order by message.id :order

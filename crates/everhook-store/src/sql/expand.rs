@@ -10,7 +10,8 @@
 //!   `unnest(:lanes, n)` numbers the rows in a column `n`; `:lanes.id` is one of its arrays;
 //! - `{task: Task}` lists the columns of a [`row!`](crate::row), taken from `task`; `{Task}` takes them from the
 //!   only table; `{job: Job; payload = null}` replaces one of the columns by an expression, which may use parameters;
-//! - `{include job_state}` is the text of `queries/parts/job_state.sql`, which the declaration of the statement names.
+//! - `{include job_state}` is the text of `queries/parts/job_state.sql`, which the declaration of the statement names;
+//!   `{include spec; id = lane.id}` fills the place `{id}` of the part.
 //!
 //! A file that both stores share is written for PostgreSQL. In SQLite, tables have no schema, values have no casts, the
 //! empty bytes `''::bytea` are `x''`, the hint to the planner `any (array[x])` is `x`, and rows are not locked.

@@ -43,10 +43,24 @@ use crate::sql::statement::{IncludedPart, TextOf};
 use crate::worker::WorkerRecord;
 use crate::{fields, statement};
 
-const ENDPOINT_OF_RESOURCE: IncludedPart =
-    ("endpoint_of_resource", include_str!("../../queries/parts/endpoint_of_resource.sql"));
-const MESSAGE_ID: IncludedPart = ("message_id", include_str!("../../queries/parts/message_id.sql"));
-const ONCE_SLOT: IncludedPart = ("once_slot", include_str!("../../queries/parts/once_slot.sql"));
+/// The ids of an application's messages in a range.
+pub const MESSAGE_ID: IncludedPart = ("message_id", include_str!("../../queries/parts/message_id.sql"));
+
+/// An application's messages in a range of ids and times.
+pub const MESSAGE_WINDOW: IncludedPart = ("message_window", include_str!("../../queries/parts/message_window.sql"));
+
+/// The next messages of a poller.
+pub const POLLED_DUE: IncludedPart = ("polled_due", include_str!("../../queries/parts/polled_due.sql"));
+
+/// The tasks of a lane in a state.
+pub const TASK_OF_LANE: IncludedPart = ("task_of_lane", include_str!("../../queries/parts/task_of_lane.sql"));
+
+/// New values for an outbox row that was set aside.
+pub const OUTBOX_CORRECTION: IncludedPart =
+    ("outbox_correction", include_str!("../../queries/parts/outbox_correction.sql"));
+
+/// A row that replaces one that was set aside before.
+pub const OUTBOX_ASIDE: IncludedPart = ("outbox_aside", include_str!("../../queries/parts/outbox_aside.sql"));
 
 /// A slice of the endpoints of all applications.
 pub const ENDPOINT_SLICE: IncludedPart = ("endpoint_slice", include_str!("../../queries/parts/endpoint_slice.sql"));
@@ -65,7 +79,7 @@ pub const RESOURCE_NAMED: IncludedPart = ("resource_named", include_str!("../../
 /// The hold of a listed delivery; includes [`DELIVERY_AHEAD`].
 pub const DELIVERY_HOLD: IncludedPart = ("delivery_hold", include_str!("../../queries/parts/delivery_hold.sql"));
 
-/// The delivery that one with the same key waits for.
+/// The deliveries that one with the same key waits for.
 pub const DELIVERY_AHEAD: IncludedPart = ("delivery_ahead", include_str!("../../queries/parts/delivery_ahead.sql"));
 
 /// The texts of the statements, for tests and tools.
@@ -180,7 +194,7 @@ statement! {
     pub FindResourceName<'a> = ["find_resource_name", RESOURCE_OF_KIND] {
         environment: EnvironmentId, kind: ResourceKind, parent: Parent, name: &'a Name,
     } -> Option<StoredResource>;
-    pub ListResource<'a> = ["list_resource", ENDPOINT_OF_RESOURCE] {
+    pub ListResource<'a> = ["list_resource", "endpoint_of_resource"] {
         environment: EnvironmentId, kind: ResourceKind, parent: Parent, above: &'a [u8], below: &'a [u8],
         limit: usize, having: Having, order: Order,
     } -> Vec<ResourceRow>;
@@ -251,7 +265,7 @@ statement! {
     pub ListMessageId<'a> = ["list_message_id", MESSAGE_ID] {
         environment: EnvironmentId, application: ApplicationId, step: MessageStep<'a>,
     } -> Vec<MessageId>;
-    pub CountEndpoint<'a> = "count_endpoint" {
+    pub CountEndpoint<'a> = ["count_endpoint", TASK_OF_LANE] {
         environment: EnvironmentId, endpoint: EndpointId, since: Timestamp, until: Timestamp, above: &'a [u8],
         below: &'a [u8], rows_max: usize,
     } -> Option<EndpointCounts>;
@@ -314,10 +328,10 @@ statement! {
     pub ListWorker = "list_worker" { environment: EnvironmentId, limit: usize } -> Vec<WorkerRecord>;
 
     // Once-slots and failure groups.
-    pub FindOnce<'a> = ["find_once", ONCE_SLOT] {
+    pub FindOnce<'a> = ["find_once", "once_slot"] {
         environment: EnvironmentId, application: ApplicationId, key: &'a Name,
     } -> Option<OnceRecord>;
-    pub ListOnce<'a> = ["list_once", ONCE_SLOT] {
+    pub ListOnce<'a> = ["list_once", "once_slot"] {
         environment: EnvironmentId, application: ApplicationId, above: &'a str, below: &'a str, limit: usize,
         order: Order,
     } -> Vec<OnceRecord>;

@@ -155,17 +155,37 @@ impl Kind {
 /// A text that several query files include under its name.
 pub type IncludedPart = (&'static str, &'static str);
 
-/// Replaces each `{include name}` in a query file by the text of the part, without its opening comment. A part may include
-/// those after it.
+/// Replaces each `{include name}` in a query file by the text of the part, without its opening comment. In
+/// `{include name; id = lane.id}`, the part has `lane.id` in place of its `{id}`. A part may include those after it.
 pub fn included((name, file): (&str, &str), parts: &[IncludedPart]) -> String {
     let mut text = file.to_owned();
     for (part, content) in parts {
-        let place = format!("{{include {part}}}");
-        assert!(text.contains(&place), "query {name}: no {place}");
+        let opening = format!("{{include {part}");
         let lines: Vec<&str> = content.lines().skip_while(|line| line.starts_with("--")).collect();
-        text = text.replace(&place, &lines.join("\n"));
+        let content = lines.join("\n");
+        let mut pieces = text.split(&opening);
+        let mut out = pieces.next().unwrap_or_default().to_owned();
+        assert!(out.len() < text.len(), "query {name}: no {opening}}}");
+        for piece in pieces {
+            let (given, rest) = piece.split_once('}').unwrap_or_else(|| panic!("query {name}: {opening} has no end"));
+            out += &filled(&content, given);
+            out += rest;
+        }
+        text = out;
     }
     text
+}
+
+/// Fills the places of a part.
+fn filled(part: &str, given: &str) -> String {
+    let mut given = given.split(';');
+    assert_eq!(given.next(), Some(""), "the names of two parts begin alike");
+    given.fold(part.to_owned(), |part, given| {
+        let (place, value) = given.trim().split_once(" = ").unwrap_or_else(|| panic!("{given:?} has no value"));
+        let place = format!("{{{place}}}");
+        assert!(part.contains(&place), "a part has no {place}: {part}");
+        part.replace(&place, value)
+    })
 }
 
 /// Declares statements: a type for each, whose fields are the parameters.
@@ -175,7 +195,8 @@ pub fn included((name, file): (&str, &str), parts: &[IncludedPart]) -> String {
 ///     pub(crate) ListEndpoint<'a> = "list_endpoint" { above: &'a [u8], order: Order } -> Vec<Endpoint>;
 ///     DeleteKey = "delete_key" { id: KeyId };             // returns the number of changed rows
 ///     Now = ("now", "select …") {} -> Option<Timestamp>;  // a short text instead of a file
-///     ListJob = ["list_job", JOB_STATE] {} -> Vec<Job>;    // a file that includes a part
+///     ListJob = ["list_job", "job_state"] {} -> Vec<Job>; // a file that includes a part in `queries/parts/`
+///     ListSlot = ["list_slot", ONCE_SLOT] {} -> Vec<Slot>; // the part is an `IncludedPart`
 /// }
 /// ```
 ///
@@ -233,9 +254,16 @@ macro_rules! statement {
         ($file, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/queries/", $file, ".sql")))
     };
     (@text ($name:literal, $text:literal)) => { ($name, $text) };
-    (@text [$file:literal, $($part:expr),+]) => {
-        ($file, &$crate::sql::statement::included($crate::statement!(@text $file), &[$($part),+]))
+    (@text [$file:literal, $($part:tt),+]) => {
+        ($file, &$crate::sql::statement::included(
+            $crate::statement!(@text $file),
+            &[$($crate::statement!(@part $part)),+],
+        ))
     };
+    (@part $file:literal) => {
+        ($file, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/queries/parts/", $file, ".sql")))
+    };
+    (@part $part:ident) => { $part };
 }
 
 /// Declares fields that several statements have: a field of this type stands for all of them.

@@ -174,7 +174,7 @@ fn what_is_counted_or_forgotten_is_found_by_what_was_made_for_it() {
         assert!(counted.contains(want), "wanted {want:?} in:\n{counted}");
     }
     // These statements walk in insertion order and stop at the first row that has not expired.
-    for walked in [query!("list_expired_message"), query!("list_expired_job")] {
+    for walked in [query!("list_expired_message"), declared("list_expired_job")] {
         let plan = plan(&conn, walked);
         assert!(
             !plan.contains("TEMP B-TREE") && plan.contains("task USING PRIMARY KEY (environment=? AND subject=?)"),

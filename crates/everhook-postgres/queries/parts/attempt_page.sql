@@ -1,4 +1,6 @@
--- The conditions of a list of attempts, also on their messages. Index: the primary key of message.
+-- The conditions and the order of a list of attempts. Index: the primary key of message.
+    and attempt.id > :above
+    and attempt.id < :below
     and (:succeeded::boolean is null or (attempt.class = 0) = :succeeded)
     and attempt.status >= :status_from
     and attempt.status < :status_to
@@ -17,3 +19,5 @@
                 and (:event_types::text[] is null or message.event_type = any (:event_types))
         )
     )
+order by attempt.id :order
+limit :limit

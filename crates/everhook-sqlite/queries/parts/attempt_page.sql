@@ -1,4 +1,6 @@
--- The conditions of a list of attempts, also on their messages. Index: the primary key of message.
+-- The conditions and the order of a list of attempts. Index: the primary key of message.
+    and {id} > :above
+    and {id} < :below
     and (:succeeded is null or (attempt.class = 0) = :succeeded)
     and attempt.status >= :status_from
     and attempt.status < :status_to
@@ -23,3 +25,5 @@
                 )
         )
     )
+order by {id} :order
+limit :limit
