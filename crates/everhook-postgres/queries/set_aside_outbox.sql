@@ -10,17 +10,4 @@ insert into everhook.outbox_aside
     (id, created_at, deliver_at, once_phase, environment, application, event_type, payload, event_id, channels, tags, once_key, error)
 select id, created_at, deliver_at, once_phase, environment, application, event_type, payload, event_id, channels, tags, once_key, error
 from bad
-on conflict (id) do update
-set created_at = excluded.created_at,
-    set_aside_at = excluded.set_aside_at,
-    deliver_at = excluded.deliver_at,
-    once_phase = excluded.once_phase,
-    environment = excluded.environment,
-    application = excluded.application,
-    event_type = excluded.event_type,
-    payload = excluded.payload,
-    event_id = excluded.event_id,
-    channels = excluded.channels,
-    tags = excluded.tags,
-    once_key = excluded.once_key,
-    error = excluded.error;
+{include outbox_aside};

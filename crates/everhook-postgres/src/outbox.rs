@@ -5,8 +5,6 @@
 //! reappear are relayed again. Both are harmless, because the messages were already accepted under the keys of the
 //! rows.
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 use bytes::Bytes;
 use everhook_core::id::Id;
@@ -17,11 +15,12 @@ use everhook_core::time::{Timestamp, micros};
 use everhook_outbox::schema;
 use everhook_store::error::StoreError;
 use everhook_store::outbox::{
-    AsideChange, AsideRow, CLAIM_BYTES, Claim, Done, Finished, IDENTITY_BYTES, Outbox, OutboxBatch, OutboxRow,
-    OutboxStatus, Taken, aside_bytes,
+    AsideChange, AsideFields, AsideRow, CLAIM_BYTES, Claim, Done, Finished, IDENTITY_BYTES, Outbox, OutboxBatch,
+    OutboxRow, OutboxStatus, Taken, aside_bytes, row_age,
 };
 use everhook_store::piece::Piece;
 use everhook_store::seal::Seal;
+use everhook_store::sql::shared::{OUTBOX_ASIDE, OUTBOX_CORRECTION};
 use everhook_store::store::Op;
 use everhook_store::{columns, row, statement};
 
@@ -79,15 +78,12 @@ statement! {
         "update everhook.outbox_relay set floor = greatest(floor, :floor), holder = null, held_until = null"
     ) { floor: Option<Id> };
     DeleteOutbox = ("delete_outbox", "delete from everhook.outbox where id = any (:ids)") { ids: Vec<i64> };
-    SetAsideOutbox<'a> = "set_aside_outbox" { judged: BadRows<'a> };
+    SetAsideOutbox<'a> = ["set_aside_outbox", OUTBOX_ASIDE] { judged: BadRows<'a> };
     // Returns the number of rows, the age of the oldest, and the number of rows set aside.
     FindOutboxStatus = "find_outbox_status" { counted_max: usize } -> Option<(i64, Option<i64>, i64)>;
     ListOutboxAside = "list_outbox_aside" { after: i64, limit: usize, bytes_max: usize }
         -> Vec<(i64, Said, Timestamp, String)>;
-    ReplaceOutboxAside<'a> = "replace_outbox_aside" {
-        id: i64, environment: Option<&'a str>, application: Option<&'a str>, event_type: Option<&'a str>,
-        payload: Option<&'a str>, event_id: Option<&'a str>,
-    };
+    ReplaceOutboxAside<'a> = ["replace_outbox_aside", OUTBOX_CORRECTION] { fields: AsideFields<'a> };
     RetryOutboxAside = "retry_outbox_aside" { ids: Vec<i64> };
     DeleteOutboxAside = ("delete_outbox_aside", "delete from everhook.outbox_aside where id = any (:ids)") {
         ids: Vec<i64>,
@@ -197,9 +193,7 @@ impl PostgresOutbox {
 
     async fn status_once(&self) -> Result<OutboxStatus, Fault> {
         let found = self.database.read(FindOutboxStatus { counted_max: OUTBOX_COUNTED_MAX }).await?;
-        let (depth, oldest, set_aside) = found.ok_or(Fault::Contended("the status of the outbox returned no row"))?;
-        let count = |rows: i64| u64::try_from(rows).unwrap_or_default();
-        Ok(OutboxStatus { depth: count(depth), oldest_age: oldest.map(span), set_aside: count(set_aside) })
+        found.map(OutboxStatus::of).ok_or(Fault::Contended("the status of the outbox returned no row"))
     }
 
     async fn list_aside_once(&self, after: i64, limit: usize) -> Result<Piece<AsideRow, i64>, Fault> {
@@ -211,15 +205,8 @@ impl PostgresOutbox {
     }
 
     async fn replace_aside_once(&self, id: i64, change: &AsideChange) -> Result<bool, Fault> {
-        let replace = ReplaceOutboxAside {
-            id,
-            environment: change.environment.as_deref(),
-            application: change.application.as_deref(),
-            event_type: change.event_type.as_deref(),
-            payload: change.payload.as_deref(),
-            event_id: change.event_id.as_deref(),
-        };
-        self.database.write(replace).await.map(|changed| changed > 0)
+        let fields = AsideFields::new(id, change);
+        self.database.write(ReplaceOutboxAside { fields }).await.map(|changed| changed > 0)
     }
 }
 
@@ -228,7 +215,7 @@ impl Said {
         OutboxRow {
             id,
             created_at: self.created_at,
-            age: span(self.age),
+            age: row_age(self.age),
             environment: self.environment,
             application: self.application,
             event_type: self.event_type,
@@ -241,11 +228,6 @@ impl Said {
             once_phase: self.once_phase,
         }
     }
-}
-
-/// Negative if the clock was set back; then the age is zero.
-fn span(micros: i64) -> Duration {
-    Duration::from_micros(u64::try_from(micros).unwrap_or_default())
 }
 
 #[async_trait]

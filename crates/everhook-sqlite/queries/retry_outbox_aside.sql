@@ -4,5 +4,5 @@ insert into everhook_outbox
     (id, created_at, environment, application, event_type, payload, event_id, channels, tags, deliver_at, once_key, once_phase)
 select id, created_at, environment, application, event_type, payload, event_id, channels, tags, deliver_at, once_key, once_phase
 from everhook_outbox_aside
-where id = ?1
+where id = :id
 on conflict (id) do nothing;

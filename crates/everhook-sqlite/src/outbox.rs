@@ -8,34 +8,47 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use everhook_core::id::Id;
 use everhook_core::limits::{OUTBOX_BATCH_BYTES_MAX, OUTBOX_BATCH_MAX, OUTBOX_COUNTED_MAX, OUTBOX_ROW_BYTES_MAX};
 use everhook_core::time::Timestamp;
 use everhook_outbox::schema;
 use everhook_store::error::StoreError;
 use everhook_store::outbox::{
-    AsideChange, AsideRow, CLAIM_BYTES, Claim, Done, Finished, Outbox, OutboxBatch, OutboxRow, OutboxStatus, Taken,
-    aside_bytes,
+    AsideChange, AsideFields, AsideRow, CLAIM_BYTES, Claim, Done, Finished, IDENTITY_BYTES, Outbox, OutboxBatch,
+    OutboxRow, OutboxStatus, Taken, aside_bytes, row_age,
 };
 use everhook_store::piece::Piece;
+use everhook_store::sql::shared::{OUTBOX_ASIDE, OUTBOX_CORRECTION};
+use everhook_store::statement;
 use everhook_store::store::Op;
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, OpenFlags, Row, Transaction, TransactionBehavior, params};
 
 use crate::error::{Fault, Refusal};
 use crate::open::{Cause, SqliteOpenError, open_private};
+use crate::sql::run_plain;
 
+// Rows with texts that are not UTF-8 are read by hand.
 const LIST_OUTBOX: &str = include_str!("../queries/list_outbox.sql");
-const SET_ASIDE_OUTBOX: &str = include_str!("../queries/set_aside_outbox.sql");
 const LIST_OUTBOX_ASIDE: &str = include_str!("../queries/list_outbox_aside.sql");
-const RETRY_OUTBOX_ASIDE: &str = include_str!("../queries/retry_outbox_aside.sql");
-const REPLACE_OUTBOX_ASIDE: &str = include_str!("../queries/replace_outbox_aside.sql");
-const FIND_OUTBOX_STATUS: &str = include_str!("../queries/find_outbox_status.sql");
-const ANY_OUTBOX: &str = "select 1 from everhook_outbox limit 1";
-const FIND_OUTBOX_RELAY: &str = "select identity, floor from everhook_outbox_relay";
-const RAISE_OUTBOX: &str = "update everhook_outbox_relay set floor = max(coalesce(floor, ?1), ?1)";
-const DELETE_OUTBOX: &str = "delete from everhook_outbox where id = ?1";
-const DELETE_OUTBOX_ASIDE: &str = "delete from everhook_outbox_aside where id = ?1";
+
+statement! {
+    AnyOutbox = ("any_outbox", "select 1 from everhook_outbox limit 1") {} -> Option<i32>;
+    FindOutboxRelay = ("find_outbox_relay", "select identity, floor from everhook_outbox_relay") {}
+        -> Option<([u8; IDENTITY_BYTES], Option<Bytes>)>;
+    RaiseOutbox = (
+        "raise_outbox",
+        "update everhook_outbox_relay set floor = max(coalesce(floor, :floor), :floor)"
+    ) { floor: Id };
+    DeleteOutbox = ("delete_outbox", "delete from everhook_outbox where id = :id") { id: i64 };
+    SetAsideOutbox<'a> = ["set_aside_outbox", OUTBOX_ASIDE] { id: i64, error: &'a str };
+    // Returns the number of rows, the age of the oldest, and the number of rows set aside.
+    FindOutboxStatus = "find_outbox_status" { counted_max: usize } -> Option<(i64, Option<i64>, i64)>;
+    ReplaceOutboxAside<'a> = ["replace_outbox_aside", OUTBOX_CORRECTION] { fields: AsideFields<'a> };
+    RetryOutboxAside = "retry_outbox_aside" { id: i64 };
+    DeleteOutboxAside = ("delete_outbox_aside", "delete from everhook_outbox_aside where id = :id") { id: i64 };
+}
 
 /// A file has no claims, because only finished rows are written to it. A second process that relays the same file
 /// repeats work without effect: its messages were already accepted.
@@ -103,12 +116,12 @@ fn connect(file: &Path) -> Result<Connection, Fault> {
 
 /// Reads floor and rows in one snapshot. If another relay has deleted rows, it has also raised the floor.
 fn read_batch(connection: &mut Connection) -> Result<Option<OutboxBatch>, Fault> {
-    if connection.prepare_cached(ANY_OUTBOX)?.query_row([], |_| Ok(())).optional()?.is_none() {
+    if run_plain(connection, AnyOutbox {})?.is_none() {
         return Ok(None);
     }
     let snapshot = connection.transaction()?;
-    let (identity, floor) = snapshot
-        .query_row(FIND_OUTBOX_RELAY, [], |row| Ok((row.get::<_, [u8; 16]>(0)?, row.get::<_, Option<Vec<u8>>>(1)?)))?;
+    let relay = run_plain(&snapshot, FindOutboxRelay {})?;
+    let (identity, floor) = relay.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
     let floor = floor.and_then(|floor| Id::from_slice(&floor));
     let mut statement = snapshot.prepare_cached(LIST_OUTBOX)?;
     let limits = [OUTBOX_BATCH_MAX, OUTBOX_BATCH_BYTES_MAX, OUTBOX_ROW_BYTES_MAX].map(|limit| limit as i64);
@@ -143,23 +156,20 @@ fn finish(connection: &mut Connection, done: &Done) -> Result<(), Fault> {
     }
     write(connection, |transaction| {
         for (id, error) in &done.set_aside {
-            transaction.prepare_cached(SET_ASIDE_OUTBOX)?.execute(params![id, error])?;
+            run_plain(transaction, SetAsideOutbox { id: *id, error })?;
         }
         let gone = done.relayed.iter().chain(done.set_aside.iter().map(|(id, _)| id));
         for id in gone {
-            transaction.prepare_cached(DELETE_OUTBOX)?.execute(params![id])?;
+            run_plain(transaction, DeleteOutbox { id: *id })?;
         }
         if let Some(floor) = done.floor {
-            transaction.prepare_cached(RAISE_OUTBOX)?.execute(params![floor.as_bytes()])?;
+            run_plain(transaction, RaiseOutbox { floor })?;
         }
         Ok(())
     })
 }
 
-fn write<T>(
-    connection: &mut Connection,
-    work: impl FnOnce(&Transaction<'_>) -> Result<T, rusqlite::Error>,
-) -> Result<T, Fault> {
+fn write<T>(connection: &mut Connection, work: impl FnOnce(&Transaction<'_>) -> Result<T, Fault>) -> Result<T, Fault> {
     // The write lock is taken at once: SQLite may refuse to upgrade a lock later without waiting.
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let done = work(&transaction)?;
@@ -171,7 +181,7 @@ fn read_row(row: &Row<'_>) -> Result<OutboxRow, rusqlite::Error> {
     Ok(OutboxRow {
         id: row.get(0)?,
         created_at: Timestamp::from_micros(row.get(1)?),
-        age: span(row.get(2)?),
+        age: row_age(row.get(2)?),
         environment: text(row, 3)?,
         application: text(row, 4)?.unwrap_or_default(),
         event_type: text(row, 5)?.unwrap_or_default(),
@@ -198,11 +208,6 @@ fn list(text: String) -> Vec<String> {
     serde_json::from_str(&text).unwrap_or_else(|_| vec![text])
 }
 
-/// Negative if the clock was set back; then the age is zero.
-fn span(micros: i64) -> Duration {
-    Duration::from_micros(u64::try_from(micros).unwrap_or_default())
-}
-
 #[async_trait]
 impl Outbox for SqliteOutbox {
     async fn take(&self) -> Result<Taken, StoreError> {
@@ -217,17 +222,8 @@ impl Outbox for SqliteOutbox {
 
     async fn status(&self) -> Result<OutboxStatus, StoreError> {
         self.with(Op::OutboxStatus, |connection| {
-            let mut statement = connection.prepare_cached(FIND_OUTBOX_STATUS)?;
-            let status = statement.query_row(params![OUTBOX_COUNTED_MAX as i64], |row| {
-                let count = |rows: i64| u64::try_from(rows).unwrap_or_default();
-                let oldest: Option<i64> = row.get(1)?;
-                Ok(OutboxStatus {
-                    depth: count(row.get(0)?),
-                    oldest_age: oldest.map(span),
-                    set_aside: count(row.get(2)?),
-                })
-            })?;
-            Ok(status)
+            let found = run_plain(connection, FindOutboxStatus { counted_max: OUTBOX_COUNTED_MAX })?;
+            Ok(found.map(OutboxStatus::of).ok_or(rusqlite::Error::QueryReturnedNoRows)?)
         })
         .await
     }
@@ -245,10 +241,9 @@ impl Outbox for SqliteOutbox {
     }
 
     async fn replace_aside(&self, id: i64, change: &AsideChange) -> Result<bool, StoreError> {
-        let AsideChange { environment, application, event_type, payload, event_id } = change.clone();
+        let change = change.clone();
         self.with(Op::ReplaceAside, move |connection| {
-            let params = params![id, environment, application, event_type, payload, event_id];
-            Ok(connection.prepare_cached(REPLACE_OUTBOX_ASIDE)?.execute(params)? > 0)
+            Ok(run_plain(connection, ReplaceOutboxAside { fields: AsideFields::new(id, &change) })? > 0)
         })
         .await
     }
@@ -259,8 +254,8 @@ impl Outbox for SqliteOutbox {
             write(connection, |transaction| {
                 let mut retried = 0;
                 for id in ids {
-                    if transaction.prepare_cached(RETRY_OUTBOX_ASIDE)?.execute(params![id])? > 0 {
-                        retried += transaction.prepare_cached(DELETE_OUTBOX_ASIDE)?.execute(params![id])? as u64;
+                    if run_plain(transaction, RetryOutboxAside { id })? > 0 {
+                        retried += run_plain(transaction, DeleteOutboxAside { id })?;
                     }
                 }
                 Ok(retried)
@@ -275,7 +270,7 @@ impl Outbox for SqliteOutbox {
             write(connection, |transaction| {
                 let mut discarded = 0;
                 for id in ids {
-                    discarded += transaction.prepare_cached(DELETE_OUTBOX_ASIDE)?.execute(params![id])? as u64;
+                    discarded += run_plain(transaction, DeleteOutboxAside { id })?;
                 }
                 Ok(discarded)
             })

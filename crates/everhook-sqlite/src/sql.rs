@@ -16,8 +16,8 @@ use crate::connection::Connection;
 use crate::error::Fault;
 use crate::{
     append, background, backlog, batch, dedup, deliveries, directory, endpoints, environment, failure, feed, history,
-    job, lease, once, order, poll, queue, resource, retention, schedule, seal, session, settle, steer, token, traffic,
-    worker,
+    job, lease, once, order, outbox, poll, queue, resource, retention, schedule, seal, session, settle, steer, token,
+    traffic, worker,
 };
 
 pub(crate) fn run<S: Statement>(conn: &Connection, statement: S) -> Result<S::Answer, Fault> {
@@ -230,6 +230,7 @@ const ALL: &[&[TextOf]] = &[
     lease::STATEMENTS,
     once::STATEMENTS,
     order::STATEMENTS,
+    outbox::STATEMENTS,
     poll::STATEMENTS,
     queue::STATEMENTS,
     resource::STATEMENTS,

@@ -13,6 +13,7 @@ use everhook_core::id::Id;
 use everhook_core::time::Timestamp;
 
 use crate::error::StoreError;
+use crate::fields;
 use crate::piece::Piece;
 
 /// Bytes that identify an outbox.
@@ -116,6 +117,19 @@ pub struct OutboxStatus {
     pub set_aside: u64,
 }
 
+impl OutboxStatus {
+    /// Decodes the answer of `find_outbox_status`: the waiting rows, the age of the oldest, and the rows set aside.
+    pub fn of((depth, oldest, set_aside): (i64, Option<i64>, i64)) -> OutboxStatus {
+        let count = |rows: i64| u64::try_from(rows).unwrap_or_default();
+        OutboxStatus { depth: count(depth), oldest_age: oldest.map(row_age), set_aside: count(set_aside) }
+    }
+}
+
+/// Returns the age of a row from microseconds. They are negative if the clock was set back; then the age is zero.
+pub fn row_age(micros: i64) -> Duration {
+    Duration::from_micros(u64::try_from(micros).unwrap_or_default())
+}
+
 /// A row that was set aside, with its error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AsideRow {
@@ -138,6 +152,32 @@ pub struct AsideChange {
     pub event_type: Option<String>,
     pub payload: Option<String>,
     pub event_id: Option<String>,
+}
+
+fields! {
+    /// The parameters of `replace_outbox_aside`.
+    pub AsideFields<'a> {
+        id: i64,
+        environment: Option<&'a str>,
+        application: Option<&'a str>,
+        event_type: Option<&'a str>,
+        payload: Option<&'a str>,
+        event_id: Option<&'a str>,
+    }
+}
+
+impl<'a> AsideFields<'a> {
+    pub fn new(id: i64, change: &'a AsideChange) -> AsideFields<'a> {
+        let AsideChange { environment, application, event_type, payload, event_id } = change;
+        AsideFields {
+            id,
+            environment: environment.as_deref(),
+            application: application.as_deref(),
+            event_type: event_type.as_deref(),
+            payload: payload.as_deref(),
+            event_id: event_id.as_deref(),
+        }
+    }
 }
 
 #[async_trait]
