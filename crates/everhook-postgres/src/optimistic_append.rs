@@ -55,10 +55,18 @@ fields! {
     pub(crate) DirectBatch<'a> {
         known: KnownGroups,
         free: Keys,
-        booking: LaneBookings,
         wanted: NewKeys<'a>,
         fresh: DirectMessages<'a>,
         begun: DirectTasks,
+    }
+}
+
+statement! {
+    // Both return whether the guess was right, and the time.
+    pub(crate) AppendDirect<'a> = ["append_direct", "direct_claim", "direct_rows"] { batch: DirectBatch<'a> }
+        -> Option<(bool, Timestamp)>;
+    AppendDirectBooked<'a> = ["append_direct_booked", "direct_claim", "direct_rows"] {
+        batch: DirectBatch<'a>, booking: LaneBookings,
     } -> Option<(bool, Timestamp)>;
 }
 
@@ -215,17 +223,18 @@ impl PostgresStore {
             let Booking { unused_us, before_us, span_us } = rate.booking(*count);
             LaneBooking { environment: *environment, id: *id, unused_us, before_us, span_us }
         };
-        let known = speculation.applications.iter().map(known).collect();
-        let free = Keys::of_lanes(speculation.lanes.iter().copied());
-        let wanted = new_keys(&speculation.claims);
-        let fresh = append.messages.iter().map(DirectMessage::new).collect();
-        let begun = speculation.tasks.iter().flatten().map(|planned| DirectTask::new(&planned.task, session)).collect();
+        let begun = speculation.tasks.iter().flatten().map(|planned| DirectTask::new(&planned.task, session));
+        let batch = DirectBatch {
+            known: speculation.applications.iter().map(known).collect(),
+            free: Keys::of_lanes(speculation.lanes.iter().copied()),
+            wanted: new_keys(&speculation.claims),
+            fresh: append.messages.iter().map(DirectMessage::new).collect(),
+            begun: begun.collect(),
+        };
         let booking: LaneBookings = speculation.limited.iter().map(booking).collect();
         let written = match booking.nonempty() {
-            None => self.database.write(AppendDirect { known, free, wanted, fresh, begun }).await,
-            Some(booking) => {
-                self.database.write(AppendDirectBooked { known, free, booking, wanted, fresh, begun }).await
-            }
+            None => self.database.write(AppendDirect { batch }).await,
+            Some(booking) => self.database.write(AppendDirectBooked { batch, booking }).await,
         };
         let (is_right, now) = written?.ok_or(Fault::Contended("append returned no row"))?;
         Ok(is_right.then_some(now))
