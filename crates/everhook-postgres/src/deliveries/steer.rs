@@ -14,11 +14,11 @@ use everhook_store::append::{TakesPosition, new_delivery};
 use everhook_store::statement;
 
 use crate::append::{AppendMessage, AppendPayloadExpiry, lower_lanes_due};
-use crate::columns::{DueLane, DueLanes, Expiries, ExpiryRow, MessageRow, Subject, Subjects, TaskKeys};
+use crate::columns::{DueLane, Expiries, ExpiryRow, MessageRow, Subject, Subjects};
 use crate::error::Fault;
 use crate::order::{append_ordered, key_of, promote};
 use crate::settle::{FreeLane, FreedLane, FreedLanes};
-use crate::steer::{FlagTask, MovedTask, RescheduleTask};
+use crate::steer::{Moved, TaskChanges};
 use crate::store::PostgresStore;
 use crate::tx::Tx;
 
@@ -64,27 +64,28 @@ impl PostgresStore {
         let freed: FreedLanes = locked.into_values().collect();
         let planned: Vec<(Task, DeliveryAction)> =
             tasks.into_iter().map(|(task, state)| (task, command.on(&task, state))).collect();
-        let with = |wanted: DeliveryAction| planned.iter().filter(move |(_, action)| *action == wanted);
-        let flagged = TaskKeys::of(with(DeliveryAction::RequestCancel).map(|(task, _)| &task.key));
-        let ended = with(DeliveryAction::End).map(|(task, _)| task);
-        let moved = planned.iter().filter_map(|(task, action)| match action {
-            DeliveryAction::RunNow => Some((task, false)),
-            DeliveryAction::Redrive => Some((task, true)),
-            _ => None,
-        });
-        // A task of an ordered lane keeps its due time.
-        let lanes = moved.clone().map(|(task, _)| ((environment, task.lane), task.due_at.min(now)));
-        let lanes = DueLanes::earliest(lanes);
-        let moved = moved.map(|(task, fresh)| {
-            let TaskKey { environment, subject, id } = task.key;
-            let due_at = if fresh { now } else { task.due_at.min(now) };
-            MovedTask { environment, subject, id, due_at, fresh }
-        });
-        let reschedule = (!lanes.is_empty()).then(|| RescheduleTask { moved: moved.collect() });
+        let mut changes = TaskChanges::default();
+        for (task, action) in &planned {
+            // A task of an ordered lane keeps its due time.
+            let (lane, lane_due_at) = (task.lane, task.due_at.min(now));
+            let (due_at, fresh) = match action {
+                DeliveryAction::RunNow => (lane_due_at, false),
+                DeliveryAction::Redrive => (now, true),
+                DeliveryAction::RequestCancel => {
+                    changes.flagged.push(*task);
+                    continue;
+                }
+                DeliveryAction::End => {
+                    changes.ended.push(*task);
+                    continue;
+                }
+                DeliveryAction::Nothing | DeliveryAction::Refuse => continue,
+            };
+            changes.moved.insert(task.key, Moved { due_at, fresh, lane, lane_due_at });
+        }
+        let (flag, cancel, reschedule, lanes) = changes.statements(self, command.note().as_bytes(), now);
         let free = freed.nonempty().map(|wanted| FreeLane { wanted });
         let (lock_lane, lower_lane) = lanes.nonempty().map(lower_lanes_due).unzip();
-        let flag = flagged.nonempty().map(|flagged| FlagTask { flagged });
-        let cancel = self.cancel_tasks(ended, command.note().as_bytes(), now);
         let promote = promote(planned.iter().filter_map(|(task, _)| key_of(task)));
         tx.run((flag, cancel, reschedule, free, (promote, lock_lane), lower_lane)).await?;
         Ok(planned)

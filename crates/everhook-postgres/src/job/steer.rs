@@ -3,13 +3,13 @@
 //! Tasks are locked first. Then a second statement reads the ends of jobs without a task: it sees a settlement that the
 //! lock waited for.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use everhook_core::batch::{BatchChange, Resolution, check_selection};
-use everhook_core::id::{BatchId, EnvironmentId, Id, JobId, LaneId, SessionId};
+use everhook_core::id::{BatchId, EnvironmentId, Id, JobId, SessionId};
 use everhook_core::job::{JobAction, JobState, LeaseLost, LeaseProof, OperatorCommand, check_lease_proof};
 use everhook_core::lifecycle::EndState;
-use everhook_core::task::{Task, TaskKey, TaskState};
+use everhook_core::task::{Task, TaskState};
 use everhook_core::time::Timestamp;
 use everhook_store::batch::{Resolved, steered};
 use everhook_store::job::{ProgressReport, due_at, state_of};
@@ -19,9 +19,9 @@ use everhook_store::statement;
 use crate::append::lower_lanes_due;
 use crate::batch::FindBatch;
 use crate::batch::{self, Changes};
-use crate::columns::{DueLanes, Key, Keys, Subject, Subjects, TaskKeys};
+use crate::columns::{Key, Keys, Subject, Subjects};
 use crate::error::Fault;
-use crate::steer::{FlagTask, MovedTask, RescheduleTask};
+use crate::steer::{Moved, TaskChanges};
 use crate::store::PostgresStore;
 use crate::tx::{NO_TIME, Now, Tx};
 
@@ -50,10 +50,7 @@ impl KnownJob {
 /// The writes of a command, by kind.
 #[derive(Default)]
 struct Steps {
-    ended: Vec<Task>,
-    flagged: Vec<Task>,
-    /// Tasks with a new due time, and whether they get fresh tries.
-    moved: BTreeMap<TaskKey, (LaneId, Timestamp, bool)>,
+    changes: TaskChanges,
     erased: Vec<JobId>,
 }
 
@@ -143,16 +140,10 @@ impl PostgresStore {
         steps: &Steps,
         now: Timestamp,
     ) -> Result<(), Fault> {
-        let flagged = TaskKeys::of(steps.flagged.iter().map(|task| &task.key));
-        tx.run(flagged.nonempty().map(|flagged| FlagTask { flagged })).await?;
-        tx.run(self.cancel_tasks(steps.ended.iter(), b"", now)).await?;
-        if !steps.moved.is_empty() {
-            wait(tx, steps).await?;
-        }
-        if !steps.erased.is_empty() {
-            tx.run(DeleteJob { environment, ids: steps.erased.clone() }).await?;
-        }
-        Ok(())
+        let (flag, cancel, reschedule, lanes) = steps.changes.statements(self, b"", now);
+        let (lock_lane, lower_lane) = lanes.nonempty().map(lower_lanes_due).unzip();
+        let erase = (!steps.erased.is_empty()).then(|| DeleteJob { environment, ids: steps.erased.clone() });
+        tx.run((flag, cancel, reschedule, lock_lane, lower_lane, erase)).await.map(drop)
     }
 
     pub(crate) async fn report_progress_once(
@@ -175,7 +166,7 @@ impl PostgresStore {
 
 impl Steps {
     fn is_empty(&self) -> bool {
-        self.ended.is_empty() && self.flagged.is_empty() && self.moved.is_empty() && self.erased.is_empty()
+        self.changes.is_empty() && self.erased.is_empty()
     }
 
     /// Adds the writes of an action, and updates the state of the job for a later command of the same request.
@@ -189,9 +180,9 @@ impl Steps {
             JobAction::RunNow => (now, false),
             JobAction::Redrive => (now, true),
             JobAction::Reschedule(run_at) => (due_at(run_at, now), false),
-            JobAction::RequestCancel => return self.flagged.push(*task),
+            JobAction::RequestCancel => return self.changes.flagged.push(*task),
             JobAction::Cancel => {
-                self.ended.push(*task);
+                self.changes.ended.push(*task);
                 (job.open, job.last) = (None, Some(EndState::Cancelled));
                 return;
             }
@@ -199,8 +190,9 @@ impl Steps {
         };
         *state = TaskState::Pending;
         // A job that is named twice keeps the fresh tries of the first command.
-        let was_fresh = self.moved.get(&task.key).is_some_and(|(_, _, fresh)| *fresh);
-        self.moved.insert(task.key, (task.lane, due_at, fresh || was_fresh));
+        let was_fresh = self.changes.moved.get(&task.key).is_some_and(|moved| moved.fresh);
+        let moved = Moved { due_at, fresh: fresh || was_fresh, lane: task.lane, lane_due_at: due_at };
+        self.changes.moved.insert(task.key, moved);
     }
 }
 
@@ -224,16 +216,4 @@ async fn lock(
         }
     }
     Ok((known, now))
-}
-
-/// Reschedules jobs, and lowers the due times of their lanes.
-async fn wait(tx: &Tx<'_>, steps: &Steps) -> Result<(), Fault> {
-    let moved = |(key, (_, due_at, fresh)): (&TaskKey, &(LaneId, Timestamp, bool))| {
-        let TaskKey { environment, subject, id } = *key;
-        MovedTask { environment, subject, id, due_at: *due_at, fresh: *fresh }
-    };
-    let due = |(key, (lane, due_at, _)): (&TaskKey, &(LaneId, Timestamp, bool))| ((key.environment, *lane), *due_at);
-    let lanes = DueLanes::earliest(steps.moved.iter().map(due));
-    let moved = RescheduleTask { moved: steps.moved.iter().map(moved).collect() };
-    tx.run((moved, lower_lanes_due(lanes))).await.map(drop)
 }
