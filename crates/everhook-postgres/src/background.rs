@@ -7,7 +7,7 @@ use everhook_core::background::selection::BulkSelection;
 use everhook_core::background::{Effect, Purge};
 use everhook_core::delivery::DeliveryCommand;
 use everhook_core::endpoint::Endpoint;
-use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, JobId, MessageId, SERVER_ENVIRONMENT, TaskId};
+use everhook_core::id::{EndpointId, EnvironmentId, Id, JobId, MessageId, SERVER_ENVIRONMENT, TaskId};
 use everhook_core::job::{JobState, LeaseLost};
 use everhook_core::limits::RESULT_BYTES_MAX;
 use everhook_core::message::Message;
@@ -113,18 +113,17 @@ impl PostgresStore {
         wanted: &Replay,
         now: Timestamp,
     ) -> Result<Option<Advanced>, Fault> {
-        let (application, lane) = (wanted.application, wanted.endpoint);
-        let Some(endpoint) = find_endpoint(tx, environment, (application, lane)).await? else { return Ok(None) };
+        let (scope, lane) = (AppScope::of(environment, wanted.application), wanted.endpoint);
+        let Some(endpoint) = find_endpoint(tx, scope, lane).await? else { return Ok(None) };
         let rows = advance.replay_rows(wanted);
-        let read = read_rows(tx, environment, (application, lane), &rows, advance.limit).await?;
+        let read = read_rows(tx, scope, lane, &rows, advance.limit).await?;
         let ids = &read.messages;
         let payload_bytes = wanted.payload_bytes(&endpoint);
         // Payloads are read a few at a time, because each may be large.
         let at_once = if payload_bytes > 0 { PAYLOADS_AT_ONCE } else { ids.len().max(1) };
         let mut messages = Vec::new();
         for ids in ids.chunks(at_once) {
-            let wanted_keys = keys(environment, application, ids);
-            let found = tx.run(FindCandidate { wanted: wanted_keys, endpoint: lane, payload_bytes }).await?;
+            let found = tx.run(FindCandidate { wanted: keys(scope, ids), endpoint: lane, payload_bytes }).await?;
             let candidates = found.into_iter().map(|(message, row)| row.of(message));
             let chosen = candidates.filter(|candidate| wanted.wants(&endpoint, candidate, now));
             messages.extend(chosen.map(|candidate| candidate.message.id));
@@ -136,7 +135,7 @@ impl PostgresStore {
             };
             let append = append_ordered(&messages.iter().map(task).collect::<Vec<_>>(), TakesPosition::Behind);
             let due = [DueLane::new(environment, lane.lane(), now)].into_iter().collect();
-            let delete = DeleteTaskDead { wanted: keys(environment, application, &messages), lane };
+            let delete = DeleteTaskDead { wanted: keys(scope, &messages), lane };
             // Later deliveries may overtake these: the lane is not marked as waiting.
             let (deleted, ..) = tx.run((delete, append, lower_lanes_due(due))).await?;
             // The append has locked the lane.
@@ -154,13 +153,13 @@ impl PostgresStore {
         (wanted, command): (&BulkSelection, DeliveryCommand),
         now: Timestamp,
     ) -> Result<Option<Advanced>, Fault> {
-        let (application, endpoint) = (wanted.application, wanted.endpoint);
-        if find_endpoint(tx, environment, (application, endpoint)).await?.is_none() {
+        let (scope, endpoint) = (AppScope::of(environment, wanted.application), wanted.endpoint);
+        if find_endpoint(tx, scope, endpoint).await?.is_none() {
             return Ok(None);
         }
         let rows = advance.steer_rows(wanted, command);
-        let read = read_rows(tx, environment, (application, endpoint), &rows, advance.limit).await?;
-        let find = FindCandidate { wanted: keys(environment, application, &read.messages), endpoint, payload_bytes: 0 };
+        let read = read_rows(tx, scope, endpoint, &rows, advance.limit).await?;
+        let find = FindCandidate { wanted: keys(scope, &read.messages), endpoint, payload_bytes: 0 };
         let candidates = tx.run(find).await?.into_iter().map(|(message, row)| row.of(message));
         let chosen = candidates.filter(|candidate| wanted.wants(command, candidate, now));
         let chosen: Vec<MessageId> = chosen.map(|candidate| candidate.message.id).collect();
@@ -177,13 +176,11 @@ impl PostgresStore {
 
     /// Counts the attempts of the next messages of a window.
     pub(crate) async fn count_attempts_once(&self, count: &CountAttempts) -> Result<AttemptCount, Fault> {
-        let CountAttempts { scope: AppScope { environment, application }, since, until, limit, .. } = *count;
+        let CountAttempts { scope, since, until, limit, .. } = *count;
         let (range, order) = (count.range(), Order::Ascending);
-        let ids =
-            self.database.read(ListMessageId { environment, application, step: range.step(limit, order) }).await?;
+        let ids = self.database.read(ListMessageId { scope, step: range.step(limit, order) }).await?;
         let next = ids.last().copied().filter(|_| ids.len() == limit);
-        let count =
-            self.database.read(CountAttempt { wanted: keys(environment, application, &ids), since, until }).await?;
+        let count = self.database.read(CountAttempt { wanted: keys(scope, &ids), since, until }).await?;
         Ok(AttemptCount { attempts: count.unwrap_or_default(), next })
     }
 
@@ -217,8 +214,8 @@ impl PostgresStore {
 
 async fn find_endpoint(
     tx: &Tx<'_>,
-    environment: EnvironmentId,
-    (application, endpoint): (ApplicationId, EndpointId),
+    AppScope { environment, application }: AppScope,
+    endpoint: EndpointId,
 ) -> Result<Option<Endpoint>, Fault> {
     let (kind, parent) = (ResourceKind::Endpoint, Parent::of(application));
     let found = tx.run(FindResource { environment, kind, parent, id: endpoint.0 }).await?;
@@ -232,15 +229,14 @@ async fn find_endpoint(
 /// Reads the rows of a slice.
 async fn read_rows(
     tx: &Tx<'_>,
-    environment: EnvironmentId,
-    (application, endpoint): (ApplicationId, EndpointId),
+    scope: AppScope,
+    endpoint: EndpointId,
     rows: &SliceRows,
     limit: usize,
 ) -> Result<SliceRead, Fault> {
+    let environment = scope.environment;
     Ok(match rows {
-        SliceRows::Messages(range) => {
-            SliceRead::of_messages(list_messages(tx, environment, application, range, limit).await?)
-        }
+        SliceRows::Messages(range) => SliceRead::of_messages(list_messages(tx, scope, range, limit).await?),
         SliceRows::OpenTasks(range) => {
             SliceRead::of_open(&deliveries::list_open(tx, environment, range, limit).await?, endpoint)
         }
@@ -252,10 +248,10 @@ async fn read_rows(
 }
 
 async fn purge(tx: &Tx<'_>, environment: EnvironmentId, advance: &Advance, wanted: &Purge) -> Result<Advanced, Fault> {
-    let (application, until) = (wanted.application, wanted.until);
+    let (scope, until) = (AppScope::of(environment, wanted.application), wanted.until);
     let range = advance.purge_range(wanted);
-    let read = SliceRead::of_messages(list_messages(tx, environment, application, &range, advance.limit).await?);
-    let wanted = keys(environment, application, &read.messages);
+    let read = SliceRead::of_messages(list_messages(tx, scope, &range, advance.limit).await?);
+    let wanted = keys(scope, &read.messages);
     let purged = match advance.effect {
         Effect::Apply => usize::try_from(tx.run(PurgeContent { wanted, until }).await?).unwrap_or(usize::MAX),
         Effect::Count => tx.run(HasContent { wanted, until }).await?.len(),
@@ -263,16 +259,10 @@ async fn purge(tx: &Tx<'_>, environment: EnvironmentId, advance: &Advance, wante
     Ok(advance.done(&read, purged))
 }
 
-async fn list_messages(
-    tx: &Tx<'_>,
-    environment: EnvironmentId,
-    application: ApplicationId,
-    range: &IdRange,
-    limit: usize,
-) -> Result<Vec<MessageId>, Fault> {
-    tx.run(ListMessageId { environment, application, step: range.step(limit, Order::Ascending) }).await
+async fn list_messages(tx: &Tx<'_>, scope: AppScope, range: &IdRange, limit: usize) -> Result<Vec<MessageId>, Fault> {
+    tx.run(ListMessageId { scope, step: range.step(limit, Order::Ascending) }).await
 }
 
-fn keys(environment: EnvironmentId, application: ApplicationId, messages: &[MessageId]) -> MessageKeys {
+fn keys(AppScope { environment, application }: AppScope, messages: &[MessageId]) -> MessageKeys {
     messages.iter().map(|id| MessageKey { environment, application, id: *id }).collect()
 }

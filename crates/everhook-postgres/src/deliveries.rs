@@ -74,7 +74,7 @@ impl PostgresStore {
         match filter.visited() {
             Visited::One(message) => Ok(Visit::of_messages(&[message])),
             Visited::Messages(application) => {
-                let list = ListMessageId { environment, application, step };
+                let list = ListMessageId { scope: scope.application(application), step };
                 Ok(Visit::of_messages(&self.database.read(list).await?))
             }
             Visited::Tasks => {

@@ -53,11 +53,10 @@ impl PostgresStore {
 
     pub(crate) async fn list_messages_once(&self, list: &Messages) -> Result<Piece<Message, MessageId>, Fault> {
         let Messages { scope, filter } = list;
-        let AppScope { environment, application } = *scope;
         let (slice, mut range, mut scanned) = (&filter.slice, filter.range(), None);
         if filter.is_selective() {
             let scan = range.scan(filter.scan, slice.order);
-            scanned = self.database.read(ScanMessage { environment, application, scan }).await?;
+            scanned = self.database.read(ScanMessage { scope: *scope, scan }).await?;
             range = range.until(scanned, slice.order);
         }
         let (search, event_types) = (filter.search(*scope, &range), texts(&filter.event_types));
@@ -66,13 +65,8 @@ impl PostgresStore {
         Piece::gather(found, slice.limit, message_bytes, |row| row.id, scanned.map(MessageId))
     }
 
-    pub(crate) async fn expunge_message_once(
-        &self,
-        environment: EnvironmentId,
-        application: ApplicationId,
-        id: MessageId,
-    ) -> Result<bool, Fault> {
-        let expunged = self.database.write(ExpungeMessage { environment, application, id }).await?;
+    pub(crate) async fn expunge_message_once(&self, scope: AppScope, id: MessageId) -> Result<bool, Fault> {
+        let expunged = self.database.write(ExpungeMessage { scope, id }).await?;
         Ok(expunged > 0)
     }
 }

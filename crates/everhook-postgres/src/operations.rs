@@ -151,11 +151,10 @@ impl Store for PostgresStore {
     }
 
     async fn expunge(&self, scope: AppScope, what: Expunge) -> Result<bool, StoreError> {
-        let AppScope { environment, application } = scope;
         let expunge = || async {
             match what {
-                Expunge::Message(id) => self.expunge_message_once(environment, application, id).await,
-                Expunge::Attempt { message, id } => self.expunge_attempt_once(environment, message, id).await,
+                Expunge::Message(id) => self.expunge_message_once(scope, id).await,
+                Expunge::Attempt { message, id } => self.expunge_attempt_once(scope.environment, message, id).await,
             }
         };
         self.run_plain(Op::Expunge, expunge).await

@@ -1,6 +1,6 @@
 //! Messages of polled endpoints, and the positions of their readers.
 
-use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, MessageId};
+use everhook_core::id::{EndpointId, EnvironmentId, Id, MessageId};
 use everhook_core::limits::{PAGE_BYTES_MAX, POLL_CONSUMERS_MAX};
 use everhook_core::message::Message;
 use everhook_core::name::Name;
@@ -32,7 +32,7 @@ statement! {
         environment: EnvironmentId, endpoint: EndpointId, now: Timestamp, base: i64, limit: usize,
     };
     ListPolled<'a> = "list_polled" {
-        environment: EnvironmentId, application: ApplicationId, endpoint: EndpointId, after: i64, until: i64,
+        scope: AppScope, endpoint: EndpointId, after: i64, until: i64,
         channel: Option<&'a str>, event_type: Option<&'a str>, limit: usize, bytes_max: usize,
     } -> Vec<(i64, usize, Message)>;
 }
@@ -60,8 +60,7 @@ impl PostgresStore {
         };
         let range = PollRange::new(mark.position, bounds);
         let rows = self.database.read(ListPolled {
-            environment,
-            application: scope.application,
+            scope,
             endpoint,
             after: range.after,
             until: range.until,

@@ -2,7 +2,6 @@
 
 use everhook_core::limits::{FAILURE_ENDPOINTS_MAX, FAILURES_COUNTED_MAX, FAILURES_LISTED_MAX, SESSIONS_LISTED_MAX};
 use everhook_core::resource::{ResourceKind, environment_policy_id};
-use everhook_core::scope::AppScope;
 use everhook_store::answers;
 use everhook_store::error::StoreError;
 use everhook_store::history::destinations;
@@ -111,8 +110,7 @@ impl PostgresStore {
             },
             Attempts(q) => self.list_attempts_once(q).await?,
             Destinations(q) => {
-                let AppScope { environment, application } = q.scope;
-                destinations(database.read(ListDestination { environment, application, message: q.message }).await?)
+                destinations(database.read(ListDestination { scope: q.scope, message: q.message }).await?)
             },
             Deliveries(q) => self.list_deliveries_once(q.scope.environment, &q.filter).await?,
             ListFailures(q) => {
@@ -126,10 +124,7 @@ impl PostgresStore {
                 let range = q.period.range();
                 database.read(q.period.count(q.scope.environment, q.endpoint, &range)).await?.unwrap_or_default()
             },
-            FindOnce(q) => {
-                let AppScope { environment, application } = q.scope;
-                database.read(FindOnce { environment, application, key: &q.key }).await?
-            },
+            FindOnce(q) => database.read(FindOnce { scope: q.scope, key: &q.key }).await?,
             OnceSlots(q) => database.read(ListOnce::new(q.scope, &q.slice)).await?,
             FindJob(q) => self.find_job_once(q.scope.environment, q.id).await?,
             Jobs(q) => self.list_jobs_once(q.scope.environment, &q.filter).await?,

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use everhook_core::id::{ApplicationId, EnvironmentId};
 use everhook_core::scope::AppScope;
 use everhook_core::time::Timestamp;
 use everhook_core::token::{TokenEnd, TokenKeyChange, TokenMark};
@@ -23,12 +22,8 @@ columns! {
 }
 
 statement! {
-    CreateTokenEnd<'a> = "create_token_end" {
-        environment: EnvironmentId, application: ApplicationId, ends: TokenEnds<'a>,
-    };
-    DeleteTokenEnd<'a> = "delete_token_end" {
-        environment: EnvironmentId, application: ApplicationId, subjects: Vec<&'a [u8]>,
-    };
+    CreateTokenEnd<'a> = "create_token_end" { scope: AppScope, ends: TokenEnds<'a> };
+    DeleteTokenEnd<'a> = "delete_token_end" { scope: AppScope, subjects: Vec<&'a [u8]> };
     pub(crate) PruneTokenEnd = "prune_token_end" { now: Timestamp, limit: usize };
 }
 
@@ -51,7 +46,6 @@ impl PostgresStore {
     }
 
     pub(crate) async fn end_tokens_once(&self, scope: AppScope, ends: &[TokenEnd]) -> Result<(), Fault> {
-        let AppScope { environment, application } = scope;
         // One statement must not write a row twice.
         let ends: BTreeMap<(Vec<u8>, Timestamp), &TokenEnd> =
             ends.iter().map(|end| ((end.subject.key(), end.issued_until), end)).collect();
@@ -61,12 +55,12 @@ impl PostgresStore {
             ends_at: end.ends_at,
             forget_at: end.forget_at,
         });
-        let create = CreateTokenEnd { environment, application, ends: rows.collect() };
+        let create = CreateTokenEnd { scope, ends: rows.collect() };
         let subjects = ends.keys().map(|(subject, _)| subject.as_slice()).collect();
         let tx = self.database.tx().await?;
         tx.begin(()).await?;
         tx.run(create).await?;
-        tx.finish(DeleteTokenEnd { environment, application, subjects }).await.map(drop)
+        tx.finish(DeleteTokenEnd { scope, subjects }).await.map(drop)
     }
 
     pub(crate) async fn find_token_end_once(
@@ -74,9 +68,8 @@ impl PostgresStore {
         scope: AppScope,
         mark: &TokenMark,
     ) -> Result<Option<Timestamp>, Fault> {
-        let AppScope { environment, application } = scope;
         let [all, session, token] = &mark.subjects();
         let issued_at = mark.issued_at;
-        self.database.read(FindTokenEnd { environment, application, all, session, token, issued_at }).await
+        self.database.read(FindTokenEnd { scope, all, session, token, issued_at }).await
     }
 }

@@ -4,7 +4,7 @@ use everhook_core::background::replay::Replay;
 use everhook_core::background::selection::BulkSelection;
 use everhook_core::background::{Effect, Purge};
 use everhook_core::delivery::{DeliveryAction, DeliveryCommand};
-use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, JobId, MessageId, SERVER_ENVIRONMENT, TaskId};
+use everhook_core::id::{EndpointId, EnvironmentId, JobId, MessageId, SERVER_ENVIRONMENT, TaskId};
 use everhook_core::job::LeaseLost;
 use everhook_core::job::report::KeptResult;
 use everhook_core::limits::RESULT_BYTES_MAX;
@@ -40,21 +40,15 @@ statement! {
     ListBackground<'a> = "list_background" { owner: &'a str, above: &'a [u8], below: &'a [u8], order: Order }
         -> Vec<JobId>;
     FindCandidate = "find_candidate" {
-        environment: EnvironmentId, application: ApplicationId, id: MessageId, endpoint: EndpointId,
-        payload_bytes: usize,
+        scope: AppScope, id: MessageId, endpoint: EndpointId, payload_bytes: usize,
     } -> Option<(Message, CandidateRow)>;
     DeleteTaskDead = "delete_task_dead" {
         environment: EnvironmentId, message: MessageId, lane: EndpointId,
     } -> Vec<Option<OrderKey>>;
-    PurgeContent = "purge_content" {
-        environment: EnvironmentId, application: ApplicationId, id: MessageId, until: Timestamp,
-    };
-    HasContent = "has_content" {
-        environment: EnvironmentId, application: ApplicationId, id: MessageId, until: Timestamp,
-    } -> Option<MessageId>;
-    CountAttempt = "count_attempt" {
-        environment: EnvironmentId, application: ApplicationId, id: MessageId, since: Timestamp, until: Timestamp,
-    } -> Option<u64>;
+    PurgeContent = "purge_content" { scope: AppScope, id: MessageId, until: Timestamp };
+    HasContent = "has_content" { scope: AppScope, id: MessageId, until: Timestamp } -> Option<MessageId>;
+    CountAttempt = "count_attempt" { scope: AppScope, id: MessageId, since: Timestamp, until: Timestamp }
+        -> Option<u64>;
 }
 
 /// Does one slice and stores its position, if the caller still holds the job.
@@ -90,16 +84,16 @@ fn replay(
     advance: &Advance,
     wanted: &Replay,
 ) -> Result<Option<Advanced>, Fault> {
-    let (application, lane) = (wanted.application, wanted.endpoint);
-    let Some(endpoint) = resource::find_endpoint(tx.conn, environment, application, wanted.endpoint)? else {
+    let (scope, lane) = (AppScope::of(environment, wanted.application), wanted.endpoint);
+    let Some(endpoint) = resource::find_endpoint(tx.conn, environment, wanted.application, lane)? else {
         return Ok(None);
     };
     let rows = advance.replay_rows(wanted);
-    let read = read_rows(tx.conn, environment, (application, lane), &rows, advance.limit)?;
+    let read = read_rows(tx.conn, scope, lane, &rows, advance.limit)?;
     let mut changed = 0;
     for id in read.messages.iter().copied() {
         let payload_bytes = wanted.payload_bytes(&endpoint);
-        let found = run(tx.conn, FindCandidate { environment, application, id, endpoint: lane, payload_bytes })?;
+        let found = run(tx.conn, FindCandidate { scope, id, endpoint: lane, payload_bytes })?;
         let Some(candidate) = found.map(|(message, row)| row.of(message)) else { continue };
         if wanted.wants(&endpoint, &candidate, tx.now) {
             changed += 1;
@@ -124,15 +118,15 @@ fn steer(
     wanted: &BulkSelection,
     command: DeliveryCommand,
 ) -> Result<Option<Advanced>, Fault> {
-    let (application, endpoint) = (wanted.application, wanted.endpoint);
-    if resource::find_endpoint(tx.conn, environment, application, endpoint)?.is_none() {
+    let (scope, endpoint) = (AppScope::of(environment, wanted.application), wanted.endpoint);
+    if resource::find_endpoint(tx.conn, environment, wanted.application, endpoint)?.is_none() {
         return Ok(None);
     }
     let rows = advance.steer_rows(wanted, command);
-    let read = read_rows(tx.conn, environment, (application, endpoint), &rows, advance.limit)?;
+    let read = read_rows(tx.conn, scope, endpoint, &rows, advance.limit)?;
     let mut changed = 0;
     for id in read.messages.iter().copied() {
-        let found = run(tx.conn, FindCandidate { environment, application, id, endpoint, payload_bytes: 0 })?;
+        let found = run(tx.conn, FindCandidate { scope, id, endpoint, payload_bytes: 0 })?;
         let candidate = found.map(|(message, row)| row.of(message));
         if !candidate.is_some_and(|candidate| wanted.wants(command, &candidate, tx.now)) {
             continue;
@@ -151,15 +145,14 @@ fn steer(
 /// Reads the rows of a slice.
 fn read_rows(
     conn: &Connection,
-    environment: EnvironmentId,
-    (application, endpoint): (ApplicationId, EndpointId),
+    scope: AppScope,
+    endpoint: EndpointId,
     rows: &SliceRows,
     limit: usize,
 ) -> Result<SliceRead, Fault> {
+    let environment = scope.environment;
     Ok(match rows {
-        SliceRows::Messages(range) => {
-            SliceRead::of_messages(list_messages(conn, environment, application, range, limit)?)
-        }
+        SliceRows::Messages(range) => SliceRead::of_messages(list_messages(conn, scope, range, limit)?),
         SliceRows::OpenTasks(range) => {
             SliceRead::of_open(&deliveries::list_open(conn, environment, range, limit)?, endpoint)
         }
@@ -171,38 +164,32 @@ fn read_rows(
 }
 
 fn purge(tx: &Tx<'_>, environment: EnvironmentId, advance: &Advance, wanted: &Purge) -> Result<Advanced, Fault> {
-    let (application, until) = (wanted.application, wanted.until);
+    let (scope, until) = (AppScope::of(environment, wanted.application), wanted.until);
     let range = advance.purge_range(wanted);
-    let read = SliceRead::of_messages(list_messages(tx.conn, environment, application, &range, advance.limit)?);
+    let read = SliceRead::of_messages(list_messages(tx.conn, scope, &range, advance.limit)?);
     let mut changed = 0;
     for id in &read.messages {
         let has_content = match advance.effect {
-            Effect::Apply => run(tx.conn, PurgeContent { environment, application, id: *id, until })? > 0,
-            Effect::Count => run(tx.conn, HasContent { environment, application, id: *id, until })?.is_some(),
+            Effect::Apply => run(tx.conn, PurgeContent { scope, id: *id, until })? > 0,
+            Effect::Count => run(tx.conn, HasContent { scope, id: *id, until })?.is_some(),
         };
         changed += usize::from(has_content);
     }
     Ok(advance.done(&read, changed))
 }
 
-fn list_messages(
-    conn: &Connection,
-    environment: EnvironmentId,
-    application: ApplicationId,
-    range: &IdRange,
-    limit: usize,
-) -> Result<Vec<MessageId>, Fault> {
-    run(conn, ListMessageId { environment, application, step: range.step(limit, Order::Ascending) })
+fn list_messages(conn: &Connection, scope: AppScope, range: &IdRange, limit: usize) -> Result<Vec<MessageId>, Fault> {
+    run(conn, ListMessageId { scope, step: range.step(limit, Order::Ascending) })
 }
 
 /// Counts the attempts of the next messages of a window.
 pub(crate) fn count_attempts(conn: &Connection, count: &CountAttempts) -> Result<AttemptCount, Fault> {
-    let CountAttempts { scope: AppScope { environment, application }, since, until, limit, .. } = *count;
+    let CountAttempts { scope, since, until, limit, .. } = *count;
     let range = count.range();
-    let messages = list_messages(conn, environment, application, &range, limit)?;
+    let messages = list_messages(conn, scope, &range, limit)?;
     let mut attempts = 0;
     for id in &messages {
-        attempts += run(conn, CountAttempt { environment, application, id: *id, since, until })?.unwrap_or_default();
+        attempts += run(conn, CountAttempt { scope, id: *id, since, until })?.unwrap_or_default();
     }
     let next = messages.last().copied().filter(|_| messages.len() == limit);
     Ok(AttemptCount { attempts, next })

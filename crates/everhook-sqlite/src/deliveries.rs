@@ -4,6 +4,7 @@ use everhook_core::delivery::DeliveryKey;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, MessageId};
 use everhook_core::message::Message;
 use everhook_core::outcome::Class;
+use everhook_core::scope::AppScope;
 use everhook_store::catalog::{Locator, Order};
 use everhook_store::delivery::{DeliveryFilter, DeliveryRecord, Listing, PageBytes, Visit, Visited, VisitedTask};
 use everhook_store::piece::{IdRange, Piece};
@@ -60,7 +61,7 @@ fn visit(
     match filter.visited() {
         Visited::One(message) => Ok(Visit::of_messages(&[message])),
         Visited::Messages(application) => {
-            Ok(Visit::of_messages(&run(conn, ListMessageId { environment, application, step })?))
+            Ok(Visit::of_messages(&run(conn, ListMessageId { scope: AppScope::of(environment, application), step })?))
         }
         Visited::Tasks => {
             let tasks = run(conn, ListDeliveryTask { environment, class: filter.class, step })?;
@@ -88,7 +89,8 @@ fn read_payloads(
 ) -> Result<Vec<Message>, Fault> {
     let (mut payloads, mut bytes) = (Vec::new(), PageBytes::default());
     for (application, id) in wanted {
-        let Some(message) = history::find(conn, environment, *application, &Locator::Id(*id))? else { continue };
+        let scope = AppScope::of(environment, *application);
+        let Some(message) = history::find(conn, scope, &Locator::Id(*id))? else { continue };
         let has_room = bytes.add(&message);
         payloads.push(message);
         if !has_room {

@@ -20,9 +20,8 @@ use crate::sql::run;
 use crate::writer::Tx;
 
 statement! {
-    ListEndpointApplication = "list_endpoint_application" {
-        environment: EnvironmentId, application: ApplicationId, policy: Id,
-    } -> Vec<(Endpoint, Option<String>, Option<String>)>;
+    ListEndpointApplication = "list_endpoint_application" { scope: AppScope, policy: Id }
+        -> Vec<(Endpoint, Option<String>, Option<String>)>;
 }
 
 /// The endpoints of applications as of this transaction. Each application is read once.
@@ -53,9 +52,7 @@ pub(crate) fn has_subscriber(
     event_type: &Name,
     channels: &[Name],
 ) -> Result<bool, Fault> {
-    let AppScope { environment, application } = scope;
-    let policy = environment_policy_id();
-    let endpoints = run(conn, ListEndpointApplication { environment, application, policy })?;
+    let endpoints = run(conn, ListEndpointApplication { scope, policy: environment_policy_id() })?;
     Ok(endpoints.iter().any(|(endpoint, ..)| fanout::wants(endpoint, event_type, channels)))
 }
 
@@ -70,8 +67,8 @@ pub(crate) fn read(
     if let Some(known) = tx.cache.get(environment, application, version) {
         return Ok(Some(known));
     }
-    let policy = environment_policy_id();
-    let endpoints = run(tx.conn, ListEndpointApplication { environment, application, policy })?;
+    let (scope, policy) = (AppScope::of(environment, application), environment_policy_id());
+    let endpoints = run(tx.conn, ListEndpointApplication { scope, policy })?;
     let specs = endpoints.first();
     let inherited = specs.and_then(|(_, spec, outer)| encoding::inherited(spec.as_deref(), outer.as_deref()));
     let endpoints = endpoints.into_iter().map(|(endpoint, ..)| endpoint).collect();

@@ -1,6 +1,6 @@
 //! Messages and their destinations. Attempts have a file of their own.
 
-use everhook_core::id::{ApplicationId, EnvironmentId, MessageId};
+use everhook_core::id::MessageId;
 use everhook_core::message::Message;
 use everhook_core::scope::AppScope;
 use everhook_store::catalog::Locator;
@@ -21,17 +21,13 @@ use crate::writer::Tx;
 pub(crate) mod attempt;
 
 statement! {
-    FindMessage = "find_message" { environment: EnvironmentId, application: ApplicationId, id: MessageId }
-        -> Option<Message>;
-    ListMessage<'a> = "list_message" { search: MessageSearch<'a>, event_types: Option<String> } -> Vec<Message>;
+    FindMessage = "find_message" { scope: AppScope, id: MessageId } -> Option<Message>;
+    ListMessage<'a> = ["list_message", MESSAGE_WINDOW] { search: MessageSearch<'a>, event_types: Option<String> }
+        -> Vec<Message>;
 }
 
-pub(crate) fn find(
-    conn: &Connection,
-    environment: EnvironmentId,
-    application: ApplicationId,
-    locator: &Locator<MessageId>,
-) -> Result<Option<Message>, Fault> {
+pub(crate) fn find(conn: &Connection, scope: AppScope, locator: &Locator<MessageId>) -> Result<Option<Message>, Fault> {
+    let AppScope { environment, application } = scope;
     let id = match locator {
         Locator::Id(id) => *id,
         Locator::Uid(event_id) => match dedup::find(conn, environment, &DedupKey::event_id(application, event_id))? {
@@ -39,16 +35,15 @@ pub(crate) fn find(
             None => return Ok(None),
         },
     };
-    run(conn, FindMessage { environment, application, id })
+    run(conn, FindMessage { scope, id })
 }
 
 pub(crate) fn list(conn: &Connection, list: &Messages) -> Result<Piece<Message, MessageId>, Fault> {
     let Messages { scope, filter } = list;
-    let AppScope { environment, application } = *scope;
     let (slice, mut range, mut scanned) = (&filter.slice, filter.range(), None);
     if filter.is_selective() {
         let scan = range.scan(filter.scan, slice.order);
-        scanned = run(conn, ScanMessage { environment, application, scan })?;
+        scanned = run(conn, ScanMessage { scope: *scope, scan })?;
         range = range.until(scanned, slice.order);
     }
     let list = ListMessage { search: filter.search(*scope, &range), event_types: names(&filter.event_types) };
@@ -58,11 +53,6 @@ pub(crate) fn list(conn: &Connection, list: &Messages) -> Result<Piece<Message, 
     stream(conn, list, gather)
 }
 
-pub(crate) fn expunge(
-    tx: &Tx<'_>,
-    environment: EnvironmentId,
-    application: ApplicationId,
-    id: MessageId,
-) -> Result<bool, Fault> {
-    Ok(run(tx.conn, ExpungeMessage { environment, application, id })? == 1)
+pub(crate) fn expunge(tx: &Tx<'_>, scope: AppScope, id: MessageId) -> Result<bool, Fault> {
+    Ok(run(tx.conn, ExpungeMessage { scope, id })? == 1)
 }

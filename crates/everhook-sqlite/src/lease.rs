@@ -16,6 +16,7 @@ use everhook_core::limits::{APPEND_BATCH_BYTES_MAX, KIND_SCAN_MAX, LEASE_LANES_M
 use everhook_core::message::Message;
 use everhook_core::policy::breaker::Breaker;
 use everhook_core::policy::limit::{Hold, LaneLimits, LockedLane};
+use everhook_core::scope::AppScope;
 use everhook_core::task::{PRIORITY_DEFAULT, Task, TaskKey, TaskKind};
 use everhook_core::time::Timestamp;
 use everhook_store::capacity::PlannedSlots;
@@ -416,7 +417,7 @@ impl<'t> Taking<'t> {
             return Ok(known.clone());
         }
         let id = Locator::Id(MessageId(subject));
-        let message = history::find(self.tx.conn, environment, application, &id)?.map(Arc::new);
+        let message = history::find(self.tx.conn, AppScope::of(environment, application), &id)?.map(Arc::new);
         let payload = message.as_ref().and_then(|message| message.payload.as_ref());
         self.payload_bytes += payload.map_or(0, |payload| payload.len());
         self.messages.insert((environment, subject), message.clone());

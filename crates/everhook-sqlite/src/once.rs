@@ -1,9 +1,10 @@
 //! Once-slots: claimed in the transaction that appends the message; read and reset for the API.
 
-use everhook_core::id::{ApplicationId, EnvironmentId, MessageId};
+use everhook_core::id::{EnvironmentId, MessageId};
 use everhook_core::message::Message;
 use everhook_core::name::Name;
 use everhook_core::once::{self, Claimed, OnceClaim, OnceSlot, Phase};
+use everhook_core::scope::AppScope;
 use everhook_core::time::Timestamp;
 use everhook_store::once::{Suppression, Suppressions};
 use everhook_store::{fields, statement};
@@ -15,7 +16,7 @@ use crate::writer::Tx;
 fields! {
     /// The primary key of a slot.
     #[derive(Clone, Copy)]
-    SlotKey<'a> { environment: EnvironmentId, application: ApplicationId, key: &'a Name }
+    SlotKey<'a> { scope: AppScope, key: &'a Name }
 
     SlotFields { phase: Phase, winner: MessageId, winner_phase: Phase, now: Timestamp }
 }
@@ -36,7 +37,7 @@ pub(crate) fn take(
     message: &Message,
     claim: &OnceClaim,
 ) -> Result<Option<MessageId>, Fault> {
-    let at = SlotKey { environment, application: message.application, key: &claim.key };
+    let at = SlotKey { scope: AppScope::of(environment, message.application), key: &claim.key };
     let known = run(tx.conn, ClaimOnce { at })?;
     match once::claim(known, claim.phase, message.id) {
         Claimed::Won(slot) => {
@@ -58,19 +59,14 @@ fn slot_fields(tx: &Tx<'_>, slot: OnceSlot) -> SlotFields {
 /// Logs the suppressed calls of this transaction.
 pub(crate) fn log(tx: &Tx<'_>, suppressed: &Suppressions) -> Result<(), Fault> {
     for (Suppression { environment, application, key, winner }, calls) in suppressed.iter() {
-        let at = SlotKey { environment: *environment, application: *application, key };
+        let at = SlotKey { scope: AppScope::of(*environment, *application), key };
         run(tx.conn, AppendOnceSuppression { at, winner: *winner, calls, now: tx.now })?;
     }
     Ok(())
 }
 
-pub(crate) fn reset(
-    tx: &Tx<'_>,
-    environment: EnvironmentId,
-    application: ApplicationId,
-    key: &Name,
-) -> Result<bool, Fault> {
-    let at = SlotKey { environment, application, key };
+pub(crate) fn reset(tx: &Tx<'_>, scope: AppScope, key: &Name) -> Result<bool, Fault> {
+    let at = SlotKey { scope, key };
     let Some(slot) = run(tx.conn, ClaimOnce { at })? else { return Ok(false) };
     if !slot.is_open() {
         run(tx.conn, ReplaceOnce { at, slot: slot_fields(tx, slot.reset()) })?;

@@ -8,6 +8,7 @@ use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, LaneId, MessageId};
 use everhook_core::name::Name;
 use everhook_core::operational::{AttemptNews, EndpointNews, News, OPERATIONAL_APPLICATION, OperationalEvent};
+use everhook_core::scope::AppScope;
 use everhook_core::task::TaskKind;
 use everhook_store::catalog::Locator;
 use everhook_store::lease::{Append, NewMessage};
@@ -68,7 +69,7 @@ pub(crate) fn tell_attempt(tx: &Tx<'_>, told: &AttemptEvent) -> Result<Made, Fau
     if only_if == OnlyIf::WasDead && run(tx.conn, dead)?.is_none() {
         return Ok(Made::default());
     }
-    let found = history::find(tx.conn, environment, application, &Locator::Id(message))?;
+    let found = history::find(tx.conn, AppScope::of(environment, application), &Locator::Id(message))?;
     let news = AttemptNews {
         app_id: application,
         app_uid: application_uid(tx, environment, application)?,

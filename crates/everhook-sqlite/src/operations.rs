@@ -150,16 +150,15 @@ impl Store for SqliteStore {
     }
 
     async fn expunge(&self, scope: AppScope, what: Expunge) -> Result<bool, StoreError> {
-        let AppScope { environment, application } = scope;
         let expunge = move |tx: &Tx<'_>| match what {
-            Expunge::Message(id) => history::expunge(tx, environment, application, id),
-            Expunge::Attempt { message, id } => attempt::expunge(tx, environment, message, id),
+            Expunge::Message(id) => history::expunge(tx, scope, id),
+            Expunge::Attempt { message, id } => attempt::expunge(tx, scope.environment, message, id),
         };
         self.change(Op::Expunge, expunge).await
     }
 
     async fn reset_once(&self, scope: AppScope, key: Name) -> Result<bool, StoreError> {
-        self.change(Op::ResetOnce, move |tx| once::reset(tx, scope.environment, scope.application, &key)).await
+        self.change(Op::ResetOnce, move |tx| once::reset(tx, scope, &key)).await
     }
 
     async fn create_batch(&self, scope: Scope, new: NewBatch) -> Result<Created<BatchRecord>, StoreError> {

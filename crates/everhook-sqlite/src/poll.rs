@@ -1,6 +1,6 @@
 //! Messages of polled endpoints, and the positions of their readers, on the writer's thread.
 
-use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, MessageId};
+use everhook_core::id::{EndpointId, EnvironmentId, Id, MessageId};
 use everhook_core::limits::POLL_CONSUMERS_MAX;
 use everhook_core::message::Message;
 use everhook_core::name::Name;
@@ -31,7 +31,7 @@ statement! {
         environment: EnvironmentId, endpoint: EndpointId, now: Timestamp, base: i64, limit: usize,
     };
     ListPolled<'a> = "list_polled" {
-        environment: EnvironmentId, application: ApplicationId, endpoint: EndpointId, after: i64, until: i64,
+        scope: AppScope, endpoint: EndpointId, after: i64, until: i64,
         channel: Option<&'a str>, event_type: Option<&'a str>, limit: usize,
     } -> Vec<(i64, Message)>;
 }
@@ -57,8 +57,7 @@ pub(crate) fn poll(tx: &Tx<'_>, scope: AppScope, ask: &PollAsk) -> Result<Polled
     let rows = run(
         tx.conn,
         ListPolled {
-            environment: scope.environment,
-            application: scope.application,
+            scope,
             endpoint: ask.endpoint,
             after: range.after,
             until: range.until,

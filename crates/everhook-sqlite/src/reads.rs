@@ -2,7 +2,6 @@
 
 use everhook_core::limits::{FAILURE_ENDPOINTS_MAX, FAILURES_COUNTED_MAX, FAILURES_LISTED_MAX, SESSIONS_LISTED_MAX};
 use everhook_core::resource::{ResourceKind, environment_policy_id};
-use everhook_core::scope::AppScope;
 use everhook_core::time::Timestamp;
 use everhook_store::answers;
 use everhook_store::history::destinations;
@@ -73,16 +72,13 @@ pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<
         },
         EventTypes(q) => resource::list_event_types(conn, q.scope.environment, q.archived, &q.slice)?,
         UnknownEventTypes(q) => resource::unknown_event_types(conn, q.scope.environment, q.names)?,
-        FindMessage(q) => history::find(conn, q.scope.environment, q.scope.application, &q.locator)?,
+        FindMessage(q) => history::find(conn, q.scope, &q.locator)?,
         FindMessageApplication(q) => directory::find_message(conn, q.scope.environment, q.message)?,
         AllMessages(q) => directory::list_messages(conn, q.scope.environment, &q.filter)?,
         Messages(q) => history::list(conn, &q)?,
         FindAttempt(q) => run(conn, FindAttempt { environment: q.scope.environment, message: q.message, id: q.id })?,
         Attempts(q) => attempt::list(conn, &q)?,
-        Destinations(q) => {
-            let AppScope { environment, application } = q.scope;
-            destinations(run(conn, ListDestination { environment, application, message: q.message })?)
-        },
+        Destinations(q) => destinations(run(conn, ListDestination { scope: q.scope, message: q.message })?),
         Deliveries(q) => deliveries::list(conn, q.scope.environment, &q.filter)?,
         ListFailures(q) => {
             let bounds = (FAILURE_ENDPOINTS_MAX, FAILURES_LISTED_MAX);
@@ -93,10 +89,7 @@ pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<
             let range = q.period.range();
             run(conn, q.period.count(q.scope.environment, q.endpoint, &range))?.unwrap_or_default()
         },
-        FindOnce(q) => {
-            let AppScope { environment, application } = q.scope;
-            run(conn, FindOnce { environment, application, key: &q.key })?
-        },
+        FindOnce(q) => run(conn, FindOnce { scope: q.scope, key: &q.key })?,
         OnceSlots(q) => run(conn, ListOnce::new(q.scope, &q.slice))?,
         FindJob(q) => job::find(conn, q.scope.environment, q.id)?,
         Jobs(q) => job::list(conn, q.scope.environment, &q.filter)?,

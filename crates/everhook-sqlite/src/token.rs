@@ -1,6 +1,5 @@
 //! Application tokens: the keys that sign them, and the records that end them.
 
-use everhook_core::id::{ApplicationId, EnvironmentId};
 use everhook_core::scope::AppScope;
 use everhook_core::time::Timestamp;
 use everhook_core::token::{TokenEnd, TokenKeyChange, TokenMark};
@@ -18,12 +17,9 @@ use crate::writer::Tx;
 
 statement! {
     CreateTokenEnd<'a> = "create_token_end" {
-        environment: EnvironmentId, application: ApplicationId, subject: &'a [u8], issued_until: Timestamp,
-        ends_at: Timestamp, forget_at: Timestamp,
+        scope: AppScope, subject: &'a [u8], issued_until: Timestamp, ends_at: Timestamp, forget_at: Timestamp,
     };
-    DeleteTokenEnd<'a> = "delete_token_end" {
-        environment: EnvironmentId, application: ApplicationId, subject: &'a [u8], now: Timestamp,
-    };
+    DeleteTokenEnd<'a> = "delete_token_end" { scope: AppScope, subject: &'a [u8], now: Timestamp };
 }
 
 pub(crate) fn put_key(tx: &Tx<'_>, key: &NewTokenKey, change: TokenKeyChange) -> Result<(), Fault> {
@@ -45,19 +41,17 @@ pub(crate) fn prune_keys(tx: &Tx<'_>, before: Timestamp) -> Result<(), Fault> {
 }
 
 pub(crate) fn end(tx: &Tx<'_>, scope: AppScope, ends: &[TokenEnd]) -> Result<(), Fault> {
-    let AppScope { environment, application } = scope;
     for TokenEnd { subject, issued_until, ends_at, forget_at } in ends {
         let (key, issued_until, ends_at, forget_at) = (subject.key(), *issued_until, *ends_at, *forget_at);
         let subject = key.as_slice();
-        run(tx.conn, CreateTokenEnd { environment, application, subject, issued_until, ends_at, forget_at })?;
-        run(tx.conn, DeleteTokenEnd { environment, application, subject, now: tx.now })?;
+        run(tx.conn, CreateTokenEnd { scope, subject, issued_until, ends_at, forget_at })?;
+        run(tx.conn, DeleteTokenEnd { scope, subject, now: tx.now })?;
     }
     Ok(())
 }
 
 pub(crate) fn find_end(conn: &Connection, scope: AppScope, mark: &TokenMark) -> Result<Option<Timestamp>, Fault> {
-    let AppScope { environment, application } = scope;
     let [all, session, token] = &mark.subjects();
     let issued_at = mark.issued_at;
-    run(conn, FindTokenEnd { environment, application, all, session, token, issued_at })
+    run(conn, FindTokenEnd { scope, all, session, token, issued_at })
 }

@@ -25,8 +25,7 @@ use crate::piece::{IdRange, after, before};
 fields! {
     /// The filter of a list of messages. Event types are apart: only one of the stores has arrays.
     pub MessageSearch<'a> {
-        environment: EnvironmentId,
-        application: ApplicationId,
+        scope: AppScope,
         above: &'a [u8],
         below: &'a [u8],
         before: Timestamp,
@@ -97,8 +96,7 @@ impl MessageFilter {
     /// Returns the search for messages of this range.
     pub fn search<'a>(&'a self, scope: AppScope, range: &'a IdRange) -> MessageSearch<'a> {
         MessageSearch {
-            environment: scope.environment,
-            application: scope.application,
+            scope,
             above: &range.above,
             below: &range.below,
             before: before(self.before),

@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use everhook_core::id::{EnvironmentId, ID_BYTES, Id, TaskId};
+use everhook_core::id::{ApplicationId, EnvironmentId, ID_BYTES, Id, TaskId};
 use everhook_core::job::{JobState, Priority};
 use everhook_core::name::Name;
 use everhook_core::once::Phase;
 use everhook_core::policy::breaker::Breaker;
 use everhook_core::policy::order::OrderKey;
 use everhook_core::queue::Rate;
+use everhook_core::scope::AppScope;
 use everhook_core::seal::SealKeyId;
 use everhook_core::task::TaskKey;
 use everhook_core::time::{Timestamp, micros};
@@ -168,19 +169,25 @@ impl Bind for StoreClock {
     }
 }
 
-/// A task is found by its key, in three parameters.
-impl Bind for TaskKey {
-    const SHAPE: Shape =
-        Shape::Fields(&[("environment", EnvironmentId::SHAPE), ("subject", Id::SHAPE), ("id", TaskId::SHAPE)]);
+macro_rules! keys {
+    ($($key:ident { $($field:ident: $type:ty),+ })*) => {$(
+        impl Bind for $key {
+            const SHAPE: Shape = Shape::Fields(&[$((stringify!($field), <$type>::SHAPE)),+]);
 
-    fn bind<'v>(self, sink: &mut impl Sink<'v>)
-    where
-        Self: 'v,
-    {
-        self.environment.bind(sink);
-        self.subject.bind(sink);
-        self.id.bind(sink);
-    }
+            fn bind<'v>(self, sink: &mut impl Sink<'v>)
+            where
+                Self: 'v,
+            {
+                $(self.$field.bind(sink);)+
+            }
+        }
+    )*};
+}
+
+// Types of the core that stand for several parameters.
+keys! {
+    AppScope { environment: EnvironmentId, application: ApplicationId }
+    TaskKey { environment: EnvironmentId, subject: Id, id: TaskId }
 }
 
 fn many<'v, P: Param + 'v>(values: Vec<P>) -> Value<'v> {

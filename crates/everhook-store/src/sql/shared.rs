@@ -132,8 +132,7 @@ statement! {
     pub ListTokenKey = "list_token_key" {} -> Vec<TokenKey>;
     pub PruneTokenKey = "prune_token_key" { before: Timestamp };
     pub FindTokenEnd<'a> = "find_token_end" {
-        environment: EnvironmentId, application: ApplicationId, all: &'a [u8], session: &'a [u8], token: &'a [u8],
-        issued_at: Timestamp,
+        scope: AppScope, all: &'a [u8], session: &'a [u8], token: &'a [u8], issued_at: Timestamp,
     } -> Option<Timestamp>;
 
     // Keys that seal secrets, and the sealed rows.
@@ -253,18 +252,14 @@ statement! {
     pub ReleaseRequest<'a> = "release_request" { environment: EnvironmentId, hash: &'a [u8; HASH_BYTES], holder: Id };
 
     // Messages, deliveries and attempts.
-    pub ExpungeMessage = "expunge_message" { environment: EnvironmentId, application: ApplicationId, id: MessageId };
-    pub ScanMessage<'a> = ["scan_message", MESSAGE_ID] {
-        environment: EnvironmentId, application: ApplicationId, scan: IdScan<'a>,
-    } -> Option<Id>;
-    pub ListDestination = "list_destination" {
-        environment: EnvironmentId, application: ApplicationId, message: MessageId,
-    } -> Vec<(Endpoint, Option<Timestamp>, DeliveryLife)>;
+    pub ExpungeMessage = "expunge_message" { scope: AppScope, id: MessageId };
+    pub ScanMessage<'a> = ["scan_message", MESSAGE_ID] { scope: AppScope, scan: IdScan<'a> } -> Option<Id>;
+    pub ListDestination = "list_destination" { scope: AppScope, message: MessageId }
+        -> Vec<(Endpoint, Option<Timestamp>, DeliveryLife)>;
     pub FindAttempt = "find_attempt" { environment: EnvironmentId, message: MessageId, id: AttemptId }
         -> Option<Attempt>;
-    pub ListMessageId<'a> = ["list_message_id", MESSAGE_ID] {
-        environment: EnvironmentId, application: ApplicationId, step: MessageStep<'a>,
-    } -> Vec<MessageId>;
+    pub ListMessageId<'a> = ["list_message_id", MESSAGE_ID] { scope: AppScope, step: MessageStep<'a> }
+        -> Vec<MessageId>;
     pub CountEndpoint<'a> = ["count_endpoint", TASK_OF_LANE] {
         environment: EnvironmentId, endpoint: EndpointId, since: Timestamp, until: Timestamp, above: &'a [u8],
         below: &'a [u8], rows_max: usize,
@@ -328,12 +323,9 @@ statement! {
     pub ListWorker = "list_worker" { environment: EnvironmentId, limit: usize } -> Vec<WorkerRecord>;
 
     // Once-slots and failure groups.
-    pub FindOnce<'a> = ["find_once", "once_slot"] {
-        environment: EnvironmentId, application: ApplicationId, key: &'a Name,
-    } -> Option<OnceRecord>;
+    pub FindOnce<'a> = ["find_once", "once_slot"] { scope: AppScope, key: &'a Name } -> Option<OnceRecord>;
     pub ListOnce<'a> = ["list_once", "once_slot"] {
-        environment: EnvironmentId, application: ApplicationId, above: &'a str, below: &'a str, limit: usize,
-        order: Order,
+        scope: AppScope, above: &'a str, below: &'a str, limit: usize, order: Order,
     } -> Vec<OnceRecord>;
     pub PutFailureMark<'a> = "put_failure_mark" {
         environment: EnvironmentId, endpoint: EndpointId, class: &'a str, state: GroupState, note: &'a str,
@@ -371,8 +363,7 @@ impl<'a> CreateKey<'a> {
 impl<'a> ListOnce<'a> {
     pub fn new(scope: AppScope, slice: &'a Slice<Name>) -> ListOnce<'a> {
         let (above, below) = names_beyond(slice);
-        let AppScope { environment, application } = scope;
-        ListOnce { environment, application, above, below, limit: slice.limit, order: slice.order }
+        ListOnce { scope, above, below, limit: slice.limit, order: slice.order }
     }
 }
 
