@@ -9,9 +9,7 @@ select
             select 1
             from lane
                 cross join task on task.environment = lane.environment and task.lane = lane.id and task.state = 0
-            where lane.feed = :feed
-                and lane.environment = :environment
-                and lane.ready_at < 9223372036854775807
+            where {include ready_lane}
             limit :counted_max
         )
     ),
@@ -29,9 +27,7 @@ select
                     and task.priority = priority.number
                     and task.due_at <= :now
                     and task.state = 0
-            where lane.feed = :feed
-                and lane.environment = :environment
-                and lane.ready_at < 9223372036854775807
+            where {include ready_lane}
             limit :counted_max
         )
     ),

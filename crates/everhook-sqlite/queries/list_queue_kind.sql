@@ -19,9 +19,7 @@ with priority (number) as (
             order by first.due_at
             limit :jobs_max
         )
-    where lane.feed = :feed
-        and lane.environment = :environment
-        and lane.ready_at < 9223372036854775807
+    where {include ready_lane}
     order by task.due_at
     limit :jobs_max
 )

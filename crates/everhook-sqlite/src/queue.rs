@@ -30,12 +30,13 @@ statement! {
     ListQueue<'a> = "list_queue" { environment: EnvironmentId, above: &'a str, below: &'a str, order: Order }
         -> Option<Name>;
     DeleteLaneQueue<'a> = "delete_lane_queue" { environment: EnvironmentId, queue: &'a Name, limit: usize };
-    CountQueue<'a> = "count_queue" {
+    CountQueue<'a> = ["count_queue", "ready_lane"] {
         environment: EnvironmentId, queue: &'a Name, feed: Id, now: Timestamp, counted_max: usize, minute: i64,
     } -> Option<StatsRow>;
     // A job that was pruned has no kind.
-    ListQueueKind = "list_queue_kind" { environment: EnvironmentId, feed: Id, now: Timestamp, jobs_max: usize }
-        -> Vec<(Timestamp, Option<Name>)>;
+    ListQueueKind = ["list_queue_kind", "ready_lane"] {
+        environment: EnvironmentId, feed: Id, now: Timestamp, jobs_max: usize,
+    } -> Vec<(Timestamp, Option<Name>)>;
     AddQueueMinute<'a> = "add_queue_minute" { environment: EnvironmentId, queue: &'a Name, minute: i64, ended: u64 };
     PruneQueueMinute<'a> = (
         "prune_queue_minute",

@@ -1,5 +1,5 @@
 -- The lanes of a queue that are ready, those that have been longest first. Index: lane_ready.
--- No twin: SQLite joins the lanes to their tasks at once.
+-- Differs: a whole statement. SQLite joins the lanes to their tasks at once.
 select lane.environment, lane.id
 from everhook.lane
 where lane.feed = :feed
