@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use crate::failing;
 use crate::id::{EnvironmentId, LaneId};
 use crate::outcome::Class;
 use crate::policy::BreakerSettings;
@@ -79,16 +80,9 @@ impl BreakerSign {
                 500.. => BreakerSign::Fails,
                 _ => BreakerSign::Works,
             },
-            Class::Dns | Class::Connect | Class::Tls | Class::Timeout | Class::Reset => BreakerSign::Fails,
-            Class::Gone
-            | Class::Blocked
-            | Class::Abandoned
-            | Class::Interrupted
-            | Class::Cancelled
-            | Class::Internal
-            | Class::Failed
-            | Class::Panicked
-            | Class::Snoozed => BreakerSign::Unknown,
+            Class::Gone => BreakerSign::Unknown,
+            _ if failing::counts(class) => BreakerSign::Fails,
+            _ => BreakerSign::Unknown,
         }
     }
 }
