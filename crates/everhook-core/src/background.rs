@@ -4,9 +4,6 @@
 //! store records a [`Position`] with each slice. `replay` chooses the messages of a slice. Word: the API calls the whole
 //! a *task*; in code it is always a *background task*, because a task is the unit that is leased.
 
-use std::fmt;
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
 
 use crate::background::replay::Replay;
@@ -14,6 +11,7 @@ use crate::background::selection::BulkSelection;
 use crate::id::{ApplicationId, Id};
 use crate::job::JobState;
 use crate::job::report::Progress;
+use crate::name::named_as;
 use crate::time::Timestamp;
 
 pub mod replay;
@@ -96,33 +94,6 @@ pub enum BackgroundKind {
 }
 
 impl BackgroundKind {
-    pub const ALL: [BackgroundKind; 9] = [
-        BackgroundKind::Recover,
-        BackgroundKind::ReplayMissing,
-        BackgroundKind::BulkReplay,
-        BackgroundKind::Purge,
-        BackgroundKind::ApplicationUsage,
-        BackgroundKind::EventTypeUsage,
-        BackgroundKind::BulkCancel,
-        BackgroundKind::BulkRedrive,
-        BackgroundKind::DryRun,
-    ];
-
-    /// Returns the name in the API.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            BackgroundKind::Recover => "endpoint.recover",
-            BackgroundKind::ReplayMissing => "endpoint.replay",
-            BackgroundKind::BulkReplay => "endpoint.bulk-replay",
-            BackgroundKind::Purge => "application.purge_content",
-            BackgroundKind::ApplicationUsage => "application.stats",
-            BackgroundKind::EventTypeUsage => "event-type.aggregate",
-            BackgroundKind::BulkCancel => "endpoint.bulk-cancel",
-            BackgroundKind::BulkRedrive => "endpoint.bulk-redrive",
-            BackgroundKind::DryRun => "bulk.dry-run",
-        }
-    }
-
     /// Returns the field that counts the work done; none if the result is a list.
     pub const fn counts(self) -> Option<&'static str> {
         match self {
@@ -138,24 +109,18 @@ impl BackgroundKind {
     }
 }
 
-impl fmt::Display for BackgroundKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+named_as!(BackgroundKind, BadBackgroundKind {
+    Recover = "endpoint.recover", ReplayMissing = "endpoint.replay", BulkReplay = "endpoint.bulk-replay",
+    Purge = "application.purge_content",
+    ApplicationUsage = "application.stats", EventTypeUsage = "event-type.aggregate",
+    BulkCancel = "endpoint.bulk-cancel", BulkRedrive = "endpoint.bulk-redrive",
+    DryRun = "bulk.dry-run",
+});
 
 /// The error of a text that names no kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be the kind of a background task, such as endpoint.recover")]
 pub struct BadBackgroundKind;
-
-impl FromStr for BackgroundKind {
-    type Err = BadBackgroundKind;
-
-    fn from_str(text: &str) -> Result<BackgroundKind, BadBackgroundKind> {
-        BackgroundKind::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or(BadBackgroundKind)
-    }
-}
 
 /// The state of a background task in the API, which knows only these three.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,14 +131,6 @@ pub enum BackgroundStatus {
 }
 
 impl BackgroundStatus {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            BackgroundStatus::Running => "running",
-            BackgroundStatus::Finished => "finished",
-            BackgroundStatus::Failed => "failed",
-        }
-    }
-
     /// Returns the states of a job that have this status.
     pub const fn states(self) -> [JobState; 2] {
         match self {
@@ -199,14 +156,7 @@ impl From<JobState> for BackgroundStatus {
 #[error("must be running, finished or failed")]
 pub struct BadBackgroundStatus;
 
-impl FromStr for BackgroundStatus {
-    type Err = BadBackgroundStatus;
-
-    fn from_str(text: &str) -> Result<BackgroundStatus, BadBackgroundStatus> {
-        let all = [BackgroundStatus::Running, BackgroundStatus::Finished, BackgroundStatus::Failed];
-        all.into_iter().find(|status| status.as_str() == text).ok_or(BadBackgroundStatus)
-    }
-}
+named_as!(BackgroundStatus, BadBackgroundStatus { Running = "running", Finished = "finished", Failed = "failed" });
 
 impl BackgroundTask {
     pub const fn kind(&self) -> BackgroundKind {

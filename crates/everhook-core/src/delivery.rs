@@ -10,6 +10,7 @@ use crate::endpoint::{Endpoint, EndpointState};
 use crate::id::{ApplicationId, BadId, EndpointId, MessageId};
 use crate::lane::HoldKind;
 use crate::lifecycle::EndState;
+use crate::name::named_as;
 use crate::outcome::Class;
 use crate::policy::breaker::Breaker;
 use crate::policy::rate::STRIDE;
@@ -417,39 +418,15 @@ impl DeliveryCommand {
     }
 }
 
-impl fmt::Display for DeliveryState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            DeliveryState::Pending => "pending",
-            DeliveryState::Sending => "sending",
-            DeliveryState::Held => "held",
-            DeliveryState::Succeeded => "succeeded",
-            DeliveryState::Dead => "dead",
-            DeliveryState::Cancelled => "cancelled",
-        })
-    }
-}
+named_as!(DeliveryState, BadDeliveryState {
+    Pending = "pending", Sending = "sending", Held = "held",
+    Succeeded = "succeeded", Dead = "dead", Cancelled = "cancelled",
+});
 
 /// Error of a text that names no state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be pending, sending, held, succeeded, dead or cancelled")]
 pub struct BadDeliveryState;
-
-impl FromStr for DeliveryState {
-    type Err = BadDeliveryState;
-
-    fn from_str(text: &str) -> Result<DeliveryState, BadDeliveryState> {
-        let all = [
-            DeliveryState::Pending,
-            DeliveryState::Sending,
-            DeliveryState::Held,
-            DeliveryState::Succeeded,
-            DeliveryState::Dead,
-            DeliveryState::Cancelled,
-        ];
-        all.into_iter().find(|state| state.to_string() == text).ok_or(BadDeliveryState)
-    }
-}
 
 impl fmt::Display for DeliveryKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -9,6 +9,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::id::EndpointId;
+use crate::name::named_as;
 use crate::task::stored_as;
 use crate::time::Timestamp;
 use crate::traffic::FailureClass;
@@ -52,30 +53,12 @@ pub enum GroupState {
 }
 
 stored_as!(GroupState { Open = 0, Acknowledged = 1, Resolved = 2 });
-
-impl GroupState {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            GroupState::Open => "open",
-            GroupState::Acknowledged => "acknowledged",
-            GroupState::Resolved => "resolved",
-        }
-    }
-}
+named_as!(GroupState, BadGroupState { Open = "open", Acknowledged = "acknowledged", Resolved = "resolved" });
 
 /// Error of a text that names no state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be open, acknowledged or resolved")]
 pub struct BadGroupState;
-
-impl FromStr for GroupState {
-    type Err = BadGroupState;
-
-    fn from_str(text: &str) -> Result<GroupState, BadGroupState> {
-        let mut all = (0..).map_while(GroupState::from_db);
-        all.find(|state| state.as_str() == text).ok_or(BadGroupState)
-    }
-}
 
 /// The latest word of an operator about a group.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -111,6 +111,35 @@ pub fn check_text(text: &str) -> Result<(), BadText> {
     if text.bytes().any(|byte| byte <= 0x08) { Err(BadText) } else { Ok(()) }
 }
 
+/// Names the variants of an enum, and parses the names. `$error` is the error of any other text.
+macro_rules! named_as {
+    ($type:ident, $error:ident { $($variant:ident = $text:literal),* $(,)? }) => {
+        impl $type {
+            pub const ALL: [$type; [$($text),*].len()] = [$($type::$variant),*];
+
+            /// Returns the name in the API, logs and metrics.
+            pub const fn as_str(self) -> &'static str {
+                match self { $($type::$variant => $text),* }
+            }
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl std::str::FromStr for $type {
+            type Err = $error;
+
+            fn from_str(text: &str) -> Result<$type, $error> {
+                $type::ALL.into_iter().find(|known| known.as_str() == text).ok_or($error)
+            }
+        }
+    };
+}
+pub(crate) use named_as;
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,14 +2,13 @@
 //!
 //! Pure. `classify` maps a receiver's reply or the sender's failure. No other code interprets a status code.
 
-use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
 use bytes::Bytes;
 
 use crate::dispatch::health::Sign;
 use crate::limits::RETRY_DELAY_MAX;
+use crate::name::named_as;
 use crate::policy::statuses::FinalStatuses;
 use crate::task::stored_as;
 use crate::time::Timestamp;
@@ -125,43 +124,17 @@ stored_as!(Class {
     Snoozed = 16,
 });
 
-impl fmt::Display for Class {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Class::Success => "success",
-            Class::Status => "status",
-            Class::Throttled => "throttled",
-            Class::Gone => "gone",
-            Class::Dns => "dns",
-            Class::Connect => "connect",
-            Class::Tls => "tls",
-            Class::Timeout => "timeout",
-            Class::Reset => "reset",
-            Class::Blocked => "blocked",
-            Class::Abandoned => "abandoned",
-            Class::Interrupted => "interrupted",
-            Class::Cancelled => "cancelled",
-            Class::Internal => "internal",
-            Class::Failed => "failed",
-            Class::Panicked => "panicked",
-            Class::Snoozed => "snoozed",
-        })
-    }
-}
+named_as!(Class, BadClass {
+    Success = "success", Status = "status", Throttled = "throttled", Gone = "gone",
+    Dns = "dns", Connect = "connect", Tls = "tls", Timeout = "timeout", Reset = "reset", Blocked = "blocked",
+    Abandoned = "abandoned", Interrupted = "interrupted", Cancelled = "cancelled", Internal = "internal",
+    Failed = "failed", Panicked = "panicked", Snoozed = "snoozed",
+});
 
 /// Error of a text that names no class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("is not the class of an attempt")]
 pub struct BadClass;
-
-impl FromStr for Class {
-    type Err = BadClass;
-
-    fn from_str(text: &str) -> Result<Class, BadClass> {
-        let mut all = (0..).map_while(Class::from_db);
-        all.find(|class| class.to_string() == text).ok_or(BadClass)
-    }
-}
 
 /// The meaning of an attempt for its task and lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -284,17 +257,16 @@ mod tests {
         let reply = Reply { status, retry_after, wish: None, body: Bytes::new() };
         // 1994-11-15 08:12:00 UTC
         let (class, outcome) = classify(&Ok(reply), Timestamp::from_millis(784_887_120_000), &FinalStatuses::default());
-        assert_eq!(format!("{class} {outcome:?}"), want);
+        assert_eq!(format!("{class} {outcome:?}"), want, "{status}");
     }
 
     #[test]
     fn only_2xx_is_success() {
         check(200, "", "success Success");
         check(299, "9", "success Success");
-        check(199, "", "status Failure { retry_after: None }");
-        check(301, "", "status Failure { retry_after: None }");
-        check(404, "", "status Failure { retry_after: None }");
-        check(500, "", "status Failure { retry_after: None }");
+        for status in [199, 301, 404, 500] {
+            check(status, "", "status Failure { retry_after: None }");
+        }
     }
 
     #[test]
@@ -308,9 +280,10 @@ mod tests {
     #[test]
     fn gone_and_throttled_are_their_own_outcomes() {
         check(410, "", "gone Gone");
-        check(429, "", "throttled Failure { retry_after: None }");
         check(502, "7", "throttled Throttled { retry_after: Some(7s) }");
-        check(504, "", "throttled Failure { retry_after: None }");
+        for status in [429, 504] {
+            check(status, "", "throttled Failure { retry_after: None }");
+        }
     }
 
     #[test]
@@ -341,12 +314,17 @@ mod tests {
 
     #[test]
     fn retry_after_is_read_as_seconds_or_date_and_capped() {
-        check(503, "120", "status Throttled { retry_after: Some(120s) }");
-        check(503, "Tue, 15 Nov 1994 08:12:31 GMT", "status Throttled { retry_after: Some(31s) }");
-        check(503, "Tue, 15 Nov 1994 08:00:00 GMT", "status Throttled { retry_after: Some(0ns) }");
-        check(503, "99999999", "status Throttled { retry_after: Some(86400s) }");
-        check(503, "-1", "status Failure { retry_after: None }");
-        check(503, "soon", "status Failure { retry_after: None }");
+        for (header, wait) in [
+            ("120", "120s"),
+            ("Tue, 15 Nov 1994 08:12:31 GMT", "31s"),
+            ("Tue, 15 Nov 1994 08:00:00 GMT", "0ns"),
+            ("99999999", "86400s"),
+        ] {
+            check(503, header, &format!("status Throttled {{ retry_after: Some({wait}) }}"));
+        }
+        for header in ["-1", "soon"] {
+            check(503, header, "status Failure { retry_after: None }");
+        }
     }
 
     #[test]

@@ -1,8 +1,6 @@
 //! Roles of a node: accept, deliver, or both.
 
-use std::fmt;
-use std::str::FromStr;
-
+use crate::name::named_as;
 use crate::task::stored_as;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,29 +26,8 @@ impl Role {
     pub const fn delivers(self) -> bool {
         matches!(self, Role::All | Role::Worker)
     }
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Role::All => "all",
-            Role::Api => "api",
-            Role::Worker => "worker",
-        }
-    }
 }
 
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for Role {
-    type Err = BadRole;
-
-    fn from_str(text: &str) -> Result<Role, BadRole> {
-        [Role::All, Role::Api, Role::Worker].into_iter().find(|role| role.as_str() == text).ok_or(BadRole)
-    }
-}
-
+named_as!(Role, BadRole { All = "all", Api = "api", Worker = "worker" });
 // A session opened by a binary without roles is stored as 0: such a node does everything.
 stored_as!(Role { All = 0, Api = 1, Worker = 2 });

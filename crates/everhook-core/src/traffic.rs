@@ -9,8 +9,6 @@ pub mod ledger;
 pub mod overview;
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -18,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::{EndpointId, EnvironmentId, Id};
 use crate::lifecycle::EndState;
 use crate::limits::TRAFFIC_ENDPOINTS_MAX;
+use crate::name::named_as;
 use crate::outcome::Class;
 use crate::task::{Task, Trigger};
 use crate::time::Timestamp;
@@ -90,22 +89,6 @@ pub enum FailureClass {
 }
 
 impl FailureClass {
-    pub const ALL: [FailureClass; 13] = [
-        FailureClass::TooMany,
-        FailureClass::Client,
-        FailureClass::Server,
-        FailureClass::Status,
-        FailureClass::Gone,
-        FailureClass::Dns,
-        FailureClass::Connect,
-        FailureClass::Tls,
-        FailureClass::Timeout,
-        FailureClass::Reset,
-        FailureClass::Blocked,
-        FailureClass::Abandoned,
-        FailureClass::Internal,
-    ];
-
     /// Returns none if the attempt did not fail: it succeeded, was cancelled, was interrupted by a stop, or belongs to a
     /// job.
     pub fn of(class: Class, status: u16) -> Option<FailureClass> {
@@ -133,31 +116,13 @@ impl FailureClass {
             | Class::Snoozed => return None,
         })
     }
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            FailureClass::TooMany => "429",
-            FailureClass::Client => "4xx",
-            FailureClass::Server => "5xx",
-            FailureClass::Status => "status",
-            FailureClass::Gone => "gone",
-            FailureClass::Dns => "dns",
-            FailureClass::Connect => "connect",
-            FailureClass::Tls => "tls",
-            FailureClass::Timeout => "timeout",
-            FailureClass::Reset => "reset",
-            FailureClass::Blocked => "blocked",
-            FailureClass::Abandoned => "abandoned",
-            FailureClass::Internal => "internal",
-        }
-    }
 }
 
-impl fmt::Display for FailureClass {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+named_as!(FailureClass, BadFailureClass {
+    TooMany = "429", Client = "4xx", Server = "5xx", Status = "status", Gone = "gone",
+    Dns = "dns", Connect = "connect", Tls = "tls", Timeout = "timeout", Reset = "reset", Blocked = "blocked",
+    Abandoned = "abandoned", Internal = "internal",
+});
 
 impl Serialize for FailureClass {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -176,14 +141,6 @@ impl<'de> Deserialize<'de> for FailureClass {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be 4xx, 5xx, 429 or the class of a failed attempt")]
 pub struct BadFailureClass;
-
-impl FromStr for FailureClass {
-    type Err = BadFailureClass;
-
-    fn from_str(text: &str) -> Result<FailureClass, BadFailureClass> {
-        FailureClass::ALL.into_iter().find(|class| class.as_str() == text).ok_or(BadFailureClass)
-    }
-}
 
 /// The failed attempts to one endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,8 @@
 //! The traffic of an environment over a range of time, in steps for a chart. Folds the stored spans of all nodes.
 
-use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
+use crate::name::named_as;
 use crate::time::Timestamp;
 use crate::traffic::{Span, Traffic, TrafficRow};
 
@@ -18,18 +17,6 @@ pub enum Range {
 }
 
 impl Range {
-    pub const ALL: [Range; 5] = [Range::QuarterHour, Range::Hour, Range::SixHours, Range::Day, Range::Week];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Range::QuarterHour => "15m",
-            Range::Hour => "1h",
-            Range::SixHours => "6h",
-            Range::Day => "24h",
-            Range::Week => "7d",
-        }
-    }
-
     /// The stored spans that it is made of.
     pub const fn span(self) -> Span {
         match self {
@@ -67,24 +54,12 @@ impl Range {
     }
 }
 
-impl fmt::Display for Range {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+named_as!(Range, BadRange { QuarterHour = "15m", Hour = "1h", SixHours = "6h", Day = "24h", Week = "7d" });
 
 /// Error of a text that names no range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be 15m, 1h, 6h, 24h or 7d")]
 pub struct BadRange;
-
-impl FromStr for Range {
-    type Err = BadRange;
-
-    fn from_str(text: &str) -> Result<Range, BadRange> {
-        Range::ALL.into_iter().find(|range| range.as_str() == text).ok_or(BadRange)
-    }
-}
 
 /// The traffic of an environment in a range.
 #[derive(Clone, Debug, PartialEq)]
