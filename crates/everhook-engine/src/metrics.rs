@@ -26,7 +26,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::{Metric, Registry, Unit};
 use tracing::debug;
 
 use crate::clock::Clock;
@@ -132,52 +132,59 @@ pub(crate) struct Metrics {
 
 impl Metrics {
     pub(crate) fn new(clock: Arc<Clock>) -> Metrics {
-        let sizes = || Histogram::new(exponential_buckets(1.0, 2.0, 10));
-        let seconds = || Histogram::new(SECONDS);
-        let metrics = Metrics {
+        let mut page = Page(Registry::with_prefix("everhook"));
+        let capped = |what: &str| format!("{what} in the store, counted every 15 s up to {BACKLOG_COUNTED_MAX}");
+        let delivery = "Time from acceptance, or from the planned time, until a delivery succeeded";
+        let changes = "Circuit breakers that this node opened, opened again after a failed probe, or closed";
+        let late = "Time from the due time of a schedule until its run was started";
+        let oldest_row = "Seconds for which the oldest row has waited, as of the last sample";
+        let aside = "Rows set aside in an outbox that wait for an operator, as of the last sample";
+        let held = "Leases this node holds: tasks under way, and those that ended and are not written yet";
+        let oldest_due = "Seconds for which the oldest due delivery has waited, sampled every 15 s";
+        let pages =
+            "Pages of alerts: sent to a destination, without any destination (unaddressed), or not stored (failed)";
+        Metrics {
             clock,
-            registry: Mutex::new(Registry::with_prefix("everhook")),
-            accepted: Counter::default(),
-            over_quota: Family::default(),
-            append_size: sizes(),
-            append_seconds: seconds(),
-            attempts: Family::default(),
-            attempt_seconds: seconds(),
-            breakers: Gauge::default(),
-            breaker_changes: Family::default(),
-            deliveries: Family::default(),
-            delivery_seconds: Histogram::new(DELIVERY_SECONDS),
-            enqueued: Counter::default(),
-            job_attempts: Family::default(),
-            job_attempt_seconds: seconds(),
-            settle_size: sizes(),
-            settle_seconds: seconds(),
-            schedule_lateness: seconds(),
-            lost: Counter::default(),
-            reclaimed: Counter::default(),
-            leased: Counter::default(),
-            lease_seconds: seconds(),
-            running: Gauge::default(),
-            jobs: Gauge::default(),
-            outbox_relayed: Family::default(),
-            outbox_set_aside: Family::default(),
-            outbox_lag_seconds: seconds(),
-            outbox_depth: Family::default(),
-            outbox_oldest_seconds: Family::default(),
-            outbox_aside: Family::default(),
-            held: Gauge::default(),
-            pending: Gauge::default(),
-            dead: Gauge::default(),
-            queues: QueueGauges::default(),
-            egress_paused: Gauge::default(),
-            pages: Family::default(),
-            due_seconds: Gauge::default(),
-            pool_max: Gauge::default(),
-            pool_busy: Gauge::default(),
-            pool_waiting: Gauge::default(),
-        };
-        metrics.add(|registry| metrics.register(registry));
-        metrics
+            accepted: page.add("messages_accepted", "Messages committed"),
+            over_quota: page.add("quota_refusals", "Requests that a quota refused, by limit"),
+            append_size: page.sizes("append_size", "Messages in one append transaction"),
+            append_seconds: page.seconds("append", "Time of one append transaction"),
+            attempts: page.add("attempts", "Ended attempts, by class"),
+            attempt_seconds: page.seconds("attempt", "Time of one attempt"),
+            deliveries: page.add("deliveries_ended", "Ended deliveries, by their end"),
+            delivery_seconds: page.add_seconds("delivery", delivery, Histogram::new(DELIVERY_SECONDS)),
+            breaker_changes: page.add("breaker_changes", changes),
+            enqueued: page.add("jobs_enqueued", "Jobs committed"),
+            job_attempts: page.add("job_attempts", "Ended attempts of jobs, by class"),
+            job_attempt_seconds: page.seconds("job_attempt", "Time of one attempt of a job"),
+            settle_size: page.sizes("settle_size", "Attempts in one settle transaction"),
+            settle_seconds: page.seconds("settle", "Time of one settle transaction"),
+            lost: page.add("settlements_lost", "Results that arrived after the task was taken over"),
+            schedule_lateness: page.seconds("schedule_lateness", late),
+            reclaimed: page.add("tasks_reclaimed", "Tasks taken over from crashed or late holders"),
+            leased: page.add("tasks_leased", "Tasks leased by this node"),
+            lease_seconds: page.seconds("lease", "Time of one lease"),
+            running: page.add("tasks_running", "Deliveries under way on this node"),
+            jobs: page.add("jobs_running", "Jobs leased to this node itself: under way, or about to be"),
+            outbox_relayed: page.add("outbox_rows_relayed", "Rows that left an outbox, set aside ones too"),
+            outbox_set_aside: page.add("outbox_rows_set_aside", "Rows that could not be relayed"),
+            outbox_lag_seconds: page.seconds("outbox_lag", "Time from a row's insertion until it is relayed"),
+            outbox_depth: page.add("outbox_depth", "Rows that wait in an outbox, as of the last sample"),
+            outbox_oldest_seconds: page.add_seconds("outbox_oldest_age", oldest_row, Family::default()),
+            outbox_aside: page.add("outbox_aside", aside),
+            held: page.add("leases_held", held),
+            pending: page.add("tasks_pending", &capped("Tasks that wait, due or not,")),
+            dead: page.add("tasks_dead", &capped("Tasks that wait for an operator")),
+            breakers: page.add("breakers_open", &capped("Endpoints whose circuit breaker is open or recovering")),
+            due_seconds: page.add_seconds("oldest_due", oldest_due, Gauge::default()),
+            queues: QueueGauges::new(&mut page),
+            egress_paused: page.add("egress_paused", "1 while egress is paused: work is accepted and nothing is sent"),
+            pages: page.add("alert_pages", pages),
+            pool_max: page.add("pool_connections_max", "The most store connections"),
+            pool_busy: page.add("pool_connections_busy", "Store connections in use"),
+            pool_waiting: page.add("pool_waiting", "Callers that wait for a store connection"),
+            registry: Mutex::new(page.0),
+        }
     }
 
     /// Adds metrics to the page.
@@ -192,69 +199,6 @@ impl Metrics {
 
     fn since(&self, begun: Duration) -> f64 {
         self.clock.elapsed().saturating_sub(begun).as_secs_f64()
-    }
-
-    fn register(&self, registry: &mut Registry) {
-        registry.register("messages_accepted", "Messages committed", self.accepted.clone());
-        registry.register("quota_refusals", "Requests that a quota refused, by limit", self.over_quota.clone());
-        registry.register("append_size", "Messages in one append transaction", self.append_size.clone());
-        let seconds = |registry: &mut Registry, name: &str, help: &str, histogram: &Histogram| {
-            registry.register_with_unit(name, help, Unit::Seconds, histogram.clone());
-        };
-        seconds(registry, "append", "Time of one append transaction", &self.append_seconds);
-        registry.register("attempts", "Ended attempts, by class", self.attempts.clone());
-        seconds(registry, "attempt", "Time of one attempt", &self.attempt_seconds);
-        registry.register("deliveries_ended", "Ended deliveries, by their end", self.deliveries.clone());
-        let delivery = "Time from acceptance, or from the planned time, until a delivery succeeded";
-        seconds(registry, "delivery", delivery, &self.delivery_seconds);
-        let changes = "Circuit breakers that this node opened, opened again after a failed probe, or closed";
-        registry.register("breaker_changes", changes, self.breaker_changes.clone());
-        registry.register("jobs_enqueued", "Jobs committed", self.enqueued.clone());
-        registry.register("job_attempts", "Ended attempts of jobs, by class", self.job_attempts.clone());
-        seconds(registry, "job_attempt", "Time of one attempt of a job", &self.job_attempt_seconds);
-        registry.register("settle_size", "Attempts in one settle transaction", self.settle_size.clone());
-        seconds(registry, "settle", "Time of one settle transaction", &self.settle_seconds);
-        registry.register("settlements_lost", "Results that arrived after the task was taken over", self.lost.clone());
-        let late = "Time from the due time of a schedule until its run was started";
-        seconds(registry, "schedule_lateness", late, &self.schedule_lateness);
-        let reclaimed = "Tasks taken over from crashed or late holders";
-        registry.register("tasks_reclaimed", reclaimed, self.reclaimed.clone());
-        registry.register("tasks_leased", "Tasks leased by this node", self.leased.clone());
-        seconds(registry, "lease", "Time of one lease", &self.lease_seconds);
-        registry.register("tasks_running", "Deliveries under way on this node", self.running.clone());
-        let jobs = "Jobs leased to this node itself: under way, or about to be";
-        registry.register("jobs_running", jobs, self.jobs.clone());
-        registry.register(
-            "outbox_rows_relayed",
-            "Rows that left an outbox, set aside ones too",
-            self.outbox_relayed.clone(),
-        );
-        registry.register("outbox_rows_set_aside", "Rows that could not be relayed", self.outbox_set_aside.clone());
-        seconds(registry, "outbox_lag", "Time from a row's insertion until it is relayed", &self.outbox_lag_seconds);
-        let depth = "Rows that wait in an outbox, as of the last sample";
-        registry.register("outbox_depth", depth, self.outbox_depth.clone());
-        let oldest = "Seconds for which the oldest row has waited, as of the last sample";
-        registry.register_with_unit("outbox_oldest_age", oldest, Unit::Seconds, self.outbox_oldest_seconds.clone());
-        let aside = "Rows set aside in an outbox that wait for an operator, as of the last sample";
-        registry.register("outbox_aside", aside, self.outbox_aside.clone());
-        let held = "Leases this node holds: tasks under way, and those that ended and are not written yet";
-        registry.register("leases_held", held, self.held.clone());
-        let capped = |what: &str| format!("{what} in the store, counted every 15 s up to {BACKLOG_COUNTED_MAX}");
-        registry.register("tasks_pending", capped("Tasks that wait, due or not,"), self.pending.clone());
-        registry.register("tasks_dead", capped("Tasks that wait for an operator"), self.dead.clone());
-        let breakers = capped("Endpoints whose circuit breaker is open or recovering");
-        registry.register("breakers_open", breakers, self.breakers.clone());
-        let oldest = "Seconds for which the oldest due delivery has waited, sampled every 15 s";
-        registry.register_with_unit("oldest_due", oldest, Unit::Seconds, self.due_seconds.clone());
-        self.queues.register(registry);
-        let paused = "1 while egress is paused: work is accepted and nothing is sent";
-        registry.register("egress_paused", paused, self.egress_paused.clone());
-        let pages =
-            "Pages of alerts: sent to a destination, without any destination (unaddressed), or not stored (failed)";
-        registry.register("alert_pages", pages, self.pages.clone());
-        registry.register("pool_connections_max", "The most store connections", self.pool_max.clone());
-        registry.register("pool_connections_busy", "Store connections in use", self.pool_busy.clone());
-        registry.register("pool_waiting", "Callers that wait for a store connection", self.pool_waiting.clone());
     }
 
     /// Returns the page in the text format of Prometheus.
@@ -396,6 +340,32 @@ impl Metrics {
     pub(crate) fn leased(&self, tasks: usize, begun: Duration) {
         self.leased.inc_by(tasks as u64);
         self.lease_seconds.observe(self.since(begun));
+    }
+}
+
+/// The page of a node while its metrics are created.
+struct Page(Registry);
+
+impl Page {
+    fn add<M: Metric + Clone + Default>(&mut self, name: &str, help: &str) -> M {
+        let metric = M::default();
+        self.0.register(name, help, metric.clone());
+        metric
+    }
+
+    fn sizes(&mut self, name: &str, help: &str) -> Histogram {
+        let sizes = Histogram::new(exponential_buckets(1.0, 2.0, 10));
+        self.0.register(name, help, sizes.clone());
+        sizes
+    }
+
+    fn seconds(&mut self, name: &str, help: &str) -> Histogram {
+        self.add_seconds(name, help, Histogram::new(SECONDS))
+    }
+
+    fn add_seconds<M: Metric + Clone>(&mut self, name: &str, help: &str, metric: M) -> M {
+        self.0.register_with_unit(name, help, Unit::Seconds, metric.clone());
+        metric
     }
 }
 

@@ -17,10 +17,9 @@ use everhook_store::store::{Reads, Store};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::{Registry, Unit};
 use tracing::debug;
 
-use crate::metrics::gauge;
+use crate::metrics::{Page, gauge};
 
 /// The interval of samples. Each counts the jobs of every sampled queue.
 const INTERVAL: Duration = Duration::from_secs(60);
@@ -50,7 +49,7 @@ impl Depth {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct QueueGauges {
     pending: Family<QueueLabels, Gauge>,
     dead: Family<QueueLabels, Gauge>,
@@ -58,12 +57,14 @@ pub(crate) struct QueueGauges {
 }
 
 impl QueueGauges {
-    pub(super) fn register(&self, registry: &mut Registry) {
+    pub(super) fn new(page: &mut Page) -> QueueGauges {
         let sampled = |what: &str| format!("{what}, by queue; every 60 s, for at most {QUEUES_MAX} queues");
-        registry.register("queue_pending", sampled("Jobs that wait, due or not"), self.pending.clone());
-        registry.register("queue_dead", sampled("Jobs that wait for an operator"), self.dead.clone());
         let oldest = sampled("Seconds for which the oldest due job has waited");
-        registry.register_with_unit("queue_oldest_due", oldest, Unit::Seconds, self.oldest_due.clone());
+        QueueGauges {
+            pending: page.add("queue_pending", &sampled("Jobs that wait, due or not")),
+            dead: page.add("queue_dead", &sampled("Jobs that wait for an operator")),
+            oldest_due: page.add_seconds("queue_oldest_due", &oldest, Family::default()),
+        }
     }
 
     /// Samples the queues at an interval.
@@ -124,12 +125,14 @@ async fn sample(store: &dyn Store) -> Result<BTreeMap<Name, Depth>, StoreError> 
 
 #[cfg(test)]
 mod tests {
+    use prometheus_client::registry::Registry;
+
     use super::*;
 
     #[test]
     fn queues_of_one_name_are_one_series_and_gone_ones_disappear() {
-        let (gauges, mut registry) = (QueueGauges::default(), Registry::default());
-        gauges.register(&mut registry);
+        let mut page = Page(Registry::default());
+        let gauges = QueueGauges::new(&mut page);
         let mut depth = Depth::default();
         for (pending, seconds) in [(3, 5), (4, 2)] {
             let oldest_due = Some(Duration::from_secs(seconds));
@@ -139,6 +142,7 @@ mod tests {
         let before = BTreeMap::from([(name("mail"), depth), (name("old"), Depth::default())]);
         gauges.show(&BTreeMap::new(), &before);
         gauges.show(&before, &BTreeMap::from([(name("mail"), depth)]));
+        let registry = page.0;
         let mut page = String::new();
         prometheus_client::encoding::text::encode(&mut page, &registry).unwrap();
         let lines: Vec<_> = page.lines().filter(|line| !line.starts_with('#')).collect();
