@@ -15,7 +15,6 @@ use everhook_core::policy::limit::{LimitEnd, RetryPlace};
 use everhook_core::task::{Task, TaskKind};
 use everhook_store::error::StoreError;
 use everhook_store::lease::{Holding, Reclaim, ReclaimAsk, Reclaimed};
-use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::node::Node;
@@ -35,7 +34,7 @@ impl Sweeper {
         let stop = &self.node.stop;
         let interval = (self.node.config.lease / 8).clamp(INTERVAL_MIN, INTERVAL_MAX);
         loop {
-            if let Err(error) = self.sweep(stop).await {
+            if let Err(error) = self.sweep().await {
                 warn!(error = &error as &dyn std::error::Error, "could not sweep expired sessions");
             }
             tokio::select! {
@@ -46,7 +45,7 @@ impl Sweeper {
         }
     }
 
-    async fn sweep(&self, stop: &CancellationToken) -> Result<(), StoreError> {
+    async fn sweep(&self) -> Result<(), StoreError> {
         let Some(session) = self.node.sessions.current() else { return Ok(()) };
         // Only a node that has itself renewed without a gap may judge others: after an outage of the store, every
         // session looks expired.
@@ -55,40 +54,30 @@ impl Sweeper {
                 warn!(session.id = %session, "closed session {session}: its lease had expired");
             }
         }
-        self.sweep_abandoned(&session, stop).await?;
-        if self.node.has_jobs() && !stop.is_cancelled() {
-            self.sweep_overdue(&session, stop).await?;
+        self.take_over(Reclaim::Orphaned, &session).await?;
+        if self.node.has_jobs() && !self.node.stop.is_cancelled() {
+            self.take_over(Reclaim::Overdue, &session).await?;
         }
         Ok(())
     }
 
-    async fn sweep_abandoned(&self, session: &Arc<Session>, stop: &CancellationToken) -> Result<(), StoreError> {
+    async fn take_over(&self, what: Reclaim, session: &Arc<Session>) -> Result<(), StoreError> {
+        let stop = &self.node.stop;
         loop {
-            let ask = ReclaimAsk { session: session.id, limit: RECLAIM_BATCH_MAX, what: Reclaim::Orphaned };
+            let ask = ReclaimAsk { session: session.id, limit: RECLAIM_BATCH_MAX, what };
             let tasks = self.taken(session, self.node.store.reclaim(ask).await)?;
             let count = tasks.len();
             self.node.metrics.reclaimed(count);
             for taken in tasks {
                 // During a drain the settle queue may be full with no writer left. Other nodes reclaim the remaining
                 // tasks.
-                if stop.run_until_cancelled(self.abandon(taken, session)).await.is_none() {
-                    return Ok(());
-                }
-            }
-            if count < RECLAIM_BATCH_MAX || stop.is_cancelled() {
-                return Ok(());
-            }
-        }
-    }
-
-    async fn sweep_overdue(&self, session: &Arc<Session>, stop: &CancellationToken) -> Result<(), StoreError> {
-        loop {
-            let ask = ReclaimAsk { session: session.id, limit: RECLAIM_BATCH_MAX, what: Reclaim::Overdue };
-            let jobs = self.taken(session, self.node.store.reclaim(ask).await)?;
-            let count = jobs.len();
-            self.node.metrics.reclaimed(count);
-            for taken in jobs {
-                if stop.run_until_cancelled(self.time_out(taken, session)).await.is_none() {
+                let ended = async {
+                    match what {
+                        Reclaim::Orphaned => self.abandon(taken, session).await,
+                        Reclaim::Overdue => self.time_out(taken, session).await,
+                    }
+                };
+                if stop.run_until_cancelled(ended).await.is_none() {
                     return Ok(());
                 }
             }
