@@ -2,7 +2,9 @@
 //!
 //! Never asks for a password: without root it only prints the command.
 
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::{env, iter};
 
 use anyhow::{Context, Result, bail};
 
@@ -34,6 +36,23 @@ pub(crate) fn install(requirement: &Requirement) -> Result<()> {
 pub(crate) fn is_root() -> Result<bool> {
     let output = Command::new("id").arg("-u").output().context("could not run `id -u`")?;
     Ok(output.stdout.trim_ascii() == b"0")
+}
+
+/// Returns the path of the program that its package is named after. Installs the package if it is missing.
+pub(crate) fn program(requirement: &Requirement) -> Result<PathBuf> {
+    let name = requirement.package;
+    if let Some(found) = find(name) {
+        return Ok(found);
+    }
+    install(requirement)?;
+    find(name).with_context(|| format!("{name} was installed, but not found in PATH or /usr/sbin"))
+}
+
+fn find(name: &str) -> Option<PathBuf> {
+    // Debian installs servers in a folder that only root has in PATH.
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = env::split_paths(&path).chain(iter::once(PathBuf::from("/usr/sbin")));
+    folders.map(|folder| folder.join(name)).find(|program| program.is_file())
 }
 
 fn apt_get_exists() -> bool {

@@ -3,9 +3,9 @@
 //! The built files are committed, so that the binary needs no Node to build. A test builds them again and compares.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
-use std::{env, fs};
 
 use anyhow::{Context, Result, bail};
 
@@ -47,16 +47,7 @@ pub(crate) fn prepare(workspace: &Workspace) -> Result<PathBuf> {
 
 /// Returns the path of the browser, and installs it if possible.
 pub(crate) fn chromium() -> Result<PathBuf> {
-    if let Some(found) = find_chromium() {
-        return Ok(found);
-    }
-    debian::install(&CHROMIUM)?;
-    find_chromium().context("chromium was installed, but not found in PATH")
-}
-
-fn find_chromium() -> Option<PathBuf> {
-    let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path).map(|folder| folder.join("chromium")).find(|program| program.is_file())
+    debian::program(&CHROMIUM)
 }
 
 /// Lints, checks types, runs the unit tests, and compares the built files with the sources. Each is one test.
