@@ -64,12 +64,7 @@ pub(crate) enum ClientCommand {
   everhook replay acme ep_2d… --since 2d --status failed --dry-run
   everhook replay acme ep_2d… --since 2d --status failed --rate 50 --wait
   everhook replay acme ep_2d… --since 2026-05-01T00:00:00Z --until 2026-05-02T00:00:00Z --event-type invoice.paid")]
-    Replay {
-        #[command(flatten)]
-        client: ClientArgs,
-        #[command(flatten)]
-        replay: ReplayArgs,
-    },
+    Replay(With<ReplayArgs>),
     /// Create and list endpoints for the events of Everhook itself, such as alerts.
     Operational(Asked<OperationalCommand>),
     /// Describe the event types that endpoints can subscribe to.
@@ -86,23 +81,13 @@ pub(crate) enum ClientCommand {
     #[command(after_help = "Examples:
   everhook trigger invoice.paid --app acme
   everhook trigger invoice.paid --app acme --data '{\"id\": \"inv_1\"}'")]
-    Trigger {
-        #[command(flatten)]
-        client: ClientArgs,
-        #[command(flatten)]
-        trigger: TriggerArgs,
-    },
+    Trigger(With<TriggerArgs>),
     /// Show new messages of an application, or new attempts to an endpoint, as they come.
     #[command(after_help = "Examples:
   everhook tail acme
   everhook tail acme --event-type invoice.paid --since 10m
   everhook tail acme --endpoint ep_2d… --failed --json")]
-    Tail {
-        #[command(flatten)]
-        client: ClientArgs,
-        #[command(flatten)]
-        tail: TailArgs,
-    },
+    Tail(With<TailArgs>),
     /// List deliveries with their states and reasons, and retry one now.
     Delivery(Asked<DeliveryCommand>),
     /// Create polled endpoints, and read their messages.
@@ -164,59 +149,66 @@ pub(crate) struct Asked<C: Subcommand> {
     command: C,
 }
 
+impl<C: Subcommand> Asked<C> {
+    fn run(self, command: impl AsyncFnOnce(C, &Remote) -> anyhow::Result<Answer>) -> anyhow::Result<()> {
+        ask(&self.client, async |remote| command(self.command, remote).await)
+    }
+}
+
+// A single command that talks to a running server. A doc comment would replace its description.
+#[derive(Debug, Args)]
+pub(crate) struct With<A: Args> {
+    #[command(flatten)]
+    client: ClientArgs,
+    #[command(flatten)]
+    arguments: A,
+}
+
+impl<A: Args> With<A> {
+    fn run(self, command: impl AsyncFnOnce(A, &Remote) -> anyhow::Result<Answer>) -> anyhow::Result<()> {
+        ask(&self.client, async |remote| command(self.arguments, remote).await)
+    }
+}
+
 impl ClientCommand {
     pub(super) fn run(self) -> anyhow::Result<()> {
         match self {
             ClientCommand::Status { client, range } => ask(&client, async |remote| status::ask(remote, range).await),
-            ClientCommand::Trigger { client, trigger } => ask(&client, async |remote| trigger.ask(remote).await),
-            ClientCommand::Tail { client, tail } => {
+            ClientCommand::Trigger(with) => with.run(TriggerArgs::ask),
+            ClientCommand::Tail(With { client, arguments }) => {
                 let remote = client.remote()?;
-                runtime()?.block_on(tail.follow(&remote, client.format.format()))
+                runtime()?.block_on(arguments.follow(&remote, client.format.format()))
             }
-            ClientCommand::App(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
-            ClientCommand::Endpoint(Asked { client, command }) => {
-                ask(&client, async |remote| command.ask(remote).await)
-            }
-            ClientCommand::EventType(Asked { client, command }) => {
-                ask(&client, async |remote| command.ask(remote).await)
-            }
-            ClientCommand::Msg(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
-            ClientCommand::Attempt(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
-            ClientCommand::Dead(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
-            ClientCommand::Once(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
+            ClientCommand::App(asked) => asked.run(AppCommand::ask),
+            ClientCommand::Endpoint(asked) => asked.run(EndpointCommand::ask),
+            ClientCommand::EventType(asked) => asked.run(EventTypeCommand::ask),
+            ClientCommand::Msg(asked) => asked.run(MessageCommand::ask),
+            ClientCommand::Attempt(asked) => asked.run(AttemptCommand::ask),
+            ClientCommand::Dead(asked) => asked.run(DeadCommand::ask),
+            ClientCommand::Once(asked) => asked.run(OnceCommand::ask),
             ClientCommand::Outbox(Asked { client, command }) => {
                 runtime()?.block_on(command.run(&client))?.print(client.format.format())
             }
-            ClientCommand::Job(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
-            ClientCommand::Queue(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
-            ClientCommand::Quota(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
-            ClientCommand::Batch(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
-            ClientCommand::Schedule(Asked { client, command }) => {
-                ask(&client, async |remote| command.ask(remote).await)
-            }
-            ClientCommand::Worker(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
-            ClientCommand::Task(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
-            ClientCommand::Replay { client, replay } => ask(&client, async |remote| replay.ask(remote).await),
-            ClientCommand::Operational(Asked { client, command }) => {
-                ask(&client, async |remote| command.ask(remote).await)
-            }
-            ClientCommand::ChatApp(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
-            ClientCommand::Alert(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
-            ClientCommand::Audit(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
-            ClientCommand::Node(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
-            ClientCommand::Policy(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
-            ClientCommand::Integration(Asked { client, command }) => {
-                ask(&client, async |remote| command.ask(remote).await)
-            }
-            ClientCommand::Portal(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
-            ClientCommand::Delivery(Asked { client, command }) => {
-                ask(&client, async |remote| command.ask(remote).await)
-            }
-            ClientCommand::Poller(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
-            ClientCommand::Usage(Asked { client, command }) => ask(&client, async |remote| command.ask(remote).await),
-            ClientCommand::Environment(Asked { client, command }) => {
-                ask(&client, async |remote| command.ask(remote).await)
-            }
+            ClientCommand::Job(asked) => asked.run(JobCommand::ask),
+            ClientCommand::Queue(asked) => asked.run(QueueCommand::ask),
+            ClientCommand::Quota(asked) => asked.run(QuotaCommand::ask),
+            ClientCommand::Batch(asked) => asked.run(BatchCommand::ask),
+            ClientCommand::Schedule(asked) => asked.run(ScheduleCommand::ask),
+            ClientCommand::Worker(asked) => asked.run(WorkerCommand::ask),
+            ClientCommand::Task(asked) => asked.run(TaskCommand::ask),
+            ClientCommand::Replay(with) => with.run(ReplayArgs::ask),
+            ClientCommand::Operational(asked) => asked.run(OperationalCommand::ask),
+            ClientCommand::ChatApp(asked) => asked.run(ChatAppCommand::ask),
+            ClientCommand::Alert(asked) => asked.run(AlertCommand::ask),
+            ClientCommand::Audit(asked) => asked.run(AuditCommand::ask),
+            ClientCommand::Node(asked) => asked.run(NodeCommand::ask),
+            ClientCommand::Policy(asked) => asked.run(PolicyCommand::ask),
+            ClientCommand::Integration(asked) => asked.run(IntegrationCommand::ask),
+            ClientCommand::Portal(asked) => asked.run(PortalCommand::ask),
+            ClientCommand::Delivery(asked) => asked.run(DeliveryCommand::ask),
+            ClientCommand::Poller(asked) => asked.run(PollerCommand::ask),
+            ClientCommand::Usage(asked) => asked.run(UsageCommand::ask),
+            ClientCommand::Environment(asked) => asked.run(EnvironmentCommand::ask),
             ClientCommand::Find { client, id } => ask(&client, async |remote| find::ask(remote, &id).await),
         }
     }
