@@ -40,25 +40,24 @@ pub(crate) enum AttemptCommand {
     },
     /// Show an attempt with the reply of the receiver.
     #[command(visible_alias = "get")]
-    Show {
-        /// Id or uid of the application.
-        application: String,
-        /// Id or event id of the message.
-        message: String,
-        /// Id of the attempt, such as atmpt_2d….
-        attempt: String,
-    },
+    Show(AttemptAt),
     /// Erase the stored reply of an attempt for ever.
     Expunge {
-        /// Id or uid of the application.
-        application: String,
-        /// Id or event id of the message.
-        message: String,
-        /// Id of the attempt, such as atmpt_2d….
-        attempt: String,
+        #[command(flatten)]
+        at: AttemptAt,
         #[command(flatten)]
         consent: Consent,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AttemptAt {
+    /// Id or uid of the application.
+    application: String,
+    /// Id or event id of the message.
+    message: String,
+    /// Id of the attempt, such as atmpt_2d….
+    attempt: String,
 }
 
 /// Selection of attempts. Both options together select the attempts of one delivery.
@@ -90,11 +89,9 @@ impl AttemptCommand {
                 let list = Answer::list(found.items, HEADS, row).note_if(found.more, MORE);
                 Ok(list.if_empty("no attempts"))
             }
-            AttemptCommand::Show { application, message, attempt } => {
-                Ok(shown(remote.get(&path(&application, &message, &attempt)?).await?))
-            }
-            AttemptCommand::Expunge { application, message, attempt, consent } => {
-                let path = path(&application, &message, &attempt)?;
+            AttemptCommand::Show(at) => Ok(shown(remote.get(&at.path()?).await?)),
+            AttemptCommand::Expunge { at, consent } => {
+                let (path, attempt) = (at.path()?, at.attempt);
                 remote.confirm(consent, &format!("erase the reply of attempt {attempt}"))?;
                 remote.delete(&format!("{path}/content")).await?;
                 Ok(Answer::line(json!({ "expunged": attempt }), format!("erased the reply of {attempt}")))
@@ -103,8 +100,11 @@ impl AttemptCommand {
     }
 }
 
-fn path(application: &str, message: &str, attempt: &str) -> anyhow::Result<String> {
-    Ok(format!("{}/attempt/{}", message::path(application, message)?, named("attempt", attempt)?))
+impl AttemptAt {
+    fn path(&self) -> anyhow::Result<String> {
+        let message = message::path(&self.application, &self.message)?;
+        Ok(format!("{message}/attempt/{}", named("attempt", &self.attempt)?))
+    }
 }
 
 impl AttemptsOf {

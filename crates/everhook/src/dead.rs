@@ -13,6 +13,7 @@ use crate::app;
 use crate::attempt;
 use crate::bulk::{BulkOptions, OfMessages};
 use crate::confirm::Consent;
+use crate::delivery::DeliveryAt;
 use crate::endpoint::At;
 use crate::exit::{Exit, Failure, usage};
 use crate::failure_group::GroupCommand;
@@ -50,12 +51,7 @@ pub(crate) enum DeadCommand {
     },
     /// Show a delivery with all its attempts.
     #[command(visible_alias = "get")]
-    Show {
-        #[command(flatten)]
-        at: At,
-        /// Id or event id of the message.
-        message: String,
-    },
+    Show(DeliveryAt),
     /// Redrive dead deliveries to an endpoint: return them to pending, due now, with fresh attempts. Many are redriven in
     /// a background task.
     #[command(after_help = "Examples:
@@ -67,9 +63,7 @@ pub(crate) enum DeadCommand {
     /// Dismiss a dead delivery: it ends as cancelled, and no redrive finds it any more.
     Dismiss {
         #[command(flatten)]
-        at: At,
-        /// Id or event id of the message.
-        message: String,
+        delivery: DeliveryAt,
         #[command(flatten)]
         consent: Consent,
     },
@@ -129,10 +123,10 @@ impl DeadCommand {
                 ];
                 list(remote, &format!("{path}{}", query(&parameters)), limit.max(1)).await
             }
-            DeadCommand::Show { at, message } => show(remote, &at, &message).await,
+            DeadCommand::Show(DeliveryAt { at, message }) => show(remote, &at, &message).await,
             DeadCommand::Redrive(redrive) => redrive.ask(remote).await,
-            DeadCommand::Dismiss { at, message, consent } => {
-                let path = format!("{}/endpoint/{}", message::path(&at.application, &message)?, at.endpoint);
+            DeadCommand::Dismiss { delivery, consent } => {
+                let (path, message) = (delivery.path()?, delivery.message);
                 remote.confirm(consent, &format!("dismiss the dead delivery of {message}"))?;
                 let dismissed = remote.post(&format!("{path}/dismiss")).await?;
                 Ok(Answer::line(dismissed, format!("dismissed the delivery of {message}")))
@@ -163,8 +157,7 @@ impl Redrive {
             let rule = "--rate, --wait, --event-type, --channel and --tag need --since or --all";
             return Err(usage(rule.to_owned()));
         }
-        let path =
-            format!("{}/endpoint/{}", message::path(&at.application, &message)?, named("endpoint", &at.endpoint)?);
+        let path = DeliveryAt { at, message }.path()?;
         if bulk.is_dry_run() {
             let count = u64::from(remote.get(&path).await?["state"] == "dead");
             let what = if count == 1 { "1 message matches" } else { "0 messages match" };

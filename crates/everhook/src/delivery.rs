@@ -1,6 +1,7 @@
 //! `everhook delivery`: one message for one endpoint, in any state.
 
-use clap::{Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
+use everhook_core::delivery::DeliveryState;
 use everhook_core::limits::PAGE_MAX;
 use serde_json::Value;
 
@@ -24,8 +25,8 @@ pub(crate) enum DeliveryCommand {
         #[arg(long, value_name = "ID")]
         endpoint: Option<String>,
         /// Show only deliveries in this state.
-        #[arg(long, value_name = "STATE")]
-        state: Option<State>,
+        #[arg(long, value_name = "STATE", value_parser = DeliveryState::ALL.map(DeliveryState::as_str))]
+        state: Option<String>,
         /// Show only deliveries whose last attempt has this class, such as timeout or status.
         #[arg(long, value_name = "CLASS")]
         class: Option<String>,
@@ -37,42 +38,18 @@ pub(crate) enum DeliveryCommand {
     },
     /// Show the delivery of a message to an endpoint, with its state and reason.
     #[command(visible_alias = "get")]
-    Show {
-        #[command(flatten)]
-        at: At,
-        /// Id or event id of the message.
-        message: String,
-    },
+    Show(DeliveryAt),
     /// Make a waiting delivery due now, or redrive a dead one with fresh attempts.
-    RetryNow {
-        #[command(flatten)]
-        at: At,
-        /// Id or event id of the message.
-        message: String,
-    },
+    RetryNow(DeliveryAt),
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum State {
-    Pending,
-    Sending,
-    Held,
-    Succeeded,
-    Dead,
-    Cancelled,
-}
-
-impl State {
-    const fn as_str(self) -> &'static str {
-        match self {
-            State::Pending => "pending",
-            State::Sending => "sending",
-            State::Held => "held",
-            State::Succeeded => "succeeded",
-            State::Dead => "dead",
-            State::Cancelled => "cancelled",
-        }
-    }
+/// The delivery of a message to an endpoint.
+#[derive(Debug, Args)]
+pub(crate) struct DeliveryAt {
+    #[command(flatten)]
+    pub(crate) at: At,
+    /// Id or event id of the message.
+    pub(crate) message: String,
 }
 
 impl DeliveryCommand {
@@ -83,7 +60,7 @@ impl DeliveryCommand {
                 let endpoint = endpoint.map(|name| named("endpoint", &name)).transpose()?;
                 let mut parameters = filter.parameters();
                 parameters.push(("endpoint_id", endpoint.map(|name| name.to_string())));
-                parameters.push(("state", state.map(|state| state.as_str().to_owned())));
+                parameters.push(("state", state));
                 parameters.push(("class", class));
                 let path = format!("{path}/delivery{}", query(&parameters));
                 let found = remote.get_some(&path, PAGE_MAX, limit.max(1)).await?;
@@ -97,9 +74,11 @@ impl DeliveryCommand {
                 let list = Answer::list(found.items, heads, row).note_if(found.more, MORE);
                 Ok(list.if_empty("no deliveries"))
             }
-            DeliveryCommand::Show { at, message } => Ok(shown(remote.get(&path(&at, &message)?).await?)),
-            DeliveryCommand::RetryNow { at, message } => {
-                let delivery = remote.post(&format!("{}/retry-now", path(&at, &message)?)).await?;
+            DeliveryCommand::Show(delivery) => Ok(shown(remote.get(&delivery.path()?).await?)),
+            DeliveryCommand::RetryNow(delivery) => {
+                let path = delivery.path()?;
+                let DeliveryAt { at, message } = delivery;
+                let delivery = remote.post(&format!("{path}/retry-now")).await?;
                 let text = format!("the delivery of {message} to {} is {}", at.endpoint, cell(&delivery, "state"));
                 Ok(Answer::line(delivery, text))
             }
@@ -126,7 +105,9 @@ fn shown(delivery: Value) -> Answer {
     Answer::facts(delivery, facts)
 }
 
-fn path(at: &At, message: &str) -> anyhow::Result<String> {
-    let endpoint = named("endpoint", &at.endpoint)?;
-    Ok(format!("{}/endpoint/{endpoint}", message::path(&at.application, message)?))
+impl DeliveryAt {
+    pub(crate) fn path(&self) -> anyhow::Result<String> {
+        let endpoint = named("endpoint", &self.at.endpoint)?;
+        Ok(format!("{}/endpoint/{endpoint}", message::path(&self.at.application, &self.message)?))
+    }
 }

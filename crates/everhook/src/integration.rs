@@ -1,6 +1,6 @@
 //! `everhook integration`: named, lasting keys of one application.
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use everhook_core::limits::PAGE_MAX;
 use serde_json::{Value, json};
 
@@ -31,18 +31,11 @@ pub(crate) enum IntegrationCommand {
     },
     /// Show an integration.
     #[command(visible_alias = "get")]
-    Show {
-        /// Id or uid of the application.
-        application: String,
-        /// Id of the integration.
-        integration: String,
-    },
+    Show(IntegrationAt),
     /// Change the name and the feature flags of an integration. Its key stays.
     Update {
-        /// Id or uid of the application.
-        application: String,
-        /// Id of the integration.
-        integration: String,
+        #[command(flatten)]
+        at: IntegrationAt,
         /// New name for people.
         #[arg(long, value_name = "NAME")]
         name: Option<String>,
@@ -52,22 +45,26 @@ pub(crate) enum IntegrationCommand {
     },
     /// Replace the key of an integration and print the new one. The old key ends at once.
     RotateKey {
-        /// Id or uid of the application.
-        application: String,
-        /// Id of the integration.
-        integration: String,
+        #[command(flatten)]
+        at: IntegrationAt,
         #[command(flatten)]
         consent: Consent,
     },
     /// Delete an integration. Its key ends at once.
     Delete {
-        /// Id or uid of the application.
-        application: String,
-        /// Id of the integration.
-        integration: String,
+        #[command(flatten)]
+        at: IntegrationAt,
         #[command(flatten)]
         consent: Consent,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct IntegrationAt {
+    /// Id or uid of the application.
+    application: String,
+    /// Id of the integration.
+    integration: String,
 }
 
 impl IntegrationCommand {
@@ -90,11 +87,9 @@ impl IntegrationCommand {
                 let key = cell(&created, "key");
                 Ok(Answer::line(created, key))
             }
-            IntegrationCommand::Show { application, integration } => {
-                Ok(shown(remote.get(&path(&application, &integration)?).await?))
-            }
-            IntegrationCommand::Update { application, integration, name, feature_flags } => {
-                let path = path(&application, &integration)?;
+            IntegrationCommand::Show(at) => Ok(shown(remote.get(&at.path()?).await?)),
+            IntegrationCommand::Update { at, name, feature_flags } => {
+                let path = at.path()?;
                 let found = remote.get(&path).await?;
                 let flags = match feature_flags.as_slice() {
                     [] => found["featureFlags"].clone(),
@@ -104,15 +99,15 @@ impl IntegrationCommand {
                 let name = name.map_or_else(|| found["name"].clone(), Value::from);
                 Ok(shown(remote.put(&path, &json!({ "name": name, "featureFlags": flags })).await?))
             }
-            IntegrationCommand::RotateKey { application, integration, consent } => {
-                let path = path(&application, &integration)?;
-                remote.confirm(consent, &format!("end the key of integration {integration}"))?;
+            IntegrationCommand::RotateKey { at, consent } => {
+                let path = at.path()?;
+                remote.confirm(consent, &format!("end the key of integration {}", at.integration))?;
                 let rotated = remote.post(&format!("{path}/key/rotate")).await?;
                 let key = cell(&rotated, "key");
                 Ok(Answer::line(rotated, key))
             }
-            IntegrationCommand::Delete { application, integration, consent } => {
-                let path = path(&application, &integration)?;
+            IntegrationCommand::Delete { at, consent } => {
+                let (path, integration) = (at.path()?, at.integration);
                 remote.confirm(consent, &format!("delete integration {integration} with its key"))?;
                 remote.delete(&path).await?;
                 Ok(Answer::line(json!({ "deleted": integration }), format!("deleted {integration}")))
@@ -136,6 +131,8 @@ fn integrations(application: &str) -> anyhow::Result<String> {
     Ok(format!("{}/integration", app::path(application)?))
 }
 
-fn path(application: &str, integration: &str) -> anyhow::Result<String> {
-    Ok(format!("{}/{}", integrations(application)?, named("integration", integration)?))
+impl IntegrationAt {
+    fn path(&self) -> anyhow::Result<String> {
+        Ok(format!("{}/{}", integrations(&self.application)?, named("integration", &self.integration)?))
+    }
 }
