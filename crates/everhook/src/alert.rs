@@ -1,7 +1,6 @@
 //! `everhook alert`: rules that page the operator, their states and their pages.
 
 use clap::{Args, Subcommand, ValueEnum};
-use everhook_core::limits::PAGE_MAX;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -9,7 +8,7 @@ use crate::confirm::Consent;
 use crate::exit::usage;
 use crate::operational::ENDPOINTS;
 use crate::output::{Answer, Part, Table};
-use crate::remote::{Remote, named};
+use crate::remote::{Deletion, Remote, named};
 use crate::table::{cell, cells, time};
 
 #[derive(Debug, Subcommand)]
@@ -146,7 +145,7 @@ impl AlertCommand {
     pub(crate) async fn ask(self, remote: &Remote) -> anyhow::Result<Answer> {
         match self {
             AlertCommand::List => {
-                let alerts = remote.get_all("/alert", PAGE_MAX).await?;
+                let alerts = remote.get_all("/alert").await?;
                 let list = Answer::list(alerts, ["NAME", "STATE", "WHEN", "SINCE", "LAST PAGE"], |alert| {
                     let [name, state] = cells(alert, ["name", "state"]);
                     [name, state, condition(alert), time(alert, "since"), time(&alert["lastPage"], "at")]
@@ -162,8 +161,7 @@ impl AlertCommand {
                 body.insert("signal".to_owned(), json!(signal));
                 let created = remote.post_body("/alert", &Value::Object(body)).await?;
                 // An alert without destinations pages every operational endpoint, and there may be none.
-                let is_unheard =
-                    created["destinations"].is_null() && remote.get_all(ENDPOINTS, PAGE_MAX).await?.is_empty();
+                let is_unheard = created["destinations"].is_null() && remote.get_all(ENDPOINTS).await?.is_empty();
                 Ok(shown(created).note_if(is_unheard, NOBODY))
             }
             AlertCommand::Show { name } => Ok(shown(remote.get(&path(&name)?).await?)),
@@ -178,10 +176,8 @@ impl AlertCommand {
                 Ok(shown(remote.patch(&path(&name)?, &Value::Object(body)).await?))
             }
             AlertCommand::Delete { name, consent } => {
-                let path = path(&name)?;
-                remote.confirm(consent, &format!("delete alert {name} with its history"))?;
-                remote.delete(&path).await?;
-                Ok(Answer::line(json!({ "deleted": name }), format!("deleted {name}")))
+                let what = format!("alert {name} with its history");
+                remote.delete_object(consent, Deletion { path: path(&name)?, name, what }).await
             }
             AlertCommand::Test { name } => {
                 let sent = remote.post(&format!("{}/test", path(&name)?)).await?;

@@ -1,14 +1,13 @@
 //! `everhook app`: applications, which own endpoints and messages.
 
 use clap::{Args, Subcommand};
-use everhook_core::limits::PAGE_MAX;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::confirm::Consent;
 use crate::exit::usage;
 use crate::fields::Fields;
 use crate::output::Answer;
-use crate::remote::{MORE, Remote, named};
+use crate::remote::{Deletion, Remote, named};
 use crate::table::{cell, cells, pairs, time};
 
 #[derive(Debug, Subcommand)]
@@ -82,13 +81,13 @@ impl AppCommand {
     pub(crate) async fn ask(self, remote: &Remote) -> anyhow::Result<Answer> {
         match self {
             AppCommand::List { limit } => {
-                let found = remote.get_some("/app", PAGE_MAX, limit.max(1)).await?;
+                let found = remote.get_some("/app", limit).await?;
                 let row = |app: &Value| {
                     let [id, uid, name, rate] = cells(app, ["id", "uid", "name", "throttleRate"]);
                     [id, uid, name, rate, time(app, "createdAt")]
                 };
-                let list = Answer::list(found.items, ["ID", "UID", "NAME", "THROTTLE RATE", "CREATED"], row);
-                Ok(list.note_if(found.more, MORE).if_empty("no applications: `everhook app create` creates one"))
+                let list = Answer::found(found, ["ID", "UID", "NAME", "THROTTLE RATE", "CREATED"], row);
+                Ok(list.if_empty("no applications: `everhook app create` creates one"))
             }
             AppCommand::Create { name, fields } => {
                 let mut body = Map::new();
@@ -109,10 +108,8 @@ impl AppCommand {
                 Ok(shown(remote.patch(&path(&application)?, &Value::from(body)).await?))
             }
             AppCommand::Delete { application, consent } => {
-                let path = path(&application)?;
-                remote.confirm(consent, &format!("delete application {application} with its endpoints"))?;
-                remote.delete(&path).await?;
-                Ok(Answer::line(json!({ "deleted": application }), format!("deleted {application}")))
+                let what = format!("application {application} with its endpoints");
+                remote.delete_object(consent, Deletion { path: path(&application)?, name: application, what }).await
             }
         }
     }

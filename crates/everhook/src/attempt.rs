@@ -1,14 +1,13 @@
 //! `everhook attempt`: every try of a delivery.
 
 use clap::{Args, Subcommand};
-use everhook_core::limits::PAGE_MAX;
 use serde_json::{Value, json};
 
 use crate::app;
 use crate::confirm::Consent;
 use crate::message::{self, Filter};
 use crate::output::{Answer, Part};
-use crate::remote::{MORE, Remote, named, query};
+use crate::remote::{Remote, named, query};
 use crate::table::{cell, cells, time, with_unit};
 
 #[derive(Debug, Subcommand)]
@@ -85,8 +84,8 @@ impl AttemptCommand {
                 parameters.push(("status", status));
                 parameters.push(("status_code_class", status_class.map(|class| class.to_string())));
                 let path = of.path(&application, parameters)?;
-                let found = remote.get_some(&path, PAGE_MAX, limit.max(1)).await?;
-                let list = Answer::list(found.items, HEADS, row).note_if(found.more, MORE);
+                let found = remote.get_some(&path, limit).await?;
+                let list = Answer::found(found, HEADS, row);
                 Ok(list.if_empty("no attempts"))
             }
             AttemptCommand::Show(at) => Ok(shown(remote.get(&at.path()?).await?)),

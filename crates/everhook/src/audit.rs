@@ -1,13 +1,12 @@
 //! `everhook audit`: the log of the operations of callers.
 
 use clap::Subcommand;
-use everhook_core::limits::PAGE_MAX;
 use everhook_core::time::Timestamp;
 use serde_json::{Value, json};
 
 use crate::exit::{Exit, Failure};
 use crate::output::Answer;
-use crate::remote::{MORE, Remote, query};
+use crate::remote::{Remote, query};
 use crate::table::{cells, time};
 use crate::when;
 
@@ -53,8 +52,8 @@ impl AuditCommand {
                     ("since", time(since)),
                     ("until", time(until)),
                 ];
-                let found = remote.get_some(&format!("/audit{}", query(&filter)), PAGE_MAX, limit.max(1)).await?;
-                Ok(Answer::list(found.items, HEADS, row).note_if(found.more, MORE))
+                let found = remote.get_some(&format!("/audit{}", query(&filter)), limit).await?;
+                Ok(Answer::found(found, HEADS, row))
             }
             AuditCommand::Verify => verify(remote).await,
         }

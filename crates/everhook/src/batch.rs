@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::job::pairs;
 use crate::output::{Answer, Part, Table};
-use crate::remote::{MORE, Remote, named, query};
+use crate::remote::{Remote, named, query};
 use crate::table::{cell, cells, time};
 
 #[derive(Debug, Subcommand)]
@@ -113,13 +113,13 @@ impl Selection {
 }
 
 async fn list(remote: &Remote, limit: usize) -> anyhow::Result<Answer> {
-    let found = remote.get_some("/batch", PAGE_MAX, limit.max(1)).await?;
+    let found = remote.get_some("/batch", limit).await?;
     let heads = ["ID", "NAME", "STATE", "PHASE", "ANNOUNCED", "JOBS", "CREATED"];
     let row = |batch: &Value| {
         let [id, name, state, phase, announced] = cells(batch, ["id", "name", "state", "phase", "announced"]);
         [id, name, state, phase, announced, counts(batch), time(batch, "createdAt")]
     };
-    let list = Answer::list(found.items, heads, row).note_if(found.more, MORE);
+    let list = Answer::found(found, heads, row);
     Ok(list.if_empty("no batches: `everhook batch create` creates one"))
 }
 
@@ -136,7 +136,7 @@ async fn show(remote: &Remote, id: &str) -> anyhow::Result<Answer> {
         ("jobs", counts(&batch)),
         ("created", time(&batch, "createdAt")),
     ];
-    let dead = remote.get_some(&dead_jobs(id), PAGE_MAX, PAGE_MAX).await?.items;
+    let dead = remote.get_some(&dead_jobs(id), PAGE_MAX).await?.items;
     let dead = Table::new(["DEAD JOB", "NAME", "KIND", "ENDED", "ERROR"], &dead, |job| {
         let [id, name, kind, error] = cells(job, ["id", "name", "kind", "error"]);
         [id, name, kind, time(job, "endedAt"), error]
@@ -145,7 +145,7 @@ async fn show(remote: &Remote, id: &str) -> anyhow::Result<Answer> {
 }
 
 async fn dead_ids(remote: &Remote, id: &str) -> anyhow::Result<Vec<String>> {
-    let dead = remote.get_all(&dead_jobs(id), PAGE_MAX).await?;
+    let dead = remote.get_all(&dead_jobs(id)).await?;
     Ok(dead.iter().map(|job| cell(job, "id")).collect())
 }
 

@@ -3,7 +3,6 @@
 //! `failure_group` has the commands for groups of them.
 
 use clap::{Args, Subcommand};
-use everhook_core::limits::PAGE_MAX;
 use everhook_core::time::Timestamp;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -20,7 +19,7 @@ use crate::failure_group::GroupCommand;
 use crate::job::raw_json;
 use crate::message::{self, delivery_state};
 use crate::output::{Answer, Part, Table};
-use crate::remote::{MORE, Remote, named, query};
+use crate::remote::{Remote, named, query};
 use crate::table::{cell, cells, time};
 use crate::when;
 
@@ -121,7 +120,7 @@ impl DeadCommand {
                     ("after", time(since)),
                     ("before", time(until)),
                 ];
-                list(remote, &format!("{path}{}", query(&parameters)), limit.max(1)).await
+                list(remote, &format!("{path}{}", query(&parameters)), limit).await
             }
             DeadCommand::Show(DeliveryAt { at, message }) => show(remote, &at, &message).await,
             DeadCommand::Redrive(redrive) => redrive.ask(remote).await,
@@ -177,7 +176,7 @@ impl Redrive {
 }
 
 async fn list(remote: &Remote, path: &str, limit: usize) -> anyhow::Result<Answer> {
-    let found = remote.get_some(path, PAGE_MAX, limit).await?;
+    let found = remote.get_some(path, limit).await?;
     let row = |delivery: &Value| {
         let [message, event_type, application, endpoint] =
             cells(delivery, ["msgId", "eventType", "appId", "endpointId"]);
@@ -187,7 +186,7 @@ async fn list(remote: &Remote, path: &str, limit: usize) -> anyhow::Result<Answe
         [message, event_type, time(last, "timestamp"), cell(last, "class"), status, application, endpoint]
     };
     let heads = ["MESSAGE", "EVENT TYPE", "LAST ATTEMPT", "ENDED AS", "STATUS", "APPLICATION", "ENDPOINT"];
-    let list = Answer::list(found.items, heads, row).note_if(found.more, MORE);
+    let list = Answer::found(found, heads, row);
     Ok(list.if_empty("no dead deliveries"))
 }
 
@@ -198,7 +197,7 @@ async fn show(remote: &Remote, at: &At, message: &str) -> anyhow::Result<Answer>
     let missing = || Failure::error(Exit::NotFound, format!("{message} has no delivery to {}", at.endpoint));
     let mut delivery = delivery(remote, &at.application, message, &id).await?.ok_or_else(missing)?;
     let attempts = format!("/app/{}/attempt/msg/{message}?endpoint_id={id}", at.application);
-    let attempts = remote.get_all(&attempts, PAGE_MAX).await?;
+    let attempts = remote.get_all(&attempts).await?;
     let facts = vec![
         ("message", cell(&found, "id")),
         ("event type", cell(&found, "eventType")),
@@ -219,6 +218,6 @@ async fn show(remote: &Remote, at: &At, message: &str) -> anyhow::Result<Answer>
 
 /// Reads the delivery of a message to an endpoint.
 async fn delivery(remote: &Remote, application: &str, message: &str, endpoint: &str) -> anyhow::Result<Option<Value>> {
-    let deliveries = remote.get_all(&format!("{}/endpoint", message::path(application, message)?), PAGE_MAX).await?;
+    let deliveries = remote.get_all(&format!("{}/endpoint", message::path(application, message)?)).await?;
     Ok(deliveries.into_iter().find(|delivery| delivery["id"] == endpoint))
 }

@@ -2,14 +2,13 @@
 
 use clap::{Args, Subcommand};
 use everhook_core::delivery::DeliveryState;
-use everhook_core::limits::PAGE_MAX;
 use serde_json::Value;
 
 use crate::app;
 use crate::endpoint::At;
 use crate::message::{self, Filter};
 use crate::output::Answer;
-use crate::remote::{MORE, Remote, named, query};
+use crate::remote::{Remote, named, query};
 use crate::table::{cell, cells, time};
 
 #[derive(Debug, Subcommand)]
@@ -63,7 +62,7 @@ impl DeliveryCommand {
                 parameters.push(("state", state));
                 parameters.push(("class", class));
                 let path = format!("{path}/delivery{}", query(&parameters));
-                let found = remote.get_some(&path, PAGE_MAX, limit.max(1)).await?;
+                let found = remote.get_some(&path, limit).await?;
                 let heads = ["MESSAGE", "EVENT TYPE", "STATE", "REASON", "NEXT ATTEMPT", "APPLICATION", "ENDPOINT"];
                 let row = |delivery: &Value| {
                     let [message, event_type, state] = cells(delivery, ["msgId", "eventType", "state"]);
@@ -71,7 +70,7 @@ impl DeliveryCommand {
                     let reason = cell(&delivery["reason"], "kind");
                     [message, event_type, state, reason, time(delivery, "nextAttempt"), application, endpoint]
                 };
-                let list = Answer::list(found.items, heads, row).note_if(found.more, MORE);
+                let list = Answer::found(found, heads, row);
                 Ok(list.if_empty("no deliveries"))
             }
             DeliveryCommand::Show(delivery) => Ok(shown(remote.get(&delivery.path()?).await?)),

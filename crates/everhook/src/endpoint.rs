@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use clap::{Args, Subcommand};
-use everhook_core::limits::PAGE_MAX;
 use everhook_core::time::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -16,7 +15,7 @@ use crate::exit::usage;
 use crate::fields::Fields;
 use crate::output::{Answer, Part};
 use crate::policy::Level;
-use crate::remote::{MORE, Remote, named};
+use crate::remote::{Deletion, Remote, named};
 use crate::table::{cell, cells, pairs, time};
 use crate::when;
 
@@ -290,10 +289,8 @@ impl EndpointCommand {
                 Ok(shown(remote.patch(&at.path()?, &Value::from(body)).await?))
             }
             EndpointCommand::Delete { at, consent } => {
-                let path = at.path()?;
-                remote.confirm(consent, &format!("delete endpoint {} of {}", at.endpoint, at.application))?;
-                remote.delete(&path).await?;
-                Ok(Answer::line(json!({ "deleted": at.endpoint }), format!("deleted {}", at.endpoint)))
+                let what = format!("endpoint {} of {}", at.endpoint, at.application);
+                remote.delete_object(consent, Deletion { path: at.path()?, name: at.endpoint, what }).await
             }
             EndpointCommand::Enable(at) => at.set_disabled(remote, false).await,
             EndpointCommand::Disable(at) => at.set_disabled(remote, true).await,
@@ -382,25 +379,25 @@ pub(crate) async fn headers(remote: &Remote, path: &str) -> anyhow::Result<Answe
 }
 
 async fn list(remote: &Remote, application: &str, limit: usize) -> anyhow::Result<Answer> {
-    let found = remote.get_some(&format!("{}/endpoint", app::path(application)?), PAGE_MAX, limit.max(1)).await?;
+    let found = remote.get_some(&format!("{}/endpoint", app::path(application)?), limit).await?;
     let row = |endpoint: &Value| {
         let [id, uid, url, types, channels] = cells(endpoint, ["id", "uid", "url", "filterTypes", "channels"]);
         let types = if types.is_empty() { "all".to_owned() } else { types };
         [id, uid, url, state(endpoint), types, channels, time(endpoint, "createdAt")]
     };
     let heads = ["ID", "UID", "URL", "STATE", "EVENT TYPES", "CHANNELS", "CREATED"];
-    let list = Answer::list(found.items, heads, row).note_if(found.more, MORE);
+    let list = Answer::found(found, heads, row);
     Ok(list.if_empty("no endpoints: `everhook endpoint create` creates one"))
 }
 
 async fn list_all(remote: &Remote, limit: usize) -> anyhow::Result<Answer> {
-    let found = remote.get_some("/endpoint", PAGE_MAX, limit.max(1)).await?;
+    let found = remote.get_some("/endpoint", limit).await?;
     let row = |endpoint: &Value| {
         let [id, uid, url, state, application] = cells(endpoint, ["id", "uid", "url", "state", "appName"]);
         [id, uid, url, state, application, time(endpoint, "createdAt")]
     };
     let heads = ["ID", "UID", "URL", "STATE", "APPLICATION", "CREATED"];
-    let list = Answer::list(found.items, heads, row).note_if(found.more, MORE);
+    let list = Answer::found(found, heads, row);
     Ok(list.if_empty("no endpoints: `everhook endpoint create` creates one"))
 }
 

@@ -4,14 +4,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use everhook_core::limits::PAGE_MAX;
 use serde_json::{Map, Value, json};
 
 use crate::confirm::Consent;
 use crate::exit::usage;
 use crate::fields::Fields;
 use crate::output::{Answer, Part};
-use crate::remote::{MORE, Remote, named};
+use crate::remote::{Deletion, Remote, named};
 use crate::table::{cell, cells, time};
 
 #[derive(Debug, Subcommand)]
@@ -153,10 +152,10 @@ impl EventTypeCommand {
                 Ok(Answer::line(json!({ "archived": name }), text))
             }
             EventTypeCommand::Delete { name, consent } => {
-                let path = path(&name)?;
-                remote.confirm(consent, &format!("delete event type {name} with its schemas"))?;
-                remote.delete(&format!("{path}?expunge=true")).await?;
-                Ok(Answer::line(json!({ "deleted": name }), format!("deleted {name}")))
+                let what = format!("event type {name} with its schemas");
+                remote
+                    .delete_object(consent, Deletion { path: format!("{}?expunge=true", path(&name)?), name, what })
+                    .await
             }
         }
     }
@@ -164,13 +163,13 @@ impl EventTypeCommand {
 
 async fn list(remote: &Remote, archived: bool, limit: usize) -> anyhow::Result<Answer> {
     let path = if archived { "/event-type?include_archived=true" } else { "/event-type" };
-    let found = remote.get_some(path, PAGE_MAX, limit.max(1)).await?;
+    let found = remote.get_some(path, limit).await?;
     let row = |found: &Value| {
         let [name, group, description] = cells(found, ["name", "groupName", "description"]);
         [name, group, state(found), description, time(found, "createdAt")]
     };
-    let list = Answer::list(found.items, ["NAME", "GROUP", "STATE", "DESCRIPTION", "CREATED"], row);
-    Ok(list.note_if(found.more, MORE).if_empty("no event types: `everhook event-type create` creates one"))
+    let list = Answer::found(found, ["NAME", "GROUP", "STATE", "DESCRIPTION", "CREATED"], row);
+    Ok(list.if_empty("no event types: `everhook event-type create` creates one"))
 }
 
 fn shown(found: Value) -> Answer {

@@ -1,13 +1,12 @@
 //! `everhook integration`: named, lasting keys of one application.
 
 use clap::{Args, Subcommand};
-use everhook_core::limits::PAGE_MAX;
 use serde_json::{Value, json};
 
 use crate::app;
 use crate::confirm::Consent;
 use crate::output::Answer;
-use crate::remote::{Remote, named};
+use crate::remote::{Deletion, Remote, named};
 use crate::table::{cell, cells, time};
 
 #[derive(Debug, Subcommand)]
@@ -71,7 +70,7 @@ impl IntegrationCommand {
     pub(crate) async fn ask(self, remote: &Remote) -> anyhow::Result<Answer> {
         match self {
             IntegrationCommand::List { application } => {
-                let found = remote.get_all(&integrations(&application)?, PAGE_MAX).await?;
+                let found = remote.get_all(&integrations(&application)?).await?;
                 let list = Answer::list(found, ["ID", "NAME", "FEATURE FLAGS", "CREATED"], |integration| {
                     let [id, name, flags] = cells(integration, ["id", "name", "featureFlags"]);
                     [id, name, flags, time(integration, "createdAt")]
@@ -107,10 +106,8 @@ impl IntegrationCommand {
                 Ok(Answer::line(rotated, key))
             }
             IntegrationCommand::Delete { at, consent } => {
-                let (path, integration) = (at.path()?, at.integration);
-                remote.confirm(consent, &format!("delete integration {integration} with its key"))?;
-                remote.delete(&path).await?;
-                Ok(Answer::line(json!({ "deleted": integration }), format!("deleted {integration}")))
+                let what = format!("integration {} with its key", at.integration);
+                remote.delete_object(consent, Deletion { path: at.path()?, name: at.integration, what }).await
             }
         }
     }

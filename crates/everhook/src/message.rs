@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use everhook_core::limits::PAGE_MAX;
 use everhook_core::name::Name;
 use everhook_core::time::Timestamp;
 use serde::Serialize;
@@ -17,7 +16,7 @@ use crate::confirm::Consent;
 use crate::exit::usage;
 use crate::job::raw_json;
 use crate::output::{Answer, Part, Table};
-use crate::remote::{MORE, Remote, named, query};
+use crate::remote::{Remote, named, query};
 use crate::table::{cell, cells, one_line, time};
 use crate::when;
 
@@ -214,8 +213,8 @@ impl MessageCommand {
             }
             MessageCommand::List { application: Some(application), filter, limit } => {
                 let path = format!("{}/msg{}", app::path(&application)?, query(&filter.parameters()));
-                let found = remote.get_some(&path, PAGE_MAX, limit.max(1)).await?;
-                let list = Answer::list(found.items, HEADS, row).note_if(found.more, MORE);
+                let found = remote.get_some(&path, limit).await?;
+                let list = Answer::found(found, HEADS, row);
                 Ok(list.if_empty("no messages: `everhook msg send` sends one"))
             }
             MessageCommand::List { application: None, filter, limit } => many::list_all(remote, &filter, limit).await,
@@ -321,7 +320,7 @@ pub(crate) fn row(message: &Value) -> [String; 5] {
 
 async fn show(remote: &Remote, path: &str) -> anyhow::Result<Answer> {
     let mut message = remote.get(path).await?;
-    let deliveries = remote.get_all(&format!("{path}/endpoint"), PAGE_MAX).await?;
+    let deliveries = remote.get_all(&format!("{path}/endpoint")).await?;
     let facts = vec![
         ("id", cell(&message, "id")),
         ("event type", cell(&message, "eventType")),

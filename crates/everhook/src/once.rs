@@ -1,7 +1,6 @@
 //! `everhook once`: the once-slots of an application.
 
 use clap::Subcommand;
-use everhook_core::limits::PAGE_MAX;
 use serde_json::Value;
 
 use crate::output::Answer;
@@ -43,7 +42,7 @@ impl OnceCommand {
 
 async fn list(remote: &Remote, application: &str) -> anyhow::Result<Answer> {
     let path = format!("/app/{}/once", named("application", application)?);
-    let slots = remote.get_all(&path, PAGE_MAX).await?;
+    let slots = remote.get_all(&path).await?;
     let heads = ["KEY", "PHASE", "STATE", "WINNER", "WINNER PHASE", "SUPPRESSED", "CLAIMED"];
     let list = Answer::list(slots, heads, |slot| {
         let [key, phase, winner, winner_phase, suppressed] =

@@ -1,7 +1,6 @@
 //! `everhook operational`: endpoints that get the events of Everhook itself, such as failing endpoints and alerts.
 
 use clap::{Args, Subcommand};
-use everhook_core::limits::PAGE_MAX;
 use serde_json::{Map, Value, json};
 
 use crate::confirm::Consent;
@@ -10,7 +9,7 @@ use crate::endpoint::{header_pairs, headers, state};
 use crate::exit::usage;
 use crate::fields::Fields;
 use crate::output::{Answer, Part};
-use crate::remote::{Remote, named};
+use crate::remote::{Deletion, Remote, named};
 use crate::table::{cell, cells, time};
 use crate::when;
 
@@ -120,7 +119,7 @@ impl OperationalCommand {
     pub(crate) async fn ask(self, remote: &Remote) -> anyhow::Result<Answer> {
         match self {
             OperationalCommand::List => {
-                let list = Answer::list(remote.get_all(ENDPOINTS, PAGE_MAX).await?, HEADS, row);
+                let list = Answer::list(remote.get_all(ENDPOINTS).await?, HEADS, row);
                 Ok(list.if_empty("no operational endpoints: `everhook operational create` creates one"))
             }
             OperationalCommand::Create(create) => create.send(remote).await,
@@ -130,10 +129,8 @@ impl OperationalCommand {
                 Ok(Answer::facts(found, facts))
             }
             OperationalCommand::Delete { endpoint, consent } => {
-                let path = path(&endpoint)?;
-                remote.confirm(consent, &format!("delete the operational endpoint {endpoint}"))?;
-                remote.delete(&path).await?;
-                Ok(Answer::line(json!({ "deleted": endpoint }), format!("deleted {endpoint}")))
+                let what = format!("the operational endpoint {endpoint}");
+                remote.delete_object(consent, Deletion { path: path(&endpoint)?, name: endpoint, what }).await
             }
             OperationalCommand::Update { endpoint, changes } => changes.send(remote, &path(&endpoint)?).await,
             OperationalCommand::Headers { endpoint, set } => {

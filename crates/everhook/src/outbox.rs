@@ -15,8 +15,6 @@ use crate::output::Answer;
 use crate::remote::{ClientArgs, Remote, named};
 use crate::table::{age, cells, time};
 
-const PAGE: usize = 250;
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum OutboxCommand {
     /// Show all outboxes of the server: waiting rows, age of the oldest, rows set aside.
@@ -193,7 +191,7 @@ pub(crate) fn row(outbox: &Value) -> [String; 5] {
 }
 
 async fn list(remote: &Remote, outbox: &str) -> anyhow::Result<Answer> {
-    let rows = remote.get_all(&aside(outbox)?, PAGE).await?;
+    let rows = remote.get_all(&aside(outbox)?).await?;
     let list = Answer::list(rows, ["ROW", "SINCE", "APPLICATION", "EVENT TYPE", "ERROR"], |row| {
         let [id, application, event_type, error] = cells(row, ["id", "application", "eventType", "error"]);
         [id, time(row, "setAsideAt"), application, event_type, error]

@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::cli;
 use crate::environment;
 use crate::plain::{plain, plain_line};
+use crate::remote::Found;
 use crate::table::{flat, one_line};
 
 /// Flags of the output format.
@@ -98,6 +99,15 @@ impl Answer {
     ) -> Answer {
         let table = Table::new(heads, &items, row);
         Answer { data: Value::from(items), shown: Shown::List(table), note: None }
+    }
+
+    /// The beginning of a list of objects, with a remark if it was cut.
+    pub(crate) fn found<const N: usize>(
+        found: Found,
+        heads: [&'static str; N],
+        row: impl Fn(&Value) -> [String; N],
+    ) -> Answer {
+        Answer::list(found.items, heads, row).note_if(found.more, "there are more: raise --limit to see them")
     }
 
     /// One object. Parts are separated by empty lines.

@@ -1,13 +1,12 @@
 //! `everhook queue`: queues with their limits and push targets.
 
 use clap::Subcommand;
-use everhook_core::limits::PAGE_MAX;
 use serde_json::{Map, Value, json};
 
 use crate::confirm::Consent;
 use crate::exit::usage;
 use crate::output::Answer;
-use crate::remote::{Remote, named};
+use crate::remote::{Deletion, Remote, named};
 use crate::table::{age, cell, cells, time};
 
 #[derive(Debug, Subcommand)]
@@ -72,7 +71,7 @@ impl QueueCommand {
     pub(crate) async fn ask(self, remote: &Remote) -> anyhow::Result<Answer> {
         match self {
             QueueCommand::List => {
-                let list = Answer::list(remote.get_all("/queue", PAGE_MAX).await?, HEADS, row);
+                let list = Answer::list(remote.get_all("/queue").await?, HEADS, row);
                 Ok(list.if_empty("no queues: the first job of a queue creates it (`everhook job enqueue`)"))
             }
             QueueCommand::Show { queue } => Ok(shown(remote.get(&path(&queue)?).await?)),
@@ -85,10 +84,8 @@ impl QueueCommand {
                 Ok(Answer::line(resumed, format!("{queue} is open")))
             }
             QueueCommand::Delete { queue, consent } => {
-                let path = path(&queue)?;
-                remote.confirm(consent, &format!("delete queue {queue} with its limits and target"))?;
-                remote.delete(&path).await?;
-                Ok(Answer::line(json!({ "deleted": queue }), format!("deleted {queue}")))
+                let what = format!("queue {queue} with its limits and target");
+                remote.delete_object(consent, Deletion { path: path(&queue)?, name: queue, what }).await
             }
             QueueCommand::Limit { queue, limit, key_limit, rate } => {
                 let mut body = Map::new();

@@ -9,26 +9,25 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use bytes::Bytes;
 use clap::Args;
+use everhook_core::limits::PAGE_MAX;
 use everhook_core::name::Name;
 use http::header::{AUTHORIZATION, HOST, USER_AGENT};
 use http::{Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, Limited};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::confirm::Consent;
 use crate::context::Contexts;
 use crate::environment;
 use crate::exit::{Exit, Failure, usage};
 use crate::http_client;
-use crate::output::FormatArgs;
+use crate::output::{Answer, FormatArgs};
 
 const DEFAULT_URL: &str = "http://127.0.0.1:8071";
 /// Time limit of one request.
 const DEADLINE: Duration = Duration::from_secs(30);
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Remark under a list that was cut.
-pub(crate) const MORE: &str = "there are more: raise --limit to see them";
 
 /// Options of all commands that talk to a running server.
 #[derive(Debug, Args)]
@@ -110,6 +109,14 @@ pub(crate) struct Found {
     pub(crate) more: bool,
 }
 
+/// An object to delete.
+pub(crate) struct Deletion {
+    pub(crate) path: String,
+    pub(crate) name: String,
+    /// The object with all that goes with it, such as "queue email with its limits".
+    pub(crate) what: String,
+}
+
 impl Remote {
     /// A server of this process, for `listen --demo`.
     pub(crate) fn local(url: &str, key: String) -> anyhow::Result<Remote> {
@@ -142,16 +149,17 @@ impl Remote {
     }
 
     /// Reads every page of a list.
-    pub(crate) async fn get_all(&self, path: &str, page: usize) -> anyhow::Result<Vec<Value>> {
-        Ok(self.get_some(path, page, usize::MAX).await?.items)
+    pub(crate) async fn get_all(&self, path: &str) -> anyhow::Result<Vec<Value>> {
+        Ok(self.get_some(path, usize::MAX).await?.items)
     }
 
-    /// Reads the first `limit` items of a list, page by page.
-    pub(crate) async fn get_some(&self, path: &str, page: usize, limit: usize) -> anyhow::Result<Found> {
+    /// Reads the first `limit` items of a list, at least one, page by page.
+    pub(crate) async fn get_some(&self, path: &str, limit: usize) -> anyhow::Result<Found> {
+        let limit = limit.max(1);
         let mark = if path.contains('?') { '&' } else { '?' };
         let (mut items, mut iterator) = (Vec::new(), String::new());
         loop {
-            let wanted = page.min(limit - items.len());
+            let wanted = PAGE_MAX.min(limit - items.len());
             let mut answer = self.get(&format!("{path}{mark}limit={wanted}{iterator}")).await?;
             if let Value::Array(data) = answer["data"].take() {
                 items.extend(data);
@@ -166,6 +174,15 @@ impl Remote {
 
     pub(crate) async fn delete(&self, path: &str) -> anyhow::Result<()> {
         self.call(Method::DELETE, path, None).await.map(drop)
+    }
+
+    /// Asks for consent, deletes an object, and says so.
+    pub(crate) async fn delete_object(&self, consent: Consent, object: Deletion) -> anyhow::Result<Answer> {
+        let Deletion { path, name, what } = object;
+        self.confirm(consent, &format!("delete {what}"))?;
+        self.delete(&path).await?;
+        let text = format!("deleted {name}");
+        Ok(Answer::line(json!({ "deleted": name }), text))
     }
 
     pub(crate) async fn patch(&self, path: &str, body: &Value) -> anyhow::Result<Value> {

@@ -1,7 +1,6 @@
 //! `everhook schedule`: schedules of jobs and messages.
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
-use everhook_core::limits::PAGE_MAX;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -11,7 +10,7 @@ use crate::exit::usage;
 use crate::fields::Fields;
 use crate::job::{JobBody, JobOptions, raw_json};
 use crate::output::{Answer, Part, Table};
-use crate::remote::{Remote, named};
+use crate::remote::{Deletion, Remote, named};
 use crate::table::{cell, cells, one_line, seconds, time};
 
 #[derive(Debug, Subcommand)]
@@ -265,10 +264,8 @@ impl ScheduleCommand {
                 Ok(Answer::line(run, text))
             }
             ScheduleCommand::Delete { name, consent } => {
-                let path = path(&name)?;
-                remote.confirm(consent, &format!("delete schedule {name} with its history"))?;
-                remote.delete(&path).await?;
-                Ok(Answer::line(json!({ "deleted": name }), format!("deleted {name}")))
+                let what = format!("schedule {name} with its history");
+                remote.delete_object(consent, Deletion { path: path(&name)?, name, what }).await
             }
         }
     }
@@ -313,7 +310,7 @@ impl NewSchedule {
 
 async fn list(remote: &Remote, builtin: bool) -> anyhow::Result<Answer> {
     let path = if builtin { "/schedule?builtin=true" } else { "/schedule" };
-    let schedules = remote.get_all(path, PAGE_MAX).await?;
+    let schedules = remote.get_all(path).await?;
     let list = Answer::list(schedules, ["NAME", "STATE", "WHEN", "STARTS", "NEXT RUN"], |schedule| {
         let [name, state] = cells(schedule, ["name", "state"]);
         [name, state, when(schedule), starts(schedule), time(schedule, "nextRunAt")]

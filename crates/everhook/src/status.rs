@@ -1,6 +1,5 @@
 //! `everhook status`: the state of a server on one screen.
 
-use everhook_core::limits::PAGE_MAX;
 use everhook_core::traffic::overview::Range;
 use serde_json::{Value, json};
 
@@ -14,7 +13,7 @@ use crate::{nodes, outbox, queue};
 pub(crate) async fn ask(remote: &Remote, range: Range) -> anyhow::Result<Answer> {
     let ready = remote.get("/health/ready").await?;
     let overview = remote.get(&format!("/overview?range={range}")).await?;
-    let queues = if_enabled(remote.get_all("/queue", PAGE_MAX).await)?;
+    let queues = if_enabled(remote.get_all("/queue").await)?;
     let nodes = if_allowed(remote.get_data("/node").await)?;
     let outboxes = if_allowed(remote.get_data("/outbox").await)?;
     let is_paused = ready["egress"] == "paused";

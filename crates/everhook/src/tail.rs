@@ -7,7 +7,6 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use clap::Args;
-use everhook_core::limits::PAGE_MAX;
 use everhook_core::time::Timestamp;
 use serde_json::Value;
 
@@ -70,7 +69,7 @@ impl TailArgs {
         let mut seen = Seen::since(self.since.unwrap_or_else(when::now));
         let mut left = self.count.unwrap_or(usize::MAX);
         while left > 0 {
-            let mut rows = remote.get_some(&self.path(seen.from)?, PAGE_MAX, POLL_MAX).await?.items;
+            let mut rows = remote.get_some(&self.path(seen.from)?, POLL_MAX).await?.items;
             rows.reverse();
             for row in rows.iter().filter(|row| seen.is_new(row)).take(left).collect::<Vec<_>>() {
                 self.show(row, format)?;

@@ -1,12 +1,11 @@
 //! `everhook task`: background tasks, which do bulk work after their request was answered.
 
 use clap::Subcommand;
-use everhook_core::limits::PAGE_MAX;
 use serde_json::Value;
 
 use crate::confirm::Consent;
 use crate::output::Answer;
-use crate::remote::{MORE, Remote, named, query};
+use crate::remote::{Remote, named, query};
 use crate::table::{cell, cells, time};
 
 #[derive(Debug, Subcommand)]
@@ -46,8 +45,8 @@ impl TaskCommand {
         match self {
             TaskCommand::List { status, kind, limit } => {
                 let path = format!("/background-task{}", query(&[("status", status), ("task", kind)]));
-                let found = remote.get_some(&path, PAGE_MAX, limit.max(1)).await?;
-                let list = Answer::list(found.items, HEADS, row).note_if(found.more, MORE);
+                let found = remote.get_some(&path, limit).await?;
+                let list = Answer::found(found, HEADS, row);
                 Ok(list.if_empty("no background tasks: `everhook replay` and other bulk work start them"))
             }
             TaskCommand::Show { task } => {

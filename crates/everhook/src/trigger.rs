@@ -40,7 +40,7 @@ impl TriggerArgs {
 }
 
 async fn only_application(remote: &Remote) -> anyhow::Result<String> {
-    let found = remote.get_some("/app", 2, 2).await?.items;
+    let found = remote.get_some("/app", 2).await?.items;
     match found.as_slice() {
         [only] => Ok(cell(only, "id")),
         [] => Err(Failure::error(Exit::NotFound, "there is no application: create one with `everhook app create`")),

@@ -1,7 +1,6 @@
 //! Commands that show what an endpoint gets: its messages, counts, filters and examples.
 
 use clap::Args;
-use everhook_core::limits::PAGE_MAX;
 use everhook_core::time::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -10,7 +9,7 @@ use crate::endpoint::chat::add_json;
 use crate::fields::Fields;
 use crate::message::Filter;
 use crate::output::{Answer, Part, Table};
-use crate::remote::{MORE, Remote, query};
+use crate::remote::{Remote, query};
 use crate::table::{cell, cells, time};
 use crate::when;
 
@@ -57,13 +56,13 @@ pub(crate) struct Messages {
 impl Messages {
     pub(crate) async fn ask(self, remote: &Remote) -> anyhow::Result<Answer> {
         let path = format!("{}/msg{}", self.at.path()?, query(&self.filter.parameters()));
-        let found = remote.get_some(&path, PAGE_MAX, self.limit.max(1)).await?;
+        let found = remote.get_some(&path, self.limit).await?;
         let heads = ["ID", "EVENT TYPE", "STATE", "ACCEPTED", "NEXT ATTEMPT"];
         let row = |message: &Value| {
             let [id, event_type, state] = cells(message, ["id", "eventType", "statusText"]);
             [id, event_type, state, time(message, "timestamp"), time(message, "nextAttempt")]
         };
-        Ok(Answer::list(found.items, heads, row).note_if(found.more, MORE))
+        Ok(Answer::found(found, heads, row))
     }
 }
 

@@ -1,20 +1,19 @@
 //! Jobs in lists and alone.
 
-use everhook_core::limits::PAGE_MAX;
 use serde_json::Value;
 
 use crate::output::{Answer, Part, Table};
-use crate::remote::{MORE, Remote, named};
+use crate::remote::{Remote, named};
 use crate::table::{cell, cells, one_line, time, with_unit};
 
 pub(super) async fn list(remote: &Remote, path: &str, limit: usize) -> anyhow::Result<Answer> {
-    let found = remote.get_some(path, PAGE_MAX, limit.max(1)).await?;
+    let found = remote.get_some(path, limit).await?;
     let heads = ["ID", "QUEUE", "KIND", "STATE", "CREATED", "DUE", "NAME", "ERROR"];
     let row = |job: &Value| {
         let [id, queue, kind, state, name, error] = cells(job, ["id", "queue", "kind", "state", "name", "error"]);
         [id, queue, kind, state, time(job, "createdAt"), time(job, "runAt"), name, error]
     };
-    let list = Answer::list(found.items, heads, row).note_if(found.more, MORE);
+    let list = Answer::found(found, heads, row);
     Ok(list.if_empty("no jobs: `everhook job enqueue` creates one"))
 }
 

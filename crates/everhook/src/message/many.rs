@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context;
-use everhook_core::limits::{MESSAGE_BATCH_MAX, PAGE_MAX};
+use everhook_core::limits::MESSAGE_BATCH_MAX;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -14,7 +14,7 @@ use crate::confirm::Consent;
 use crate::exit::{Exit, Failure, usage};
 use crate::message::Filter;
 use crate::output::Answer;
-use crate::remote::{MORE, Remote, query};
+use crate::remote::{Remote, query};
 use crate::table::{cell, cells, time};
 
 /// Messages whose payloads one request erases.
@@ -93,13 +93,13 @@ pub(super) async fn precheck(
 }
 
 pub(super) async fn list_all(remote: &Remote, filter: &Filter, limit: usize) -> anyhow::Result<Answer> {
-    let found = remote.get_some(&format!("/message{}", query(&filter.parameters())), PAGE_MAX, limit.max(1)).await?;
+    let found = remote.get_some(&format!("/message{}", query(&filter.parameters())), limit).await?;
     let row = |message: &Value| {
         let [id, event_type, event_id, application] = cells(message, ["id", "eventType", "eventId", "appName"]);
         [id, event_type, event_id, time(message, "timestamp"), application]
     };
     let heads = ["ID", "EVENT TYPE", "EVENT ID", "ACCEPTED", "APPLICATION"];
-    let list = Answer::list(found.items, heads, row).note_if(found.more, MORE);
+    let list = Answer::found(found, heads, row);
     Ok(list.if_empty("no messages: `everhook msg send` sends one"))
 }
 
