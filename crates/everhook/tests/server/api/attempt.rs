@@ -9,9 +9,7 @@ use crate::api::world::{Call, World};
 
 #[tokio::test]
 async fn attempts_are_listed_by_message_and_by_endpoint() {
-    let world = World::new().await;
-    world.application("acme").await;
-    world.endpoint("acme", "main").await;
+    let world = World::with_endpoint().await;
     let message = world.message("acme", "user.created").await;
     let listed = world.get(&format!("/app/acme/attempt/msg/{message}")).await;
     insta::assert_snapshot!(listed, @r#"200 {"data":[],"iterator":null,"done":true}"#);
@@ -62,8 +60,7 @@ async fn attempts_are_listed_by_message_and_by_endpoint() {
 
 #[tokio::test]
 async fn destinations_tell_where_a_message_stands() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     for uid in ["one", "two", "three"] {
         world.endpoint("acme", uid).await;
     }
@@ -89,9 +86,7 @@ async fn destinations_tell_where_a_message_stands() {
 
 #[tokio::test]
 async fn a_dead_delivery_is_redriven() {
-    let world = World::new().await;
-    world.application("acme").await;
-    world.endpoint("acme", "main").await;
+    let world = World::with_endpoint().await;
     let message = world.message("acme", "a").await;
     world.message("acme", "b").await;
     assert_eq!(world.deliver(500, b"", NextRow::Dead).await, 2);
@@ -110,9 +105,7 @@ async fn a_dead_delivery_is_redriven() {
 
 #[tokio::test]
 async fn a_message_is_sent_once_more() {
-    let world = World::new().await;
-    world.application("acme").await;
-    world.endpoint("acme", "main").await;
+    let world = World::with_endpoint().await;
     let message = world.message("acme", "a").await;
     assert_eq!(world.deliver(200, b"", NextRow::Gone).await, 1);
     let path = format!("/app/acme/msg/{message}/endpoint/main/resend");
@@ -130,9 +123,7 @@ async fn a_message_is_sent_once_more() {
 
 #[tokio::test]
 async fn an_expunged_reply_says_so() {
-    let world = World::new().await;
-    world.application("acme").await;
-    world.endpoint("acme", "main").await;
+    let world = World::with_endpoint().await;
     let message = world.message("acme", "a").await;
     assert_eq!(world.deliver(200, b"thanks", NextRow::Gone).await, 1);
     let attempt = world.get("/app/acme/attempt/endpoint/main").await.text("/data/0/id");
@@ -144,9 +135,7 @@ async fn an_expunged_reply_says_so() {
 
 #[tokio::test]
 async fn attempts_are_shown_with_their_messages_on_request() {
-    let world = World::new().await;
-    world.application("acme").await;
-    world.endpoint("acme", "main").await;
+    let world = World::with_endpoint().await;
     let messages = [world.message("acme", "a").await, world.message("acme", "b").await];
     assert_eq!(world.deliver(200, b"", NextRow::Gone).await, 2);
     let plain = world.get("/app/acme/attempt/endpoint/main").await;
@@ -163,9 +152,7 @@ async fn attempts_are_shown_with_their_messages_on_request() {
 
 #[tokio::test]
 async fn a_delivery_that_waits_for_its_retry_is_pending() {
-    let world = World::new().await;
-    world.application("acme").await;
-    world.endpoint("acme", "main").await;
+    let world = World::with_endpoint().await;
     let message = world.message("acme", "a").await;
     let path = format!("/app/acme/msg/{message}/endpoint");
     assert_eq!(world.get(&path).await.each("statusText"), ["pending"]);
@@ -177,8 +164,7 @@ async fn a_delivery_that_waits_for_its_retry_is_pending() {
 
 #[tokio::test]
 async fn times_without_an_offset_are_utc_and_after_includes_its_boundary() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     let message = world.message("acme", "a").await;
     let created = world.get(&format!("/app/acme/msg/{message}")).await.text("/timestamp");
     let naive = created.strip_suffix('Z').unwrap();

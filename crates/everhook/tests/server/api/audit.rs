@@ -48,8 +48,7 @@ async fn operations_are_logged_before_and_after_with_actor_principal_and_reason(
 
 #[tokio::test]
 async fn the_entry_of_a_deletion_has_the_hash_of_what_was_deleted() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     world.patch("/queue/mail", r#"{"limit": 3}"#).await;
     world.post("/event-type", r#"{"name": "paid", "description": "Paid"}"#).await;
     world.post("/alert", r#"{"name": "many", "signal": "dead", "threshold": 100}"#).await;
@@ -97,8 +96,7 @@ async fn each_kind_of_operation_leaves_its_entries() {
 
 #[tokio::test]
 async fn the_work_of_producers_and_refused_callers_leave_no_entries() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     let before = verify(&world).await.json()["seq"].clone();
     world.message("acme", "a").await;
     world.post("/job", r#"{"queue": "q", "kind": "k", "payload": {}}"#).await;

@@ -95,8 +95,7 @@ async fn a_token_stands_for_an_environment() {
 
 #[tokio::test]
 async fn a_token_of_an_application_reaches_only_that() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     world.application("other").await;
     let access = world.post("/auth/app-portal-access/acme", "{}").await;
     assert_eq!(access.status, 200, "{access}");
@@ -133,8 +132,7 @@ async fn a_token_with_critical_extensions_is_refused() {
 
 #[tokio::test]
 async fn a_portal_token_lives_as_long_as_the_request_says() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     let token = world.post("/auth/app-portal-access/acme", r#"{"expiry": 3600}"#).await.text("/token");
     world.pass(Duration::from_secs(3599)).await;
     assert_eq!(as_bearer(&world, &token, "/app/acme").await.status, 200);
@@ -150,9 +148,7 @@ async fn a_portal_token_lives_as_long_as_the_request_says() {
 
 #[tokio::test]
 async fn a_portal_token_allows_what_the_request_says() {
-    let world = World::new().await;
-    world.application("acme").await;
-    world.endpoint("acme", "main").await;
+    let world = World::with_endpoint().await;
     let may = async |body: serde_json::Value| {
         let token = world.post("/auth/app-portal-access/acme", &body.to_string()).await.text("/token");
         let endpoint = "/app/acme/endpoint/main";
@@ -187,8 +183,7 @@ async fn a_portal_token_allows_what_the_request_says() {
 
 #[tokio::test]
 async fn a_request_for_a_portal_token_is_checked() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     let refused = async |body: &str| world.post("/auth/app-portal-access/acme", body).await;
     insta::assert_snapshot!(refused(r#"{"capabilities": ["ManageEndpoint"]}"#).await, @r#"422 {"detail":[{"loc":["body","capabilities"],"msg":"must contain ViewBase","type":"value_error"}]}"#);
     insta::assert_snapshot!(refused(r#"{"capabilities": ["ViewBase", "Fly"]}"#).await, @r#"422 {"detail":[{"loc":["body","capabilities"],"msg":"must be ViewBase, ViewEndpointSecret, ManageEndpointSecret, ManageTransformations, CreateAttempts or ManageEndpoint","type":"value_error"}]}"#);
@@ -201,8 +196,7 @@ async fn a_request_for_a_portal_token_is_checked() {
 
 #[tokio::test]
 async fn the_old_path_of_portal_tokens_works_without_a_body() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     for body in ["null", "", "{}"] {
         for path in ["/auth/dashboard-access/acme", "/auth/app-portal-access/acme"] {
             let token = world.post(path, body).await.text("/token");

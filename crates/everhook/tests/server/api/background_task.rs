@@ -12,16 +12,9 @@ use crate::api::world::{Answer, Call, Switches, World};
 
 const SINCE: &str = r#"{"since": "2099-01-01T00:00:00Z"}"#;
 
-async fn world() -> World {
-    let world = World::new().await;
-    world.application("acme").await;
-    world.endpoint("acme", "main").await;
-    world
-}
-
 #[tokio::test]
 async fn every_bulk_operation_starts_a_background_task() {
-    let world = world().await;
+    let world = World::with_endpoint().await;
     let recover = world.post("/app/acme/endpoint/main/recover", SINCE).await;
     insta::assert_snapshot!(recover, @r#"202 {"id":"qtask_#1","status":"running","task":"endpoint.recover","updatedAt":"<time>"}"#);
     let missing = world.post("/app/acme/endpoint/main/replay-missing", SINCE).await;
@@ -45,7 +38,7 @@ async fn every_bulk_operation_starts_a_background_task() {
 
 #[tokio::test]
 async fn background_tasks_are_filtered_and_paged() {
-    let world = world().await;
+    let world = World::with_endpoint().await;
     let mut started = Vec::new();
     for route in ["recover", "replay-missing", "recover"] {
         started.push(world.post(&format!("/app/acme/endpoint/main/{route}"), SINCE).await.text("/id"));
@@ -65,7 +58,7 @@ async fn background_tasks_are_filtered_and_paged() {
 
 #[tokio::test]
 async fn a_background_task_belongs_to_its_environment_and_application() {
-    let world = world().await;
+    let world = World::with_endpoint().await;
     world.application("other").await;
     let token = async |application: &str| {
         world.post(&format!("/auth/app-portal-access/{application}"), "{}").await.text("/token")
@@ -93,7 +86,7 @@ async fn a_background_task_belongs_to_its_environment_and_application() {
 
 #[tokio::test]
 async fn a_background_task_is_cancelled_once() {
-    let world = world().await;
+    let world = World::with_endpoint().await;
     let task = world.post("/app/acme/endpoint/main/recover", SINCE).await.text("/id");
     let cancelled = world.post(&format!("/background-task/{task}/cancel"), "").await;
     insta::assert_snapshot!(cancelled, @r#"200 {"id":"qtask_#1","status":"failed","task":"endpoint.recover","updatedAt":"<time>","data":{"error":"the background task was cancelled"}}"#);
@@ -109,7 +102,7 @@ async fn a_background_task_is_cancelled_once() {
 
 #[tokio::test]
 async fn a_repeated_request_starts_one_background_task() {
-    let world = world().await;
+    let world = World::with_endpoint().await;
     let ask = async |key: &str, bearer: &str, body: &str| {
         let call = Call::new(Method::POST, "/app/acme/endpoint/main/recover").header("idempotency-key", key);
         world.call(call.bearer(bearer).body(body)).await
@@ -131,7 +124,7 @@ async fn a_repeated_request_starts_one_background_task() {
 
 #[tokio::test]
 async fn windows_and_filters_are_checked() {
-    let world = world().await;
+    let world = World::with_endpoint().await;
     let at = async |route: &str, body: &str| world.post(&format!("/app/acme/endpoint/main/{route}"), body).await;
     insta::assert_snapshot!(at("recover", r#"{"since": "2020-01-01T00:00:00Z"}"#).await, @r#"422 {"detail":[{"loc":["body","since"],"msg":"must be at most 14 days before until","type":"value_error"}]}"#);
     let backwards = r#"{"since": "2026-01-02T00:00:00Z", "until": "2026-01-01T00:00:00Z"}"#;
@@ -164,7 +157,7 @@ async fn windows_and_filters_are_checked() {
 
 #[tokio::test]
 async fn named_payloads_are_removed_at_once() {
-    let world = world().await;
+    let world = World::with_endpoint().await;
     let first = world.message("acme", "a").await;
     let event = r#"{"eventType": "a", "payload": {"n": 1}, "eventId": "e-1"}"#;
     world.post("/app/acme/msg", event).await.created();

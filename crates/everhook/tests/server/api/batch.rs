@@ -60,8 +60,7 @@ async fn the_end_of_a_job_by_an_operator_is_announced_and_counted() {
 
 #[tokio::test]
 async fn bad_batches_are_refused_by_field() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     for (more, place) in [
         (json!({ "name": "" }), "body.name"),
         (json!({ "name": "x".repeat(257) }), "body.name"),
@@ -80,8 +79,7 @@ async fn bad_batches_are_refused_by_field() {
 
 #[tokio::test]
 async fn a_repeated_creation_answers_the_same_batch() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     let call = |name: &str| {
         let body = json!({ "name": name, "application": "acme", "prefix": "p" });
         world.call(Call::new(Method::POST, "/batch").header("idempotency-key", "1").body(body.to_string()))

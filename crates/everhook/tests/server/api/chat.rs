@@ -6,12 +6,6 @@ use crate::api::world::World;
 
 const SLACK: &str = "https://hooks.slack.com/services/T0/B0/credential";
 
-async fn world() -> World {
-    let world = World::new().await;
-    world.application("acme").await;
-    world
-}
-
 async fn refused(world: &World, body: serde_json::Value) -> String {
     let answer = world.post("/app/acme/endpoint", &body.to_string()).await;
     assert_eq!(answer.status, 422, "{answer}");
@@ -20,7 +14,7 @@ async fn refused(world: &World, body: serde_json::Value) -> String {
 
 #[tokio::test]
 async fn the_url_of_a_room_is_accepted_and_never_shown() {
-    let world = world().await;
+    let world = World::with_application().await;
     let body = json!({ "kind": "slack", "url": SLACK, "uid": "room", "chat": { "template": { "title": "Hi" } } });
     let created = world.post("/app/acme/endpoint", &body.to_string()).await;
     assert_eq!(created.status, 201, "{created}");
@@ -61,7 +55,7 @@ async fn the_url_of_a_room_is_accepted_and_never_shown() {
 
 #[tokio::test]
 async fn bad_rooms_are_refused_by_name() {
-    let world = world().await;
+    let world = World::with_application().await;
     let refused = async |body| refused(&world, body).await;
     let hosts =
         "must have a host of slack (hooks.slack.com, hooks.slack-gov.com): set EVERHOOK_CHAT_HOSTS to allow others";
@@ -95,7 +89,7 @@ async fn bad_rooms_are_refused_by_name() {
 
 #[tokio::test]
 async fn a_preview_shows_the_text_for_a_message() {
-    let world = world().await;
+    let world = World::with_application().await;
     let body = json!({ "kind": "slack", "url": SLACK, "uid": "room" });
     world.post("/app/acme/endpoint", &body.to_string()).await;
     let message =

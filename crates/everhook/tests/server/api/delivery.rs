@@ -10,14 +10,6 @@ use crate::api::world::{Answer, Call, World};
 
 const LATER: NextRow = NextRow::Pending { due_in: Duration::from_secs(3600) };
 
-/// A server with an application that has one endpoint.
-async fn world() -> World {
-    let world = World::new().await;
-    world.application("acme").await;
-    world.endpoint("acme", "main").await;
-    world
-}
-
 /// The state and the kind of the reason of a delivery.
 fn standing(delivery: &Value) -> String {
     format!("{} {}", delivery["state"].as_str().unwrap(), delivery["reason"]["kind"].as_str().unwrap())
@@ -29,7 +21,7 @@ fn standings(answer: &Answer) -> Vec<String> {
 
 #[tokio::test]
 async fn a_delivery_tells_its_state_and_the_reason() {
-    let world = world().await;
+    let world = World::with_endpoint().await;
     let message = world.message("acme", "user.created").await;
     let path = format!("/app/acme/msg/{message}/endpoint/main");
     insta::assert_snapshot!(world.get(&path).await, @r#"200 {"msgId":"msg_#1","endpointId":"ep_#2","appId":"app_#3","eventType":"user.created","eventId":null,"timestamp":"<time>","state":"pending","reason":{"kind":"queued"},"nextAttempt":"<time>","tries":0,"lastAttempt":null}"#);
@@ -47,7 +39,7 @@ async fn a_delivery_tells_its_state_and_the_reason() {
 
 #[tokio::test]
 async fn deliveries_are_listed_with_filters() {
-    let world = world().await;
+    let world = World::with_endpoint().await;
     world.endpoint("acme", "two").await;
     for event_type in ["a", "b"] {
         world.message("acme", event_type).await;
@@ -79,7 +71,7 @@ async fn deliveries_are_listed_with_filters() {
 
 #[tokio::test]
 async fn the_environment_lists_open_deliveries_of_all_applications() {
-    let world = world().await;
+    let world = World::with_endpoint().await;
     world.message("acme", "done").await;
     world.deliver(200, b"", NextRow::Gone).await;
     world.application("other").await;
@@ -97,7 +89,7 @@ async fn the_environment_lists_open_deliveries_of_all_applications() {
 
 #[tokio::test]
 async fn the_messages_of_an_endpoint_are_listed_with_their_states() {
-    let world = world().await;
+    let world = World::with_endpoint().await;
     let done = world.message("acme", "a").await;
     world.deliver(200, b"", NextRow::Gone).await;
     let waiting = world.message("acme", "b").await;
@@ -124,7 +116,7 @@ async fn the_messages_of_an_endpoint_are_listed_with_their_states() {
 
 #[tokio::test]
 async fn the_attempts_of_an_endpoint_are_counted() {
-    let world = world().await;
+    let world = World::with_endpoint().await;
     world.message("acme", "a").await;
     world.deliver(200, b"", NextRow::Gone).await;
     world.message("acme", "b").await;
@@ -141,7 +133,7 @@ async fn the_attempts_of_an_endpoint_are_counted() {
 
 #[tokio::test]
 async fn a_waiting_delivery_is_cancelled_and_a_sent_one_is_not() {
-    let world = world().await;
+    let world = World::with_endpoint().await;
     let message = world.message("acme", "a").await;
     let path = format!("/app/acme/msg/{message}/endpoint/main");
     let cancelled = world.post(&format!("{path}/cancel"), "").await;
@@ -163,7 +155,7 @@ async fn a_waiting_delivery_is_cancelled_and_a_sent_one_is_not() {
 
 #[tokio::test]
 async fn a_delivery_is_retried_now_or_dismissed() {
-    let world = world().await;
+    let world = World::with_endpoint().await;
     let message = world.message("acme", "a").await;
     let path = format!("/app/acme/msg/{message}/endpoint/main");
     world.deliver(500, b"", LATER).await;
@@ -182,7 +174,7 @@ async fn a_delivery_is_retried_now_or_dismissed() {
 
 #[tokio::test]
 async fn a_message_for_later_is_cancelled_everywhere() {
-    let world = world().await;
+    let world = World::with_endpoint().await;
     world.endpoint("acme", "two").await;
     let body = json!({ "eventType": "a", "payload": {}, "deliverAt": world.node.now().plus(Duration::from_secs(600)) });
     let message = world.post("/app/acme/msg", &body.to_string()).await.created();
@@ -195,7 +187,7 @@ async fn a_message_for_later_is_cancelled_everywhere() {
 
 #[tokio::test]
 async fn a_dead_delivery_is_redriven_with_a_corrected_payload() {
-    let world = world().await;
+    let world = World::with_endpoint().await;
     let body = r#"{"eventType": "a", "eventId": "e-1", "payload": {"wrong": true}, "tags": ["t"]}"#;
     let message = world.post("/app/acme/msg", body).await.created();
     world.endpoint("acme", "late").await;

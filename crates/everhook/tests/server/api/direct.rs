@@ -14,16 +14,9 @@ async fn receivers(world: &World, sent: &Answer) -> Vec<String> {
     world.get(&format!("/app/acme/msg/{}/endpoint", sent.text("/id"))).await.each("url")
 }
 
-async fn with_subscriber() -> World {
-    let world = World::new().await;
-    world.application("acme").await;
-    world.endpoint("acme", "main").await;
-    world
-}
-
 #[tokio::test]
 async fn a_message_with_a_url_goes_there_and_to_no_subscriber() {
-    let world = with_subscriber().await;
+    let world = World::with_endpoint().await;
     let direct = json!({ "eventType": "a", "payload": {}, "url": URL });
     let first = send(&world, direct.clone()).await;
     assert_eq!(first.status, 202, "{first}");
@@ -42,7 +35,7 @@ async fn a_message_with_a_url_goes_there_and_to_no_subscriber() {
 
 #[tokio::test]
 async fn a_change_of_the_endpoint_does_not_subscribe_it() {
-    let world = with_subscriber().await;
+    let world = World::with_endpoint().await;
     let sent = send(&world, json!({ "eventType": "a", "payload": {}, "url": URL })).await;
     let id = world.get(&format!("/app/acme/msg/{}/endpoint", sent.text("/id"))).await.each("id").remove(0);
     let path = format!("/app/acme/endpoint/{id}");
@@ -54,7 +47,7 @@ async fn a_change_of_the_endpoint_does_not_subscribe_it() {
 
 #[tokio::test]
 async fn a_url_that_cannot_be_used_is_refused_and_creates_nothing() {
-    let world = with_subscriber().await;
+    let world = World::with_endpoint().await;
     let with_url = |url: &str| json!({ "eventType": "a", "payload": {}, "url": url });
     insta::assert_snapshot!(send(&world, with_url("http://10.0.0.1/")).await, @r#"422 {"detail":[{"loc":["body","url"],"msg":"url has a private or reserved address; use a public one, or have the operator add it to EVERHOOK_EGRESS_ALLOW","type":"value_error"}]}"#);
     insta::assert_snapshot!(send(&world, with_url("poll:")).await, @r#"422 {"detail":[{"loc":["body","url"],"msg":"url scheme is not supported; use https or http","type":"value_error"}]}"#);

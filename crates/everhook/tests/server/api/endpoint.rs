@@ -4,8 +4,7 @@ use crate::api::world::{Switches, World};
 
 #[tokio::test]
 async fn an_endpoint_lives_from_create_to_delete() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     world.post("/event-type", r#"{"name": "user.created", "description": "d"}"#).await;
     let body = r#"{"url": "http://127.0.0.1:9", "uid": "main", "description": "Main", "filterTypes": ["user.created"],
         "channels": ["eu"], "rateLimit": 5, "metadata": {"a": "b"}, "version": 3, "headers": {"X-Team": "1"}}"#;
@@ -31,8 +30,7 @@ async fn an_endpoint_lives_from_create_to_delete() {
 
 #[tokio::test]
 async fn a_change_of_an_endpoint_is_merged_into_what_there_is() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     world.post("/event-type", r#"{"name": "old", "description": ""}"#).await;
     let body = r#"{"url": "http://127.0.0.1:9", "uid": "main", "description": "Main", "eventTypes": ["old"],
         "throttleRate": 5, "metadata": {"a": "b"}, "version": 3}"#;
@@ -53,8 +51,7 @@ async fn a_change_of_an_endpoint_is_merged_into_what_there_is() {
 
 #[tokio::test]
 async fn put_creates_under_an_unknown_uid() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     let body = r#"{"url": "https://example.com/"}"#;
     let created = world.put("/app/acme/endpoint/main", body).await;
     assert_eq!((created.status.as_u16(), created.text("/uid")), (201, "main".to_owned()));
@@ -65,8 +62,7 @@ async fn put_creates_under_an_unknown_uid() {
 
 #[tokio::test]
 async fn an_endpoint_asks_for_event_types_that_exist() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     world.post("/event-type", r#"{"name": "old", "description": "", "archived": true}"#).await;
     let with = async |types: &str| {
         let body = format!(r#"{{"url": "https://example.com/", "eventTypes": {types}}}"#);
@@ -81,8 +77,7 @@ async fn an_endpoint_asks_for_event_types_that_exist() {
 
 #[tokio::test]
 async fn bad_endpoints_are_refused_by_field() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     let with = async |fields: &str| world.post("/app/acme/endpoint", &format!("{{{fields}}}")).await;
     insta::assert_snapshot!(with("").await, @r#"422 {"detail":[{"loc":["body"],"msg":"missing field `url` at line 1 column 2","type":"value_error.jsondecode"}]}"#);
     insta::assert_snapshot!(with(r#""url": "ftp://example.com""#).await, @r#"422 {"detail":[{"loc":["body","url"],"msg":"url scheme is not supported; use https or http","type":"value_error"}]}"#);
@@ -100,8 +95,7 @@ async fn bad_endpoints_are_refused_by_field() {
 
 #[tokio::test]
 async fn a_secret_is_random_or_given_and_can_be_rotated() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     let random = world.endpoint("acme", "random").await;
     let key = world.get(&format!("/app/acme/endpoint/{random}/secret")).await.text("/key");
     assert!(key.starts_with("whsec_") && key.len() == 6 + 44, "32 bytes");
@@ -128,8 +122,7 @@ async fn a_secret_is_random_or_given_and_can_be_rotated() {
 
 #[tokio::test]
 async fn a_secret_or_header_that_would_be_ignored_is_refused_or_honoured() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     let given = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
     let put = format!(r#"{{"url": "https://example.com", "secret": "{given}", "headers": {{"X-One": "1"}}}}"#);
     assert_eq!(world.put("/app/acme/endpoint/main", &put).await.status, 201);
@@ -149,9 +142,7 @@ async fn a_secret_or_header_that_would_be_ignored_is_refused_or_honoured() {
 
 #[tokio::test]
 async fn headers_are_set_changed_and_hidden() {
-    let world = World::new().await;
-    world.application("acme").await;
-    world.endpoint("acme", "main").await;
+    let world = World::with_endpoint().await;
     let path = "/app/acme/endpoint/main/headers";
     insta::assert_snapshot!(world.get(path).await, @r#"200 {"headers":{},"sensitive":[]}"#);
     let headers = r#"{"headers": {"X-Team": "1", "X-Two": "2", "Authorization": "Basic abc"}}"#;

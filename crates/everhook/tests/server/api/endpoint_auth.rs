@@ -12,8 +12,7 @@ const OAUTH: &str = r#"{"grantType": "clientCredentials", "authMethod": "clientS
     "extraParams": {"audience": "canary"}, "extraHeaders": {"X-Key": "canary"}}"#;
 
 async fn world() -> World {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     assert_eq!(world.post("/app/acme/endpoint", r#"{"url": "https://example.com/", "uid": "main"}"#).await.status, 201);
     world
 }

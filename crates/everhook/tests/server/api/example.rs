@@ -11,8 +11,7 @@ async fn precheck(world: &World, body: serde_json::Value) -> String {
 
 #[tokio::test]
 async fn a_precheck_tells_whether_any_endpoint_would_get_the_message() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     let plain = json!({ "eventType": "a" });
     insta::assert_snapshot!(precheck(&world, plain.clone()).await, @r#"200 {"active":false}"#);
     let endpoint = json!({ "url": "https://a.example", "uid": "main", "channels": ["red"] });
@@ -29,9 +28,7 @@ async fn example(world: &World, body: serde_json::Value) -> Answer {
 }
 
 async fn with_types() -> World {
-    let world = World::new().await;
-    world.application("acme").await;
-    world.endpoint("acme", "main").await;
+    let world = World::with_endpoint().await;
     world.endpoint("acme", "other").await;
     for (name, schemas) in [
         ("listed", json!({ "1": { "examples": [{ "n": 1 }, { "n": 2 }] } })),

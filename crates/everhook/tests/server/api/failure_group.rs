@@ -9,9 +9,7 @@ use crate::api::world::World;
 
 /// A server with an endpoint that has dead deliveries.
 async fn world(dead: usize) -> World {
-    let world = World::new().await;
-    world.application("acme").await;
-    world.endpoint("acme", "main").await;
+    let world = World::with_endpoint().await;
     for _ in 0..dead {
         world.message("acme", "a.b").await;
     }

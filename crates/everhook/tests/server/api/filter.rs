@@ -7,9 +7,7 @@ use crate::api::world::{Answer, World};
 const ENDPOINT: &str = "/app/acme/endpoint/main";
 
 async fn world(endpoint: &str) -> World {
-    let world = World::new().await;
-    world.application("acme").await;
-    world.endpoint("acme", "main").await;
+    let world = World::with_endpoint().await;
     let changed = world.patch(ENDPOINT, endpoint).await;
     assert_eq!(changed.status, 200, "{changed}");
     world

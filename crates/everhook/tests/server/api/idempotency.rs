@@ -25,8 +25,7 @@ async fn post(world: &World, path: &str, key: &str, body: &str) -> Answer {
 
 #[tokio::test]
 async fn creations_are_repeated_by_their_key() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     let cases = [
         ("/app", r#"{"name": "a"}"#, r#"{"name": "b"}"#),
         ("/app/acme/endpoint", r#"{"url": "https://a.example"}"#, r#"{"url": "https://b.example"}"#),
@@ -55,9 +54,7 @@ async fn creations_are_repeated_by_their_key() {
 
 #[tokio::test]
 async fn a_rotation_is_repeated_by_its_key() {
-    let world = World::new().await;
-    world.application("acme").await;
-    world.endpoint("acme", "main").await;
+    let world = World::with_endpoint().await;
     let path = "/app/acme/endpoint/main/secret/rotate";
     let secret = async || world.get("/app/acme/endpoint/main/secret").await.text("/key");
     assert_eq!(post(&world, path, "key", "{}").await.status, 200);
@@ -69,9 +66,7 @@ async fn a_rotation_is_repeated_by_its_key() {
 
 #[tokio::test]
 async fn any_other_request_is_repeated_by_its_key() {
-    let world = World::new().await;
-    world.application("acme").await;
-    world.endpoint("acme", "main").await;
+    let world = World::with_endpoint().await;
     world.message("acme", "a").await;
     world.deliver(500, b"no", NextRow::Dead).await;
     let path = "/app/acme/endpoint/main/redrive";
@@ -92,9 +87,7 @@ async fn any_other_request_is_repeated_by_its_key() {
 
 #[tokio::test]
 async fn a_request_waits_for_the_same_one_but_not_for_ever() {
-    let world = World::new().await;
-    world.application("acme").await;
-    world.endpoint("acme", "main").await;
+    let world = World::with_endpoint().await;
     let path = "/app/acme/endpoint/main/redrive";
     let key = DedupKey::request("POST", &format!("/api/v1{path}"), "key", b"{}");
     let (scope, holder) = (Scope::of(EnvironmentId(1)), world.node.new_id());
@@ -119,8 +112,7 @@ async fn keys_have_bounds() {
 
 #[tokio::test]
 async fn a_failed_request_may_be_repeated() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     let body = r#"{"eventType": "a", "payload": {}}"#;
     let fail = |error| world.script().answer_append(Err(error));
     fail(unavailable());
@@ -158,8 +150,7 @@ fn message(world: &World) -> NewMessage {
 
 #[tokio::test]
 async fn a_node_with_too_much_to_write_says_so() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     let body = r#"{"eventType": "a", "payload": {}}"#;
     assert_eq!(post(&world, "/app/acme/msg", "1", body).await.status, 202);
     world.script().hang();
@@ -179,8 +170,7 @@ async fn a_node_with_too_much_to_write_says_so() {
 
 #[tokio::test]
 async fn a_node_that_has_stopped_accepts_nothing() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     world.node.drain(Duration::ZERO).await;
     let body = r#"{"eventType": "a", "payload": {}}"#;
     insta::assert_snapshot!(post(&world, "/app/acme/msg", "key", body).await, @r#"503 {"code":"stopping","detail":"The server is stopping: try again."}"#);

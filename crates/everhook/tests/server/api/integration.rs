@@ -20,8 +20,7 @@ async fn rotate(world: &World, id: &str) -> String {
 
 #[tokio::test]
 async fn an_integration_is_created_listed_replaced_and_deleted() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     let made = world.post(PATH, r#"{"name": "Tool", "featureFlags": ["beta"]}"#).await;
     insta::assert_snapshot!(made, @r#"201 {"id":"integ_#1","name":"Tool","featureFlags":["beta"],"createdAt":"<time>","updatedAt":"<time>"}"#);
     let id = made.text("/id");
@@ -50,8 +49,7 @@ async fn an_integration_is_created_listed_replaced_and_deleted() {
 
 #[tokio::test]
 async fn a_creation_with_the_same_key_is_made_once_and_the_number_is_bounded() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     let create = async |key: &str| {
         world.call(Call::new(Method::POST, PATH).header("idempotency-key", key).body(r#"{"name": "Tool"}"#)).await
     };
@@ -64,8 +62,7 @@ async fn a_creation_with_the_same_key_is_made_once_and_the_number_is_bounded() {
 
 #[tokio::test]
 async fn a_key_reaches_its_application_until_it_is_rotated_or_deleted() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     world.application("other").await;
     let id = world.post(PATH, r#"{"name": "Tool"}"#).await.created();
     let first = rotate(&world, &id).await;
@@ -92,8 +89,7 @@ async fn a_key_reaches_its_application_until_it_is_rotated_or_deleted() {
 
 #[tokio::test]
 async fn a_key_sees_event_types_behind_its_flags() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     world.post("/event-type", r#"{"name": "open", "description": ""}"#).await;
     world.post("/event-type", r#"{"name": "hidden", "description": "", "featureFlag": "beta"}"#).await;
     let id = world.post(PATH, r#"{"name": "Tool", "featureFlags": ["beta"]}"#).await.created();
@@ -105,8 +101,7 @@ async fn a_key_sees_event_types_behind_its_flags() {
 
 #[tokio::test]
 async fn a_key_ends_with_its_application_within_seconds() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     let id = world.post(PATH, r#"{"name": "Tool"}"#).await.created();
     let key = rotate(&world, &id).await;
     assert_eq!(with_key(&world, &key, "/event-type").await.status, 200);

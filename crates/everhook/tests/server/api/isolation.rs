@@ -323,8 +323,7 @@ async fn every_route_works_on_what_is_the_callers() {
 
 #[tokio::test]
 async fn every_route_of_jobs_hides_another_environment_and_refuses_application_tokens() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     let token = world.post("/auth/app-portal-access/acme", "{}").await.text("/token");
     let batch = r#"{"name": "b", "application": "acme", "prefix": "p"}"#;
     let batch = world.post("/batch", batch).await.created();

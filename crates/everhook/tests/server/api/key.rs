@@ -85,8 +85,7 @@ async fn keys_of_other_environments_are_neither_seen_nor_revoked() {
 
 #[tokio::test]
 async fn a_changed_url_needs_a_right_of_its_own() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     let endpoint = r#"{"url": "https://one.example.com/", "uid": "e"}"#;
     assert_eq!(world.post("/app/acme/endpoint", endpoint).await.status, 201);
     let key = create(&world, &json!({ "name": "a", "scope": "write" })).await.text("/key");

@@ -10,8 +10,7 @@ use crate::api::world::World;
 
 #[tokio::test]
 async fn a_message_is_accepted_and_shown_byte_for_byte() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     let payload = "{ \"b\":1e2,\n\t\"a\" : \"\\u00e4\", \"a\": 0.10 }";
     let body = format!(
         r#"{{"eventType": "user.created", "payload": {payload}, "eventId": "e-1", "channels": ["eu"], "tags": ["t"]}}"#
@@ -67,8 +66,7 @@ async fn a_uid_that_moves_takes_its_messages_along() {
 
 #[tokio::test]
 async fn an_event_id_is_accepted_once_per_application() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     world.application("other").await;
     let body = r#"{"eventType": "a", "payload": {}, "eventId": "e-1"}"#;
     assert_eq!(world.post("/app/acme/msg", body).await.status, 202);
@@ -78,8 +76,7 @@ async fn an_event_id_is_accepted_once_per_application() {
 
 #[tokio::test]
 async fn a_raw_payload_takes_the_place_of_the_payload() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     let with = async |raw: &str| {
         let body =
             format!(r#"{{"eventType": "a", "payload": {{}}, "transformationsParams": {{"rawPayload": {raw}}}}}"#);
@@ -93,16 +90,14 @@ async fn a_raw_payload_takes_the_place_of_the_payload() {
 
 #[tokio::test]
 async fn the_payload_may_be_called_data() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     let created = world.post("/app/acme/msg", r#"{"eventType": "a", "data": {"x": 1}}"#).await;
     assert_eq!(created.json()["payload"], json!({"x": 1}));
 }
 
 #[tokio::test]
 async fn bad_messages_are_refused_by_field() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     let with = async |body: &str| world.post("/app/acme/msg", body).await;
     insta::assert_snapshot!(with(r#"{"payload": {}}"#).await, @r#"422 {"detail":[{"loc":["body"],"msg":"missing field `eventType` at line 1 column 15","type":"value_error.jsondecode"}]}"#);
     insta::assert_snapshot!(with(r#"{"eventType": "a"}"#).await, @r#"422 {"detail":[{"loc":["body","payload"],"msg":"is required","type":"value_error"}]}"#);
@@ -124,8 +119,7 @@ async fn bad_messages_are_refused_by_field() {
 
 #[tokio::test]
 async fn a_list_of_messages_is_filtered() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     let send = async |event_type: &str, more: &str| {
         let body = format!(r#"{{"eventType": "{event_type}", "payload": {{"t": "{event_type}"}}{more}}}"#);
         world.post("/app/acme/msg", &body).await
@@ -155,9 +149,7 @@ async fn a_list_of_messages_is_filtered() {
 
 #[tokio::test]
 async fn a_message_may_be_delivered_later() {
-    let world = World::new().await;
-    world.application("acme").await;
-    world.endpoint("acme", "main").await;
+    let world = World::with_endpoint().await;
     let at = |ahead: Duration| world.node.now().plus(ahead);
     let send = async |at: Timestamp| {
         let body = json!({ "eventType": "a", "payload": {}, "deliverAt": at });
@@ -176,9 +168,7 @@ async fn a_message_may_be_delivered_later() {
 
 #[tokio::test]
 async fn a_payload_is_gone_when_its_retention_ends() {
-    let world = World::new().await;
-    world.application("acme").await;
-    world.endpoint("acme", "main").await;
+    let world = World::with_endpoint().await;
     let create = async |more: &str| {
         world.post("/app/acme/msg", &format!(r#"{{"eventType": "a", "payload": {{"n": 1}}, {more}}}"#)).await
     };
@@ -213,8 +203,7 @@ async fn a_payload_is_gone_when_its_retention_ends() {
 
 #[tokio::test]
 async fn the_time_of_delivery_is_shown() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     let at = world.node.now().plus(Duration::from_secs(24 * 3600));
     let body = format!(r#"{{"eventType": "a", "payload": {{}}, "deliverAt": "{at}"}}"#);
     let created = world.post("/app/acme/msg", &body).await;
@@ -227,9 +216,7 @@ async fn the_time_of_delivery_is_shown() {
 
 #[tokio::test]
 async fn a_raw_payload_names_its_content_type_and_no_other_header() {
-    let world = World::new().await;
-    world.application("acme").await;
-    world.endpoint("acme", "main").await;
+    let world = World::with_endpoint().await;
     let with = async |headers: &str| {
         let body = format!(
             r#"{{"eventType": "a", "payload": {{}}, "transformationsParams": {{"rawPayload": "a,b", "headers": {headers}}}}}"#

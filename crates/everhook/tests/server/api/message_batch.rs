@@ -17,8 +17,7 @@ fn message(number: usize) -> Value {
 
 #[tokio::test]
 async fn a_batch_is_accepted_in_order() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     let sent = send(&world, (0..3).map(message).collect()).await;
     assert_eq!(sent.status, 202);
     let ids = sent.each("id");
@@ -30,8 +29,7 @@ async fn a_batch_is_accepted_in_order() {
 
 #[tokio::test]
 async fn each_message_of_a_batch_has_its_own_result() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     let taken = json!({ "eventType": "a", "payload": {}, "eventId": "e" });
     let first = send(&world, json!([taken])).await.each("id");
     let once = json!({ "eventType": "a", "payload": {}, "once": { "key": "k" } });
@@ -46,8 +44,7 @@ async fn each_message_of_a_batch_has_its_own_result() {
 
 #[tokio::test]
 async fn a_message_that_breaks_a_rule_refuses_the_batch() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     let bad = send(&world, json!([message(1), { "eventType": "not a name", "payload": {} }])).await;
     insta::assert_snapshot!(bad, @r#"422 {"detail":[{"loc":["body","messages","[1]","eventType"],"msg":"may only contain letters, digits, '-', '_' and '.'","type":"value_error"}]}"#);
     let bad =
@@ -71,8 +68,7 @@ async fn a_batch_may_create_its_application() {
 
 #[tokio::test]
 async fn a_batch_is_repeated_by_its_key() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     let post = async |body: Value| {
         world.call(Call::new(Method::POST, PATH).header("idempotency-key", "key").body(body.to_string())).await
     };

@@ -22,8 +22,7 @@ async fn slot(world: &World, key: &str) -> Value {
 
 #[tokio::test]
 async fn the_first_message_wins_and_the_others_get_it() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     let first = send(&world, "run.failed", &json!({ "key": "run-1" })).await;
     assert_eq!(first.status, 202);
     assert!(first.json().get("suppressed").is_none(), "clients see what they always saw: {first}");
@@ -45,8 +44,7 @@ async fn the_first_message_wins_and_the_others_get_it() {
 
 #[tokio::test]
 async fn phases_and_resets_open_a_slot_again() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     let status = async |once: Value| send(&world, "a", &once).await.status.as_u16();
     assert_eq!(status(json!({ "key": "k", "phase": 1 })).await, 202);
     assert_eq!(status(json!({ "key": "k", "phase": 1 })).await, 200);
@@ -67,8 +65,7 @@ async fn phases_and_resets_open_a_slot_again() {
 
 #[tokio::test]
 async fn the_winners_request_again_is_answered_like_the_first_time() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     let body = r#"{"eventType": "a", "payload": {}, "once": {"key": "k"}}"#;
     let call = |key: &str| Call::new(Method::POST, "/app/acme/msg").header("idempotency-key", key).body(body);
     let first = world.call(call("1")).await;
@@ -81,8 +78,7 @@ async fn the_winners_request_again_is_answered_like_the_first_time() {
 
 #[tokio::test]
 async fn a_removed_payload_is_told_and_a_removed_message_too() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     let winner = send(&world, "a", &json!({ "key": "k" })).await.text("/id");
     world.delete(&format!("/app/acme/msg/{winner}/content")).await;
     let late = send(&world, "a", &json!({ "key": "k" })).await;
@@ -97,8 +93,7 @@ async fn a_removed_payload_is_told_and_a_removed_message_too() {
 
 #[tokio::test]
 async fn bad_claims_are_refused_by_field() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     let with = async |once: Value| send(&world, "a", &once).await;
     insta::assert_snapshot!(with(json!({})).await, @r#"422 {"detail":[{"loc":["body","once"],"msg":"missing field `key` at line 1 column 26","type":"value_error.jsondecode"}]}"#);
     insta::assert_snapshot!(with(json!("k")).await, @r#"422 {"detail":[{"loc":["body","once"],"msg":"invalid type: string \"k\", expected a JSON object at line 1 column 27","type":"value_error.jsondecode"}]}"#);
@@ -114,8 +109,7 @@ async fn bad_claims_are_refused_by_field() {
 
 #[tokio::test]
 async fn slots_are_listed_by_key() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     for key in ["b", "-a", "c"] {
         send(&world, "a", &json!({ "key": key })).await;
     }
@@ -129,8 +123,7 @@ async fn slots_are_listed_by_key() {
 
 #[tokio::test]
 async fn a_slot_belongs_to_its_application_and_goes_with_it() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     world.application("other").await;
     send(&world, "a", &json!({ "key": "k" })).await;
     let body = r#"{"eventType": "a", "payload": {}, "once": {"key": "k"}}"#;

@@ -28,9 +28,7 @@ async fn an_overview_has_every_part_before_the_first_message() {
 
 #[tokio::test]
 async fn an_overview_counts_accepted_messages_and_open_tasks() {
-    let world = World::new().await;
-    world.application("acme").await;
-    world.endpoint("acme", "main").await;
+    let world = World::with_endpoint().await;
     for row in [NextRow::Dead, NextRow::Pending { due_in: Duration::from_secs(3600) }, NextRow::Gone] {
         world.message("acme", "a.b").await;
         world.deliver(500, b"", row).await;
@@ -148,8 +146,7 @@ async fn an_id_leads_to_its_object() {
 
 #[tokio::test]
 async fn a_list_of_messages_counts_their_deliveries_on_request() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     world.message("acme", "to.nobody").await;
     world.endpoint("acme", "one").await;
     let retry = NextRow::Pending { due_in: Duration::from_secs(3600) };

@@ -79,8 +79,7 @@ async fn pages_have_bounds() {
 
 #[tokio::test]
 async fn a_page_of_large_messages_ends_early_and_the_list_goes_on() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     let text = "x".repeat(1024 * 1024 - 1024);
     let names: Vec<_> = (0..12).map(|number| format!("m{number:02}")).collect();
     for name in &names {

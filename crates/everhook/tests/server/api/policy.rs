@@ -4,18 +4,11 @@ use serde_json::json;
 
 use crate::api::world::World;
 
-async fn world() -> World {
-    let world = World::new().await;
-    world.application("acme").await;
-    world.endpoint("acme", "main").await;
-    world
-}
-
 const ENDPOINT: &str = "/app/acme/endpoint/main";
 
 #[tokio::test]
 async fn the_effective_policy_names_the_origin_of_each_setting() {
-    let world = world().await;
+    let world = World::with_endpoint().await;
     let patch = r#"{"policy": {"timeoutSeconds": 5, "eventTypes": {"a.b": {"retry": {"backoff": [1, 2]}}}}}"#;
     assert_eq!(world.patch(ENDPOINT, patch).await.status, 200);
     let application = r#"{"policy": {"retry": {"maxAttempts": 3, "finalStatuses": ["4xx"]}}}"#;
@@ -38,7 +31,7 @@ async fn the_effective_policy_names_the_origin_of_each_setting() {
 
 #[tokio::test]
 async fn clients_that_do_not_know_policies_keep_them_and_null_removes_them() {
-    let world = world().await;
+    let world = World::with_endpoint().await;
     let policy = async |path: &str| world.get(path).await.json().get("policy").cloned();
     let set = r#"{"policy": {"timeoutSeconds": 5}}"#;
     for (path, put) in [("/app/acme", r#"{"name": "Acme"}"#), (ENDPOINT, r#"{"url": "https://example.com/"}"#)] {
@@ -55,7 +48,7 @@ async fn clients_that_do_not_know_policies_keep_them_and_null_removes_them() {
 
 #[tokio::test]
 async fn applications_and_environments_can_be_paused_and_only_endpoints_can_hold_while_disabled() {
-    let world = world().await;
+    let world = World::with_endpoint().await;
     let paused = async || world.get(&format!("{ENDPOINT}/policy")).await.json()["paused"].clone();
     let (on, hold) = (r#"{"policy": {"paused": true}}"#, r#"{"policy": {"whileDisabled": "hold"}}"#);
     assert_eq!(world.put("/environment/policy", r#"{"paused": true}"#).await.status, 200);
@@ -67,7 +60,7 @@ async fn applications_and_environments_can_be_paused_and_only_endpoints_can_hold
 
 #[tokio::test]
 async fn bad_policies_are_refused_by_field() {
-    let world = world().await;
+    let world = World::with_endpoint().await;
     let refused = async |policy: &str| world.patch(ENDPOINT, &format!(r#"{{"policy": {policy}}}"#)).await;
     insta::assert_snapshot!(refused("3").await, @r#"422 {"detail":[{"loc":["body","policy"],"msg":"invalid type: integer `3`, expected an object with settings","type":"value_error"}]}"#);
     insta::assert_snapshot!(refused(r#"{"retry": {"backoff": []}}"#).await, @r#"422 {"detail":[{"loc":["body","policy","retry","backoff"],"msg":"a retry schedule requires at least one delay","type":"value_error"}]}"#);
@@ -102,7 +95,7 @@ async fn bad_policies_are_refused_by_field() {
 
 #[tokio::test]
 async fn a_breaker_is_inherited_and_may_be_switched_off() {
-    let world = world().await;
+    let world = World::with_endpoint().await;
     let breaker = async || world.get(&format!("{ENDPOINT}/policy")).await.json()["breaker"].clone();
     assert_eq!(breaker().await["value"], json!(null));
     assert_eq!(world.put("/environment/policy", r#"{"breaker": {"minAttempts": 5}}"#).await.status, 200);
@@ -116,7 +109,7 @@ async fn a_breaker_is_inherited_and_may_be_switched_off() {
 
 #[tokio::test]
 async fn a_concurrency_limit_is_inherited_and_may_be_switched_off() {
-    let world = world().await;
+    let world = World::with_endpoint().await;
     let limit = async || world.get(&format!("{ENDPOINT}/policy")).await.json()["concurrency"].clone();
     assert_eq!(limit().await, json!({ "value": null, "from": "server", "forEventType": false }));
     assert_eq!(world.put("/environment/policy", r#"{"concurrency": 9}"#).await.status, 200);
@@ -129,7 +122,7 @@ async fn a_concurrency_limit_is_inherited_and_may_be_switched_off() {
 
 #[tokio::test]
 async fn a_throttle_rate_is_a_rate_of_its_level() {
-    let world = world().await;
+    let world = World::with_endpoint().await;
     let rate = async || world.get(&format!("{ENDPOINT}/policy")).await.json()["rate"].clone();
     assert_eq!(rate().await, json!({ "value": null, "from": "server", "forEventType": false }));
     assert_eq!(world.put("/environment/policy", r#"{"rate": {"count": 9, "seconds": 60}}"#).await.status, 200);
@@ -145,7 +138,7 @@ async fn a_throttle_rate_is_a_rate_of_its_level() {
 
 #[tokio::test]
 async fn an_order_by_a_key_is_inherited() {
-    let world = world().await;
+    let world = World::with_endpoint().await;
     let ordering = async || world.get(&format!("{ENDPOINT}/policy")).await.json()["ordering"].clone();
     assert_eq!(world.patch("/app/acme", r#"{"policy": {"ordering": {"key": "/customer/id"}}}"#).await.status, 200);
     let inherited = json!({ "value": { "key": "/customer/id" }, "from": "application", "forEventType": false });

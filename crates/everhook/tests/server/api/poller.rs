@@ -5,8 +5,7 @@ use serde_json::json;
 use crate::api::world::World;
 
 async fn with_poller() -> World {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     let created = world.post("/app/acme/endpoint", r#"{"url": "poll:", "uid": "poll"}"#).await;
     assert_eq!((created.status.as_u16(), created.text("/url")), (201, "poll:".to_owned()));
     world

@@ -10,8 +10,7 @@ use crate::api::world::{Call, World};
 const MESSAGE: &str = r#"{"eventType": "a.b", "payload": {}}"#;
 
 async fn world() -> World {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     world.application("other").await;
     world
 }

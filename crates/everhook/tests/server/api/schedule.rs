@@ -49,8 +49,7 @@ async fn a_schedule_is_shown_as_it_was_created_with_its_next_times() {
 
 #[tokio::test]
 async fn bad_schedules_are_refused_by_field() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     let none = Value::Null;
     let message = json!({ "application": "acme", "eventType": "tick", "payload": {} });
     for (more, place, rule) in [
@@ -168,8 +167,7 @@ async fn a_schedule_is_paused_resumed_run_and_deleted() {
 
 #[tokio::test]
 async fn a_schedule_sends_messages() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     let body = r#"{"name": "tick", "everySeconds": 60, "paused": true,
         "message": {"application": "acme", "eventType": "tick", "payload": {"a": 1.0}, "tags": ["t"]}}"#;
     let created = world.post("/schedule", body).await;

@@ -67,9 +67,7 @@ async fn filled(world: &World, path: &str) -> String {
 }
 
 async fn world() -> World {
-    let world = World::new().await;
-    world.application("acme").await;
-    world.endpoint("acme", "main").await;
+    let world = World::with_endpoint().await;
     world.message("acme", "a").await;
     world
 }

@@ -23,8 +23,7 @@ async fn works(world: &World, token: &str) -> bool {
 
 #[tokio::test]
 async fn a_token_ends_itself_and_no_other() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     let (first, second) = (access(&world, "acme", "{}").await, access(&world, "acme", "{}").await);
     assert!(works(&world, &first).await, "it is cached now");
     let logout = async |bearer: &str| world.call(Call::new(Method::POST, "/auth/logout").bearer(bearer)).await;
@@ -39,8 +38,7 @@ async fn a_token_ends_itself_and_no_other() {
 
 #[tokio::test]
 async fn all_tokens_of_an_application_end_when_the_request_says() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     world.application("other").await;
     let (ours, theirs) = (access(&world, "acme", "{}").await, access(&world, "other", "{}").await);
     let expire = async |body: &str| world.post("/auth/app/acme/expire-all", body).await;
@@ -66,8 +64,7 @@ async fn all_tokens_of_an_application_end_when_the_request_says() {
 
 #[tokio::test]
 async fn the_tokens_of_a_session_end() {
-    let world = World::new().await;
-    world.application("acme").await;
+    let world = World::with_application().await;
     let ann = access(&world, "acme", r#"{"sessionId": "ann"}"#).await;
     let bob = access(&world, "acme", r#"{"sessionId": "bob"}"#).await;
     let none = access(&world, "acme", "{}").await;

@@ -157,6 +157,20 @@ impl World {
         World::with_secret(Some(SECRET)).await
     }
 
+    /// A world with the application `acme`.
+    pub(crate) async fn with_application() -> World {
+        let world = World::new().await;
+        world.application("acme").await;
+        world
+    }
+
+    /// A world with the application `acme` and its endpoint `main`.
+    pub(crate) async fn with_endpoint() -> World {
+        let world = World::with_application().await;
+        world.endpoint("acme", "main").await;
+        world
+    }
+
     pub(crate) async fn with_secret(secret: Option<&str>) -> World {
         World::with(secret, Role::All, Switches::default()).await
     }

@@ -160,8 +160,7 @@ fn a_failing_page_is_retried_and_the_alert_goes_on(backend: Arc<Backend>) {
 fn two_replicas_send_one_page() {
     let backend = Backend::postgres();
     let (first, receiver) = (Server::start(&backend, &SETTINGS), Receiver::start());
-    let mut second = first.another();
-    second.start_again();
+    let second = first.start_another();
     watch(&first.client(), &receiver);
     let application = second.client().application("Acme");
     let (message, endpoint) = die(&application, &receiver);
@@ -179,8 +178,7 @@ fn after_a_crash_another_replica_evaluates_the_alerts() {
     let backend = Backend::postgres();
     let settings = [&SETTINGS[..], &[("LEASE_SECONDS", "2")]].concat();
     let (mut first, receiver) = (Server::start(&backend, &settings), Receiver::start());
-    let mut second = first.another();
-    second.start_again();
+    let second = first.start_another();
     watch(&first.client(), &receiver);
     let application = second.client().application("Acme");
     let (message, endpoint) = die(&application, &receiver);

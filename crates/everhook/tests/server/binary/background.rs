@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use everhook_testkit::receiver::{Answer, Receiver};
+use everhook_testkit::receiver::Answer;
 use everhook_testkit::wait::until;
 use serde_json::{Value, json};
 
 use crate::binary::client::{Application, Endpoint, text};
-use crate::binary::server::{Backend, Server, on_both_stores};
+use crate::binary::scene::Scene;
+use crate::binary::server::{Backend, on_both_stores};
 
 on_both_stores! {
     messages_of_a_disabled_endpoint_are_not_delivered_until_they_are_replayed,
@@ -35,9 +36,7 @@ pub(crate) fn ended(application: &Application, task: &str) -> Value {
 }
 
 fn messages_of_a_disabled_endpoint_are_not_delivered_until_they_are_replayed(backend: Arc<Backend>) {
-    let (server, receiver) = (Server::start(&backend, &[]), Receiver::start());
-    let application = server.client().application("Acme");
-    let endpoint = application.endpoint(&receiver.url("/"));
+    let Scene { server: _server, receiver, application, endpoint } = Scene::start(&backend, &[]);
     let first = application.send(&json!({}));
     application.wait_for(&first, &endpoint, "success");
     application.change(&endpoint, &json!({ "disabled": true }));
@@ -56,9 +55,7 @@ fn messages_of_a_disabled_endpoint_are_not_delivered_until_they_are_replayed(bac
 }
 
 fn what_failed_in_an_outage_is_recovered_once(backend: Arc<Backend>) {
-    let (server, receiver) = (Server::start(&backend, &[("RETRY_SCHEDULE", "0")]), Receiver::start());
-    let application = server.client().application("Acme");
-    let endpoint = application.endpoint(&receiver.url("/"));
+    let Scene { server: _server, receiver, application, endpoint } = Scene::start(&backend, &[("RETRY_SCHEDULE", "0")]);
     receiver.answer("/", Answer::status(500));
     let failed = application.send_many(5);
     for message in &failed {
@@ -81,9 +78,7 @@ fn what_failed_in_an_outage_is_recovered_once(backend: Arc<Backend>) {
 }
 
 fn statistics_count_the_attempts_of_an_environment(backend: Arc<Backend>) {
-    let (server, receiver) = (Server::start(&backend, &[]), Receiver::start());
-    let application = server.client().application("Acme");
-    let endpoint = application.endpoint(&receiver.url("/"));
+    let Scene { server: _server, receiver: _receiver, application, endpoint } = Scene::start(&backend, &[]);
     for message in application.send_many(3) {
         application.wait_for(&message, &endpoint, "success");
     }

@@ -116,8 +116,7 @@ fn the_key_of_tokens_is_rotated_beside_a_running_server(backend: Arc<Backend>) {
 fn replicas_share_the_key_and_the_ends_of_tokens() {
     let backend = Backend::postgres();
     let server = Server::start(&backend, &[("PUBLIC_URL", "https://hooks.example.com/")]);
-    let mut other = server.another();
-    other.start_again();
+    let other = server.start_another();
     let id = server.client().application("acme").id;
     let reply = server.client().post(&format!("/auth/app-portal-access/{id}"), &json!({})).expect(200);
     assert!(text(&reply["url"]).starts_with("https://hooks.example.com/portal/app_"), "{reply}");

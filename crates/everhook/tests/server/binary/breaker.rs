@@ -92,8 +92,7 @@ fn a_breaker_probes_an_endpoint_that_works_again_and_closes(backend: Arc<Backend
 #[test]
 fn replicas_share_a_breaker_and_its_probe() {
     let server = Server::start(&Backend::postgres(), &[]);
-    let mut second = server.another();
-    second.start_again();
+    let second = server.start_another();
     let receiver = Receiver::start();
     let application = server.client().application("Acme");
     let guarded = failing(&application, &receiver, 1);

@@ -34,7 +34,10 @@ fn room(application: &Application, receiver: &Receiver, kind: ChatKind, path: &s
 }
 
 fn send(application: &Application, kind: ChatKind) -> String {
-    let payload = json!({ "title": "Pipeline failed", "stage": "build" });
+    send_payload(application, kind, json!({ "title": "Pipeline failed", "stage": "build" }))
+}
+
+fn send_payload(application: &Application, kind: ChatKind, payload: Value) -> String {
     let message = json!({ "eventType": format!("{kind}.failed"), "payload": payload });
     let sent = application.client.post(&application.path("/msg"), &message).expect(202);
     sent["id"].as_str().unwrap().to_owned()
@@ -192,10 +195,7 @@ fn set_app(application: &Application, people: &People<'_>, kind: ChatKind) {
 }
 
 fn send_to(application: &Application, kind: ChatKind, people: Value) -> String {
-    let payload = json!({ "title": "Pipeline failed", "stage": "build", "owners": people });
-    let message = json!({ "eventType": format!("{kind}.failed"), "payload": payload });
-    let sent = application.client.post(&application.path("/msg"), &message).expect(202);
-    sent["id"].as_str().unwrap().to_owned()
+    send_payload(application, kind, json!({ "title": "Pipeline failed", "stage": "build", "owners": people }))
 }
 
 fn people_get_their_messages_instead_of_the_room(backend: Arc<Backend>) {

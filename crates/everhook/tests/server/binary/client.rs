@@ -144,6 +144,13 @@ impl Application {
         text(&self.client.post(&self.path("/msg"), &message).expect(202)["id"])
     }
 
+    /// Sends messages to the servers of these clients in turn.
+    #[track_caller]
+    pub(crate) fn send_in_turn(&self, clients: [Client; 2], count: usize) -> Vec<String> {
+        let servers = clients.map(|client| Application { client, id: self.id.clone() });
+        (0..count).map(|number| servers[number % 2].send(&json!({ "number": number }))).collect()
+    }
+
     #[track_caller]
     pub(crate) fn send_many(&self, count: usize) -> Vec<String> {
         (0..count).map(|number| self.send(&json!({ "number": number }))).collect()

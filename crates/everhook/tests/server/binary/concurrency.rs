@@ -59,18 +59,12 @@ fn a_limited_endpoint_gets_all_its_messages(backend: Arc<Backend>) {
 #[test]
 fn replicas_share_a_concurrency_limit() {
     let server = Server::start(&Backend::postgres(), &[]);
-    let mut second = server.another();
-    second.start_again();
+    let second = server.start_another();
     let receiver = Receiver::start();
     let application = server.client().application("Acme");
     let limited = application.endpoint_with(json!({ "url": receiver.url("/"), "policy": { "concurrency": 3 } }));
     receiver.hang("/");
-    let mut messages = Vec::new();
-    for number in 0..20 {
-        let client = if number % 2 == 0 { server.client() } else { second.client() };
-        let sent = client.post(&application.path("/msg"), &json!({ "eventType": "a.b", "payload": {} })).expect(202);
-        messages.push(sent["id"].as_str().unwrap().to_owned());
-    }
+    let messages = application.send_in_turn([server.client(), second.client()], 20);
     wait_for_limit(&application, &limited, 3, 17);
     assert_eq!(receiver.wait_for("/", 3).len(), 3);
     receiver.release("/");

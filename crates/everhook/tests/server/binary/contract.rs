@@ -1,6 +1,6 @@
 //! Published client packages against the real server: Python and JavaScript, their current release and 1.x, and Rust.
 //!
-//! `tests/contract/contract.py` has cases about the product. The programs in `tests/contract/python` and
+//! `tests/contract/python/contract.py` has cases about the product. The other programs in `tests/contract/python` and
 //! `tests/contract/javascript` exercise every operation, the former also through the crate in `tests/contract-rust`.
 //! `tests/contract/compatibility.py` compares their results with `claims.json` and `docs/api-compatibility.md`.
 
@@ -27,7 +27,7 @@ const RETRY_SCHEDULE: &str = "0,0,0,5";
 
 fn the_svix_and_standardwebhooks_packages_work_unchanged(backend: Arc<Backend>) {
     let server = Server::start(&backend, &[("JWT_SECRET", JWT_SECRET), ("RETRY_SCHEDULE", "3600")]);
-    let mut command = python_program("contract.py");
+    let mut command = python_program("python/contract.py");
     command.args([&server.url(), server.key()]).env("CONTRACT_JWT_SECRET", JWT_SECRET);
     let output = command.output().expect("EVERHOOK_TEST_PYTHON runs");
     let printed = show(&output);

@@ -14,6 +14,7 @@ use crate::binary::background;
 use crate::binary::checker::{Load, Run};
 use crate::binary::client::Application;
 use crate::binary::environment::variable;
+use crate::binary::scene::Scene;
 use crate::binary::server::{Backend, Server, on_both_stores};
 
 on_both_stores! {
@@ -113,9 +114,7 @@ fn kill_at(moment: Moment, server: &mut Server, load: &Load, receiver: &Receiver
 }
 
 fn a_delivery_in_flight_when_the_server_is_killed_arrives_after_a_restart(backend: Arc<Backend>) {
-    let (mut server, receiver) = (Server::start(&backend, &SETTINGS), Receiver::start());
-    let application = server.client().application("Acme");
-    let endpoint = application.endpoint(&receiver.url("/"));
+    let Scene { mut server, receiver, application, endpoint } = Scene::start(&backend, &SETTINGS);
     receiver.hang("/");
     let message = application.send(&json!({ "n": 1 }));
     receiver.wait_for("/", 1);
@@ -137,9 +136,7 @@ fn a_delivery_in_flight_when_the_server_is_killed_arrives_after_a_restart(backen
 
 fn a_message_that_waited_for_a_retry_is_retried_after_a_crash(backend: Arc<Backend>) {
     let settings = [("LEASE_SECONDS", "1"), ("RETRY_SCHEDULE", "3")];
-    let (mut server, receiver) = (Server::start(&backend, &settings), Receiver::start());
-    let application = server.client().application("Acme");
-    let endpoint = application.endpoint(&receiver.url("/"));
+    let Scene { mut server, receiver, application, endpoint } = Scene::start(&backend, &settings);
     receiver.answer_in_turn("/", [Answer::status(500)], Answer::status(200));
     let message = application.send(&json!({}));
     application.wait_for_attempts(&message, 1);
@@ -152,9 +149,7 @@ fn a_message_that_waited_for_a_retry_is_retried_after_a_crash(backend: Arc<Backe
 }
 
 fn a_delivery_that_was_under_way_in_too_many_crashes_is_dead_and_can_be_redriven(backend: Arc<Backend>) {
-    let (mut server, receiver) = (Server::start(&backend, &SETTINGS), Receiver::start());
-    let application = server.client().application("Acme");
-    let endpoint = application.endpoint(&receiver.url("/"));
+    let Scene { mut server, receiver, application, endpoint } = Scene::start(&backend, &SETTINGS);
     receiver.hang("/");
     let message = application.send(&json!({}));
     for crashes in 1.. {
@@ -173,10 +168,8 @@ fn a_delivery_that_was_under_way_in_too_many_crashes_is_dead_and_can_be_redriven
 }
 
 fn a_remote_worker_keeps_its_job_when_the_server_is_killed_and_started_again(backend: Arc<Backend>) {
-    let (mut server, receiver) = (Server::start(&backend, &SETTINGS), Receiver::start());
+    let Scene { mut server, receiver, application, .. } = Scene::start(&backend, &SETTINGS);
     let client = server.client();
-    let application = client.application("Acme");
-    application.endpoint(&receiver.url("/"));
     receiver.hang("/");
     application.send(&json!({}));
     receiver.wait_for("/", 1);
@@ -212,11 +205,8 @@ fn has_ended(application: &Application, message: &str, receiver: &Receiver, trie
 #[test]
 fn what_a_crashed_replica_held_is_taken_over_by_another() {
     let backend = Backend::postgres();
-    let (mut first, receiver) = (Server::start(&backend, &STEADY), Receiver::start());
-    let mut second = first.another();
-    second.start_again();
-    let application = first.client().application("Acme");
-    let endpoint = application.endpoint(&receiver.url("/"));
+    let Scene { server: mut first, receiver, application, endpoint } = Scene::start(&backend, &STEADY);
+    let second = first.start_another();
     receiver.hang("/");
     let messages = application.send_many(20);
     receiver.wait_for_messages("/", &messages);
@@ -233,11 +223,8 @@ fn what_a_crashed_replica_held_is_taken_over_by_another() {
 #[test]
 fn a_replica_that_was_paused_for_longer_than_its_lease_changes_nothing_of_what_was_taken_over() {
     let backend = Backend::postgres();
-    let (first, receiver) = (Server::start(&backend, &STEADY), Receiver::start());
-    let mut second = first.another();
-    second.start_again();
-    let application = first.client().application("Acme");
-    let endpoint = application.endpoint(&receiver.url("/"));
+    let Scene { server: first, receiver, application, endpoint } = Scene::start(&backend, &STEADY);
+    let second = first.start_another();
     receiver.hang("/");
     let messages = application.send_many(10);
     receiver.wait_for_messages("/", &messages);
@@ -292,9 +279,7 @@ fn no_acknowledged_message_is_lost_when_replicas_crash_in_turn() {
 
 fn a_bulk_replay_that_is_killed_goes_on_and_sends_each_message_once(backend: Arc<Backend>) {
     const MESSAGES: usize = 600;
-    let (mut server, receiver) = (Server::start(&backend, &SETTINGS), Receiver::start());
-    let application = server.client().application("Acme");
-    let endpoint = application.endpoint(&receiver.url("/"));
+    let Scene { mut server, receiver, application, endpoint } = Scene::start(&backend, &SETTINGS);
     let messages = application.send_many(MESSAGES);
     let succeeded = application.path(&format!("/attempt/endpoint/{}?status=0", endpoint.id));
     until("every message has arrived", || (application.client.list(&succeeded).len() == MESSAGES).then_some(()));

@@ -8,6 +8,7 @@ use everhook_testkit::wait::until_true;
 use serde_json::json;
 
 use crate::binary::client::text;
+use crate::binary::scene::Scene;
 use crate::binary::server::{Backend, Server, on_both_stores};
 use crate::binary::signature::Signed as _;
 use crate::binary::signature::is_signed;
@@ -53,9 +54,7 @@ fn a_message_arrives_signed_with_its_headers(backend: Arc<Backend>) {
 }
 
 fn the_body_is_what_was_accepted_byte_for_byte(backend: Arc<Backend>) {
-    let (server, receiver) = (Server::start(&backend, &[]), Receiver::start());
-    let application = server.client().application("Acme");
-    let endpoint = application.endpoint(&receiver.url("/"));
+    let Scene { server: _server, receiver, application, endpoint } = Scene::start(&backend, &[]);
     let large = format!(r#"{{"large":"{}"}}"#, "x".repeat(900 * 1024));
     let payloads = [
         "{ \"z\" : 1,\n\t\"a\":2 ,\"m\" :\r\n [ 1 , 2,3 ] }",
@@ -131,9 +130,7 @@ fn only_the_endpoints_that_want_it_get_a_message(backend: Arc<Backend>) {
 }
 
 fn while_a_secret_is_rotated_both_keys_sign(backend: Arc<Backend>) {
-    let (server, receiver) = (Server::start(&backend, &[]), Receiver::start());
-    let application = server.client().application("Acme");
-    let endpoint = application.endpoint(&receiver.url("/"));
+    let Scene { server: _server, receiver, application, endpoint } = Scene::start(&backend, &[]);
     let secret = application.path(&format!("/endpoint/{}/secret", endpoint.id));
     let new = text(&application.client.post(&format!("{secret}/rotate"), &json!({})).expect(200)["key"]);
     assert_ne!(new, endpoint.secret);
@@ -273,9 +270,7 @@ fn replies_are_not_kept_where_the_environment_does_not_want_it(backend: Arc<Back
 }
 
 fn a_repeated_request_is_the_same_message(backend: Arc<Backend>) {
-    let (server, receiver) = (Server::start(&backend, &[]), Receiver::start());
-    let application = server.client().application("Acme");
-    let endpoint = application.endpoint(&receiver.url("/"));
+    let Scene { server: _server, receiver, application, endpoint } = Scene::start(&backend, &[]);
     let send = |key: &str, body: &str| {
         application
             .client

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use everhook_testkit::receiver::Receiver;
 use serde_json::json;
 
 use crate::binary::client::Application;
+use crate::binary::scene::Scene;
 use crate::binary::server::{Backend, Server, on_both_stores};
 
 on_both_stores! {
@@ -15,10 +15,7 @@ on_both_stores! {
 }
 
 fn an_address_that_is_no_longer_allowed_is_blocked_when_it_is_sent(backend: Arc<Backend>) {
-    let mut server = Server::start(&backend, &[("RETRY_SCHEDULE", "0.05")]);
-    let receiver = Receiver::start();
-    let application = server.client().application("Acme");
-    let endpoint = application.endpoint(&receiver.url("/"));
+    let Scene { mut server, receiver, application, endpoint } = Scene::start(&backend, &[("RETRY_SCHEDULE", "0.05")]);
     server.terminate();
     assert!(server.wait().success());
     let mut server = server.another_with(&[("EGRESS_ALLOW", "")]);

@@ -6,6 +6,7 @@ use everhook_testkit::receiver::{Answer, Receiver};
 use serde_json::{Value, json};
 
 use crate::binary::client::{Application, Endpoint};
+use crate::binary::scene::Scene;
 use crate::binary::server::{Backend, Server, on_both_stores};
 
 on_both_stores! {
@@ -56,9 +57,7 @@ fn a_receiver_disables_its_endpoint_and_aborts_a_message_by_a_header(backend: Ar
 }
 
 fn a_disabled_endpoint_holds_its_deliveries_over_a_restart_until_it_is_enabled(backend: Arc<Backend>) {
-    let (mut server, receiver) = (Server::start(&backend, &SETTINGS), Receiver::start());
-    let application = server.client().application("Acme");
-    let endpoint = application.endpoint(&receiver.url("/"));
+    let Scene { mut server, receiver, application, endpoint } = Scene::start(&backend, &SETTINGS);
     application.endpoint(&receiver.url("/other"));
     receiver.answer("/", Answer::status(500));
     let messages = application.send_many(3);
@@ -142,9 +141,8 @@ fn an_endpoint_with_nothing_but_failures_is_disabled_after_a_warning(backend: Ar
 }
 
 fn the_open_deliveries_of_a_deleted_endpoint_end_as_canceled(backend: Arc<Backend>) {
-    let (server, receiver) = (Server::start(&backend, &[("RETRY_SCHEDULE", "3600")]), Receiver::start());
-    let application = server.client().application("Acme");
-    let endpoint = application.endpoint(&receiver.url("/"));
+    let Scene { server: _server, receiver, application, endpoint } =
+        Scene::start(&backend, &[("RETRY_SCHEDULE", "3600")]);
     receiver.answer("/", Answer::status(500));
     let waiting = application.send(&json!({ "waits": true }));
     application.wait_for_attempts(&waiting, 1);

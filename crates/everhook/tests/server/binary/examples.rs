@@ -1,9 +1,9 @@
 //! The receivers of `examples/receivers` run, and do what `docs/receivers.md` says.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
 
-use everhook_testkit::wait::unix_seconds;
+use everhook_testkit::process::Process;
+use everhook_testkit::wait::{PATIENCE, unix_seconds};
 use serde_json::json;
 
 use crate::binary::client::{Address, Client};
@@ -29,49 +29,22 @@ fn example(path: &str) -> Command {
     command
 }
 
-/// A running receiver with its output.
-struct Example {
-    process: Child,
-    lines: BufReader<ChildStdout>,
-}
-
-impl Example {
-    fn start(command: &mut Command) -> Example {
-        let command = command.arg("0").env("WEBHOOK_SECRET", SECRET).stdin(Stdio::null()).stdout(Stdio::piped());
-        let mut process = command.spawn().expect("the example runs");
-        let lines = BufReader::new(process.stdout.take().unwrap());
-        Example { process, lines }
-    }
-
-    #[track_caller]
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        assert_ne!(self.lines.read_line(&mut line).unwrap(), 0, "the example ended");
-        line.trim().to_owned()
-    }
-}
-
-impl Drop for Example {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
 fn check(command: &mut Command) {
-    let mut example = Example::start(command);
-    let url = example.line().strip_prefix("listening on ").expect("its address").to_owned();
+    let example = Process::start(command.arg("0").env("WEBHOOK_SECRET", SECRET), Stdio::inherit());
+    let example = example.expect("the example runs");
+    let line = || example.line(PATIENCE).expect("the example goes on");
+    let url = line().strip_prefix("listening on ").expect("its address").to_owned();
     let server = Server::start(&Backend::sqlite(), &[]);
     let application = server.client().application("Acme");
     let endpoint = application.endpoint_with(json!({ "url": url, "secret": SECRET }));
     let message = application.send(&json!({ "name": "Zoë" }));
-    assert_eq!(example.line(), format!(r#"received {message} {{"name": "Zo\u00eb"}}"#));
+    assert_eq!(line(), format!(r#"received {message} {{"name": "Zo\u00eb"}}"#));
     application.wait_for(&message, &endpoint, "success");
 
     // A repeated message gets the same reply, and is not processed again.
     let resend = application.path(&format!("/msg/{message}/endpoint/{}/resend", endpoint.id));
     application.client.send("POST", &resend, &[], b"").unwrap().expect(202);
-    assert_eq!(example.line(), format!("repeated {message}"));
+    assert_eq!(line(), format!("repeated {message}"));
     let attempts = application.wait_for_attempts(&message, 2);
     assert!(attempts.iter().all(|attempt| attempt["responseStatusCode"] == 204), "{attempts:?}");
 
@@ -86,12 +59,12 @@ fn check(command: &mut Command) {
         (now, "v2,nonsense".to_owned()),
     ] {
         assert_eq!(post(&url, timestamp, &signature), 401, "{timestamp} {signature}");
-        assert!(example.line().starts_with("refused: "));
+        assert!(line().starts_with("refused: "));
     }
     // During a rotation a request carries several signatures, perhaps of future versions.
     let signature = format!("v9,AAAA {forged} {}", sign(SECRET, "msg_1", now, "{}"));
     assert_eq!(post(&url, now, &signature), 204);
-    assert_eq!(example.line(), "received msg_1 {}");
+    assert_eq!(line(), "received msg_1 {}");
 }
 
 /// Sends the message `msg_1` with an empty payload and returns the status.

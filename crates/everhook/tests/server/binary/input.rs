@@ -5,10 +5,10 @@ use std::net::TcpStream;
 use std::sync::Arc;
 
 use everhook_testkit::http::Reply;
-use everhook_testkit::receiver::Receiver;
 use serde_json::{Value, json};
 
 use crate::binary::client::{Application, Client};
+use crate::binary::scene::Scene;
 use crate::binary::server::{Backend, Server, on_both_stores};
 
 on_both_stores! {
@@ -38,9 +38,7 @@ fn check(reply: &Reply, status: u16, what: &str) {
 
 /// Runs a test with a server, application and endpoint, then checks that a message still arrives.
 fn with_server(backend: &Arc<Backend>, test: impl FnOnce(&Server, &Application)) {
-    let (server, receiver) = (Server::start(backend, &[("EGRESS_ALLOW", "127.0.0.1/32")]), Receiver::start());
-    let application = server.client().application("Acme");
-    let endpoint = application.endpoint(&receiver.url("/"));
+    let Scene { server, receiver, application, endpoint } = Scene::start(backend, &[("EGRESS_ALLOW", "127.0.0.1/32")]);
     test(&server, &application);
     let message = application.send(&json!({ "still": "alive" }));
     application.wait_for(&message, &endpoint, "success");

@@ -17,8 +17,7 @@ fn replicas() -> Vec<Server> {
     let first = Server::start(&Backend::postgres(), &[]);
     let mut servers = vec![first];
     for _ in 1..REPLICAS {
-        let mut another = servers[0].another();
-        another.start_again();
+        let another = servers[0].start_another();
         servers.push(another);
     }
     servers

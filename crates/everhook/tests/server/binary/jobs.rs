@@ -1,10 +1,10 @@
 //! Jobs from outside: a worker in another language, and an operator at the command line.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use everhook_testkit::wait::{unix_seconds, until};
+use everhook_testkit::process::Process;
+use everhook_testkit::wait::{PATIENCE, unix_seconds, until};
 use serde_json::{Value, json};
 
 use crate::binary::client::{Client, text};
@@ -19,47 +19,17 @@ on_both_stores! {
     schedules_are_made_by_commands,
 }
 
-/// A running worker with its output.
-struct Worker {
-    process: Child,
-    lines: BufReader<ChildStdout>,
-}
-
-impl Worker {
-    fn start(server: &Server, queues: &[&str]) -> Worker {
-        let mut process = Command::new(python())
-            .arg(repository("examples/worker.py"))
-            .args(queues)
-            .env("EVERHOOK_URL", server.url())
-            .env("EVERHOOK_KEY", server.key())
-            .env("LEASE_SECONDS", "5")
-            .env("PYTHONDONTWRITEBYTECODE", "1")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the example runs");
-        let lines = BufReader::new(process.stdout.take().unwrap());
-        Worker { process, lines }
-    }
-
-    #[track_caller]
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        assert_ne!(self.lines.read_line(&mut line).unwrap(), 0, "the example ended");
-        line.trim().to_owned()
-    }
-
-    fn terminate(&self) {
-        let id = self.process.id();
-        assert!(Command::new("sh").args(["-c", &format!("kill -TERM {id}")]).status().unwrap().success());
-    }
-}
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
+/// Starts the worker of the documentation.
+fn start_worker(server: &Server, queues: &[&str]) -> Process {
+    let mut command = Command::new(python());
+    command
+        .arg(repository("examples/worker.py"))
+        .args(queues)
+        .env("EVERHOOK_URL", server.url())
+        .env("EVERHOOK_KEY", server.key())
+        .env("LEASE_SECONDS", "5")
+        .env("PYTHONDONTWRITEBYTECODE", "1");
+    Process::start(&mut command, Stdio::inherit()).expect("the example runs")
 }
 
 #[track_caller]
@@ -80,8 +50,8 @@ fn wait_for(client: &Client, id: &str, state: &str) -> Value {
 fn the_worker_of_the_documentation_keeps_the_contract(backend: Arc<Backend>) {
     let server = Server::start(&backend, &[]);
     let client = server.client();
-    let mut worker = Worker::start(&server, &["email"]);
-    assert!(worker.line().starts_with("registered sess_"));
+    let mut worker = start_worker(&server, &["email"]);
+    assert!(worker.line(PATIENCE).unwrap().starts_with("registered sess_"));
 
     let greeting = enqueue(&client, "greet", json!({ "name": "Ada" }));
     let done = wait_for(&client, &greeting, "succeeded");
@@ -107,9 +77,9 @@ fn the_worker_of_the_documentation_keeps_the_contract(backend: Arc<Backend>) {
     // An orderly stop finishes leased jobs and leaves the others for another worker.
     let last = enqueue(&client, "patient", json!({ "steps": 20 }));
     wait_for(&client, &last, "leased");
-    worker.terminate();
+    worker.signal("TERM").unwrap();
     wait_for(&client, &last, "succeeded");
-    let status = until("the worker has ended", || worker.process.try_wait().unwrap());
+    let status = until("the worker has ended", || worker.ended().unwrap());
     assert!(status.success());
     assert_eq!(client.get("/worker").expect(200)["data"], json!([]), "it signed off");
     let waiting = enqueue(&client, "greet", json!({ "name": "Bob" }));

@@ -58,6 +58,7 @@ mod rate_limit;
 mod replicas;
 mod retry;
 mod rolling;
+mod scene;
 mod secrets;
 mod server;
 mod signature;

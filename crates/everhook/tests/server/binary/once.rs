@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::binary::client::{Application, Client, text};
 use crate::binary::environment::{everhook, python, repository, variable};
+use crate::binary::scene::Scene;
 use crate::binary::server::{Backend, Server, on_both_stores};
 
 on_both_stores! {
@@ -160,9 +161,7 @@ fn kill_amid(
 fn a_winner_whose_server_is_killed_before_its_delivery_is_delivered_in_a_crash_and_stays_the_only_one(
     backend: Arc<Backend>,
 ) {
-    let (mut server, receiver) = (Server::start(&backend, &SETTINGS), Receiver::start());
-    let application = server.client().application("Acme");
-    let endpoint = application.endpoint(&receiver.url("/"));
+    let Scene { mut server, receiver, application, endpoint } = Scene::start(&backend, &SETTINGS);
     receiver.hang("/");
     let (status, winner) = claim(&application, "run");
     assert_eq!(status, 202);
@@ -178,10 +177,8 @@ fn a_winner_whose_server_is_killed_before_its_delivery_is_delivered_in_a_crash_a
 }
 
 fn a_message_for_later_is_delivered_then_without_polling(backend: Arc<Backend>) {
-    let server = Server::start(&backend, &[("POLL_INTERVAL_MS", "3600000")]);
-    let receiver = Receiver::start();
-    let application = server.client().application("Acme");
-    let endpoint = application.endpoint(&receiver.url("/"));
+    let Scene { server: _server, receiver, application, endpoint } =
+        Scene::start(&backend, &[("POLL_INTERVAL_MS", "3600000")]);
     let due = unix_seconds() + 3;
     let at = jiff::Timestamp::from_second(due).unwrap().to_string();
     let message = json!({ "eventType": "later", "payload": {}, "deliverAt": at });
@@ -197,9 +194,7 @@ fn a_message_for_later_is_delivered_then_without_polling(backend: Arc<Backend>) 
 }
 
 fn the_pipeline_of_the_documentation_keeps_the_contract(backend: Arc<Backend>) {
-    let (server, receiver) = (Server::start(&backend, &[]), Receiver::start());
-    let application = server.client().application("Acme");
-    application.endpoint(&receiver.url("/"));
+    let Scene { server, receiver, application, .. } = Scene::start(&backend, &[]);
     let output = Command::new(python())
         .arg(repository("examples/once/pipeline.py"))
         .args([&application.id, "run-42"])

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::binary::background::ended;
 use crate::binary::operator::Operator;
+use crate::binary::scene::Scene;
 use crate::binary::server::{Backend, Server, on_both_stores};
 
 on_both_stores! {
@@ -68,10 +69,7 @@ fn a_server_without_jobs_has_a_status() {
 }
 
 fn counts_survive_a_restart(backend: Arc<Backend>) {
-    let receiver = Receiver::start();
-    let mut server = Server::start(&backend, &[]);
-    let application = server.client().application("Acme");
-    let endpoint = application.endpoint(&receiver.url("/"));
+    let Scene { mut server, receiver: _receiver, application, endpoint } = Scene::start(&backend, &[]);
     let first = application.send(&json!({}));
     application.wait_for(&first, &endpoint, "success");
     server.terminate();
@@ -83,10 +81,8 @@ fn counts_survive_a_restart(backend: Arc<Backend>) {
 }
 
 fn a_group_of_failures_is_redriven_by_commands(backend: Arc<Backend>) {
-    let (server, receiver) = (Server::start(&backend, &[("RETRY_SCHEDULE", "0.01")]), Receiver::start());
-    let (operator, client) = (Operator::new(&server), server.client());
-    let application = client.application("Acme");
-    let endpoint = application.endpoint(&receiver.url("/"));
+    let Scene { server, receiver, application, endpoint } = Scene::start(&backend, &[("RETRY_SCHEDULE", "0.01")]);
+    let operator = Operator::new(&server);
     receiver.answer("/", Answer::status(404));
     let not_found = application.send(&json!({}));
     application.wait_for(&not_found, &endpoint, "fail");

@@ -47,8 +47,7 @@ fn a_quota_refuses_messages_until_it_is_raised_and_outlives_a_restart(backend: A
 #[test]
 fn replicas_share_a_message_rate_and_learn_of_a_quota_from_each_other() {
     let server = Server::start(&Backend::postgres(), &[]);
-    let mut second = server.another();
-    second.start_again();
+    let second = server.start_another();
     let application = server.client().application("Acme");
     let there = Application { client: second.client(), ..application.clone() };
     let rate = json!({ "count": 1, "seconds": 3600, "burst": 10 });

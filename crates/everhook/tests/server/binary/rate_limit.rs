@@ -64,17 +64,11 @@ fn an_application_limits_each_of_its_endpoints(backend: Arc<Backend>) {
 #[test]
 fn replicas_share_a_rate_limit() {
     let server = Server::start(&Backend::postgres(), &[]);
-    let mut second = server.another();
-    second.start_again();
+    let second = server.start_another();
     let receiver = Receiver::start();
     let application = server.client().application("Acme");
     let limited = application.endpoint_with(json!({ "url": receiver.url("/"), "policy": rate() }));
-    let mut messages = Vec::new();
-    for number in 0..20 {
-        let client = if number % 2 == 0 { server.client() } else { second.client() };
-        let sent = client.post(&application.path("/msg"), &json!({ "eventType": "a.b", "payload": {} })).expect(202);
-        messages.push(sent["id"].as_str().unwrap().to_owned());
-    }
+    let messages = application.send_in_turn([server.client(), second.client()], 20);
     wait_for_limit(&application, &limited, &messages);
     assert_eq!(receiver.count(), 1);
     // The change is made on one node and applies to both.

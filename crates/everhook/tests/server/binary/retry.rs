@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::binary::client::{Application, Endpoint, text};
+use crate::binary::scene::Scene;
 use crate::binary::server::{Backend, Server, on_both_stores};
 use crate::binary::signature::Signed as _;
 
@@ -29,9 +30,7 @@ const SHORT: (&str, &str) = ("RETRY_SCHEDULE", "0.05,0.05");
 const LONG: (&str, &str) = ("RETRY_SCHEDULE", "3600");
 
 fn a_failing_delivery_is_tried_by_the_schedule_then_dead_then_redriven(backend: Arc<Backend>) {
-    let (server, receiver) = (Server::start(&backend, &[SHORT]), Receiver::start());
-    let application = server.client().application("Acme");
-    let endpoint = application.endpoint(&receiver.url("/"));
+    let Scene { server: _server, receiver, application, endpoint } = Scene::start(&backend, &[SHORT]);
     receiver.answer("/", Answer::status(500).body("broken"));
     let message = application.send(&json!({ "n": 1 }));
     let destination = application.wait_for(&message, &endpoint, "fail");
@@ -61,9 +60,7 @@ pub(crate) fn redrive(application: &Application, endpoint: &Endpoint) {
 }
 
 fn a_delivery_that_fails_first_arrives_later(backend: Arc<Backend>) {
-    let (server, receiver) = (Server::start(&backend, &[SHORT]), Receiver::start());
-    let application = server.client().application("Acme");
-    let endpoint = application.endpoint(&receiver.url("/"));
+    let Scene { server: _server, receiver, application, endpoint } = Scene::start(&backend, &[SHORT]);
     receiver.answer_in_turn("/", [Answer::status(500), Answer::status(404)], Answer::status(202));
     let message = application.send(&json!({}));
     application.wait_for(&message, &endpoint, "success");
@@ -76,9 +73,7 @@ fn a_delivery_that_fails_first_arrives_later(backend: Arc<Backend>) {
 }
 
 fn a_resend_is_one_manual_attempt(backend: Arc<Backend>) {
-    let (server, receiver) = (Server::start(&backend, &[SHORT]), Receiver::start());
-    let application = server.client().application("Acme");
-    let endpoint = application.endpoint(&receiver.url("/"));
+    let Scene { server: _server, receiver, application, endpoint } = Scene::start(&backend, &[SHORT]);
     let message = application.send(&json!({ "n": 1 }));
     application.wait_for(&message, &endpoint, "success");
     resend(&application, &message, &endpoint);
@@ -97,9 +92,7 @@ fn resend(application: &Application, message: &str, endpoint: &Endpoint) {
 }
 
 fn a_manual_attempt_that_fails_is_not_retried(backend: Arc<Backend>) {
-    let (server, receiver) = (Server::start(&backend, &[SHORT]), Receiver::start());
-    let application = server.client().application("Acme");
-    let endpoint = application.endpoint(&receiver.url("/"));
+    let Scene { server: _server, receiver, application, endpoint } = Scene::start(&backend, &[SHORT]);
     let message = application.send(&json!({}));
     application.wait_for(&message, &endpoint, "success");
     receiver.answer("/", Answer::status(500));
@@ -113,9 +106,8 @@ fn a_manual_attempt_that_fails_is_not_retried(backend: Arc<Backend>) {
 }
 
 fn a_redirect_is_a_failure_and_not_followed(backend: Arc<Backend>) {
-    let (server, receiver) = (Server::start(&backend, &[("RETRY_SCHEDULE", "0.05")]), Receiver::start());
-    let application = server.client().application("Acme");
-    let endpoint = application.endpoint(&receiver.url("/"));
+    let Scene { server: _server, receiver, application, endpoint } =
+        Scene::start(&backend, &[("RETRY_SCHEDULE", "0.05")]);
     receiver.answer("/", Answer::status(302).header("location", receiver.url("/elsewhere")));
     let message = application.send(&json!({}));
     application.wait_for(&message, &endpoint, "fail");
@@ -156,9 +148,7 @@ fn check_waits(seconds: i64, application: &Application, message: &str, endpoint:
 }
 
 fn retry_after_lengthens_the_delay(backend: Arc<Backend>) {
-    let (server, receiver) = (Server::start(&backend, &[SHORT]), Receiver::start());
-    let application = server.client().application("Acme");
-    let endpoint = application.endpoint(&receiver.url("/"));
+    let Scene { server: _server, receiver, application, endpoint } = Scene::start(&backend, &[SHORT]);
     receiver.answer_in_turn("/", [Answer::status(503).header("retry-after", "600")], Answer::status(200));
     let message = application.send(&json!({}));
     check_waits(600, &application, &message, &endpoint);
@@ -191,9 +181,7 @@ fn a_refused_connection_is_shown_and_retried(backend: Arc<Backend>) {
 
 fn an_attempt_that_takes_too_long_times_out(backend: Arc<Backend>) {
     let settings = [LONG, ("TIMEOUT_SECONDS", "1"), ("CONNECT_TIMEOUT_SECONDS", "1")];
-    let (server, receiver) = (Server::start(&backend, &settings), Receiver::start());
-    let application = server.client().application("Acme");
-    let endpoint = application.endpoint(&receiver.url("/"));
+    let Scene { server: _server, receiver, application, endpoint } = Scene::start(&backend, &settings);
     receiver.hang("/");
     let message = application.send(&json!({}));
     let attempt = application.wait_for_attempts(&message, 1).remove(0);

@@ -24,8 +24,7 @@ const PART: usize = 100;
 fn a_rolling_restart_behind_a_load_balancer_shows_no_client_an_error() {
     let backend = Backend::postgres();
     let first = Server::start(&backend, &[("STOP_DELAY_SECONDS", STOP_DELAY_SECONDS)]);
-    let mut second = first.another();
-    second.start_again();
+    let second = first.start_another();
     let receiver = Receiver::start();
     let application = first.client().application("Acme");
     application.endpoint(&receiver.url("/"));

@@ -4,10 +4,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Output;
 
-use everhook_testkit::receiver::Receiver;
 use serde_json::json;
 
 use crate::binary::client::text;
+use crate::binary::scene::Scene;
 use crate::binary::server::{Backend, Server};
 
 fn key_file(backend: &Backend) -> PathBuf {
@@ -23,9 +23,7 @@ fn says_no(output: &Output, wanted: &str) {
 #[test]
 fn a_key_is_rotated_beside_a_server_that_goes_on_delivering() {
     let backend = Backend::sqlite();
-    let (mut server, receiver) = (Server::start(&backend, &[]), Receiver::start());
-    let application = server.client().application("Acme");
-    let endpoint = application.endpoint(&receiver.url("/"));
+    let Scene { mut server, receiver, application, endpoint } = Scene::start(&backend, &[]);
     let secret = application.path(&format!("/endpoint/{}/secret", endpoint.id));
     let before = text(&server.client().get(&secret).expect(200)["key"]);
     let told = backend.run(&["secrets", "rotate", "--new-key"]);

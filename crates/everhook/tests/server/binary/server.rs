@@ -159,6 +159,14 @@ impl Server {
         }
     }
 
+    /// Starts another server on the same store with the same settings and first key.
+    #[track_caller]
+    pub(crate) fn start_another(&self) -> Server {
+        let mut server = self.another();
+        server.start_again();
+        server
+    }
+
     /// Prepares another server with additional or changed settings.
     pub(crate) fn another_with(&self, settings: &[(&str, &str)]) -> Server {
         let mut server = self.another();

@@ -8,6 +8,7 @@ use everhook_testkit::wait::{until, until_true};
 use serde_json::json;
 
 use crate::binary::checker::{Load, Run};
+use crate::binary::scene::Scene;
 use crate::binary::server::{Backend, Server, on_both_stores};
 
 on_both_stores! {
@@ -22,9 +23,7 @@ on_both_stores! {
 const STOPPING: &str = "stopping";
 
 fn a_stopping_server_finishes_what_is_in_flight(backend: Arc<Backend>) {
-    let (mut server, receiver) = (Server::start(&backend, &[("GRACE_SECONDS", "60")]), Receiver::start());
-    let application = server.client().application("Acme");
-    let endpoint = application.endpoint(&receiver.url("/"));
+    let Scene { mut server, receiver, application, endpoint } = Scene::start(&backend, &[("GRACE_SECONDS", "60")]);
     receiver.hang("/");
     let messages = application.send_many(3);
     receiver.wait_for_messages("/", &messages);
@@ -44,9 +43,7 @@ fn a_stopping_server_finishes_what_is_in_flight(backend: Arc<Backend>) {
 fn what_outlasts_the_grace_period_is_handed_back(backend: Arc<Backend>) {
     // The lease is long: returned tasks do not wait for it.
     let settings = [("GRACE_SECONDS", "1"), ("TIMEOUT_SECONDS", "60"), ("LEASE_SECONDS", "600")];
-    let (mut server, receiver) = (Server::start(&backend, &settings), Receiver::start());
-    let application = server.client().application("Acme");
-    let endpoint = application.endpoint(&receiver.url("/"));
+    let Scene { mut server, receiver, application, endpoint } = Scene::start(&backend, &settings);
     receiver.hang("/");
     let messages = application.send_many(3);
     receiver.wait_for_messages("/", &messages);
@@ -68,9 +65,7 @@ fn what_outlasts_the_grace_period_is_handed_back(backend: Arc<Backend>) {
 
 fn a_second_signal_ends_the_server_at_once(backend: Arc<Backend>) {
     let settings = [("GRACE_SECONDS", "600"), ("TIMEOUT_SECONDS", "60"), ("LEASE_SECONDS", "1")];
-    let (mut server, receiver) = (Server::start(&backend, &settings), Receiver::start());
-    let application = server.client().application("Acme");
-    let endpoint = application.endpoint(&receiver.url("/"));
+    let Scene { mut server, receiver, application, endpoint } = Scene::start(&backend, &settings);
     receiver.hang("/");
     let message = application.send(&json!({}));
     receiver.wait_for("/", 1);
@@ -87,9 +82,7 @@ fn a_second_signal_ends_the_server_at_once(backend: Arc<Backend>) {
 
 fn a_server_that_was_told_to_stop_says_so_and_still_serves(backend: Arc<Backend>) {
     let settings = [("STOP_DELAY_SECONDS", "600"), ("LISTEN_OPS", "127.0.0.1:0")];
-    let (mut server, receiver) = (Server::start(&backend, &settings), Receiver::start());
-    let application = server.client().application("Acme");
-    let endpoint = application.endpoint(&receiver.url("/"));
+    let Scene { mut server, receiver: _receiver, application, endpoint } = Scene::start(&backend, &settings);
     server.client().get("/health/ready").expect(200);
     server.terminate();
     for client in [server.client(), server.ops()] {

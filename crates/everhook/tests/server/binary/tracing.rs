@@ -6,7 +6,8 @@ use everhook_testkit::receiver::{Answer, Receiver, Seen};
 use serde_json::{Value, json};
 
 use crate::binary::client::{Application, text};
-use crate::binary::server::{Backend, Server, on_both_stores};
+use crate::binary::scene::Scene;
+use crate::binary::server::{Backend, on_both_stores};
 
 on_both_stores! {
     attempts_are_spans_in_the_trace_of_the_sender,
@@ -38,12 +39,10 @@ fn send_in(application: &Application, traceparent: &str) -> String {
 }
 
 fn attempts_are_spans_in_the_trace_of_the_sender(backend: Arc<Backend>) {
-    let (collector, receiver) = (Receiver::start(), Receiver::start());
+    let collector = Receiver::start();
     let settings = [("OTLP_URL", &*collector.url("")), ("RETRY_SCHEDULE", "0.05"), ("TRACE_SHARE", "0")];
-    let server = Server::start(&backend, &settings);
+    let Scene { server: _server, receiver, application, endpoint } = Scene::start(&backend, &settings);
     receiver.answer_in_turn("/", [Answer::status(500)], Answer::status(200));
-    let application = server.client().application("Acme");
-    let endpoint = application.endpoint(&receiver.url("/"));
     let given = format!("00-{TRACE}-{SPAN}-01");
     let message = send_in(&application, &given);
     application.wait_for(&message, &endpoint, "success");
@@ -60,10 +59,9 @@ fn attempts_are_spans_in_the_trace_of_the_sender(backend: Arc<Backend>) {
 }
 
 fn a_message_without_a_trace_gets_one(backend: Arc<Backend>) {
-    let (collector, receiver) = (Receiver::start(), Receiver::start());
-    let server = Server::start(&backend, &[("OTLP_URL", &*collector.url("")), ("OTLP_AUTHORIZATION", "Bearer abc")]);
-    let application = server.client().application("Acme");
-    let endpoint = application.endpoint(&receiver.url("/"));
+    let collector = Receiver::start();
+    let settings = [("OTLP_URL", &*collector.url("")), ("OTLP_AUTHORIZATION", "Bearer abc")];
+    let Scene { server: _server, receiver, application, endpoint } = Scene::start(&backend, &settings);
     let message = application.send(&json!({}));
     application.wait_for(&message, &endpoint, "success");
     let span = &wait_for_spans(&collector, 1)[0];
@@ -73,10 +71,7 @@ fn a_message_without_a_trace_gets_one(backend: Arc<Backend>) {
 }
 
 fn without_a_collector_the_trace_of_the_sender_is_passed_on(backend: Arc<Backend>) {
-    let receiver = Receiver::start();
-    let server = Server::start(&backend, &[]);
-    let application = server.client().application("Acme");
-    application.endpoint(&receiver.url("/"));
+    let Scene { server: _server, receiver, application, .. } = Scene::start(&backend, &[]);
     let given = format!("00-{TRACE}-{SPAN}-00");
     send_in(&application, &given);
     assert_eq!(receiver.wait_for("/", 1)[0].header("traceparent"), given);
@@ -85,11 +80,10 @@ fn without_a_collector_the_trace_of_the_sender_is_passed_on(backend: Arc<Backend
 }
 
 fn a_collector_that_fails_costs_no_delivery(backend: Arc<Backend>) {
-    let (collector, receiver) = (Receiver::start(), Receiver::start());
+    let collector = Receiver::start();
     collector.answer("/v1/traces", Answer::status(500));
-    let server = Server::start(&backend, &[("OTLP_URL", &*collector.url(""))]);
-    let application = server.client().application("Acme");
-    application.endpoint(&receiver.url("/"));
+    let settings = [("OTLP_URL", &*collector.url(""))];
+    let Scene { server: _server, receiver, application, .. } = Scene::start(&backend, &settings);
     application.send(&json!({}));
     receiver.wait_for("/", 1);
     collector.wait_for("/v1/traces", 1);
