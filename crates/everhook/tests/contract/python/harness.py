@@ -288,6 +288,15 @@ def same(answer, expected):
     check(answer, **{field: getattr(expected, field) for field in type(expected).model_fields})
 
 
+def check_both_ways(ask, made):
+    """Checks a list of these items: all of them in the order of their creation, and the page of the newest one."""
+    ascending = pages(lambda **query: ask(order=models.Ordering.ASCENDING, **query), limit=2)
+    for found, expected in zip(ascending, made, strict=True):
+        same(found, expected)
+    newest = ask(limit=1, order=models.Ordering.DESCENDING)
+    check(newest, data=newest.data, iterator=made[-1].id, prev_iterator=f"-{made[-1].id}", done=False)
+
+
 def application_out(**fields):
     return {
         "id": an_id("app_"),

@@ -1,9 +1,13 @@
 // Event types, also from an OpenAPI document; export and import of an environment; the health of the server.
 
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 
 import { World, check, empty, eventTypeOut, exercise, fails, pages, recent } from "../harness.mjs";
 import { same, sameList, unique } from "../harness.mjs";
+
+// A document in YAML, which is no JSON.
+const SHOP = new URL("../../shop.yaml", import.meta.url);
 
 const SCHEMA = { 1: { type: "object", properties: { amount: { type: "integer" } } } };
 
@@ -107,21 +111,7 @@ exercise("event_type.import_openapi", async (world) => {
 exercise("event_type.import_openapi", async function fromText(world) {
   const load = async (specRaw) => (await world.client.eventType.importOpenapi({ specRaw })).data.modified;
   assert.deepEqual(await load(JSON.stringify(document({ "invoice.paid": webhook("Paid") }))), ["invoice.paid"]);
-  const yaml = `
-openapi: 3.0.3
-info: {title: Shop, version: "1"}
-paths: {}
-x-webhooks:
-  invoice.sent:
-    post:
-      description: Sent
-      requestBody:
-        content:
-          application/json:
-            schema: {type: object}
-      responses: {}
-`;
-  assert.deepEqual(await load(yaml), ["invoice.sent"]);
+  assert.deepEqual(await load(await readFile(SHOP, "utf8")), ["invoice.sent"]);
   assert.equal((await world.client.eventType.get("invoice.sent")).description, "Sent");
 });
 

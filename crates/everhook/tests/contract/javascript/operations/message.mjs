@@ -2,20 +2,8 @@
 
 import assert from "node:assert/strict";
 
-import {
-  Receiver,
-  Status,
-  applicationOut,
-  check,
-  exercise,
-  fails,
-  hoursAgo,
-  ids,
-  messageOut,
-  pages,
-  taskOut,
-  unique,
-} from "../harness.mjs";
+import { Receiver, Status, applicationOut, check, exercise, fails, hoursAgo } from "../harness.mjs";
+import { ids, messageOut, pages, taskOut, unique } from "../harness.mjs";
 
 const EXPUNGED = { expired: true };
 const WITH_CONTENT = { withContent: true };

@@ -2,22 +2,8 @@
 
 import assert from "node:assert/strict";
 
-import {
-  Receiver,
-  Status,
-  attemptOut,
-  check,
-  endpointOut,
-  exercise,
-  fails,
-  hoursAgo,
-  ids,
-  messageOut,
-  pages,
-  recent,
-  same,
-  until,
-} from "../harness.mjs";
+import { Receiver, Status, attemptOut, check, endpointOut, exercise, fails, hoursAgo } from "../harness.mjs";
+import { ids, messageOut, pages, recent, same, until } from "../harness.mjs";
 
 const FAILED = { status: Status.FAIL, statusText: "fail" };
 

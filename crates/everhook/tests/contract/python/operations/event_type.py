@@ -1,9 +1,13 @@
 """Event types, also from an OpenAPI document. And the health of the server, which fits nowhere else."""
 
 import json
+import pathlib
 
 from dialect import models, options
 from harness import check, event_type_out, exercise, fails, pages, same, unique
+
+# A document in YAML, which is no JSON.
+SHOP = pathlib.Path(__file__).parents[2] / "shop.yaml"
 
 SCHEMA = {"1": {"type": "object", "properties": {"amount": {"type": "integer"}}}}
 
@@ -128,21 +132,7 @@ def import_openapi_from_an_object(world):
 def import_openapi_from_text(world):
     as_json = json.dumps(document(**{"invoice.paid": webhook("Paid")}))
     assert import_openapi(world, spec_raw=as_json).data.modified == ["invoice.paid"]
-    as_yaml = """
-openapi: 3.0.3
-info: {title: Shop, version: "1"}
-paths: {}
-x-webhooks:
-  invoice.sent:
-    post:
-      description: Sent
-      requestBody:
-        content:
-          application/json:
-            schema: {type: object}
-      responses: {}
-"""
-    assert import_openapi(world, spec_raw=as_yaml).data.modified == ["invoice.sent"]
+    assert import_openapi(world, spec_raw=SHOP.read_text()).data.modified == ["invoice.sent"]
     assert world.client.event_type.get("invoice.sent").description == "Sent"
 
 

@@ -1,7 +1,7 @@
 """Integrations: named, lasting keys of one application."""
 
 from dialect import models, options
-from harness import Receiver, an_id, check, exercise, fails, pages, recent, same, text
+from harness import Receiver, an_id, check, check_both_ways, exercise, fails, recent, same, text
 
 
 def integration(world, application, **fields):
@@ -44,11 +44,7 @@ def list_all(world):
     made = [integration(world, application, name=f"Tool {n}") for n in range(5)]
     integration(world, world.application())
     ask = lambda **query: world.client.integration.list(application.id, options.IntegrationListOptions(**query))
-    ascending = pages(lambda **query: ask(order=models.Ordering.ASCENDING, **query), limit=2)
-    for found, expected in zip(ascending, made, strict=True):
-        same(found, expected)
-    newest = ask(limit=1, order=models.Ordering.DESCENDING)
-    check(newest, data=newest.data, iterator=made[4].id, prev_iterator=f"-{made[4].id}", done=False)
+    check_both_ways(ask, made)
 
 
 @exercise("integration.update")

@@ -4,7 +4,8 @@ import json
 
 import dialect
 from dialect import models, options
-from harness import Receiver, an_id, check, exercise, fails, operational_endpoint_out, pages, same, unique, verify
+from harness import Receiver, an_id, check, check_both_ways, exercise, fails, operational_endpoint_out, same
+from harness import unique, verify
 from operations.endpoint import new_key
 
 
@@ -113,11 +114,7 @@ def list_all(world):
     made = [operational(world, Receiver(), description=f"Number {n}") for n in range(5)]
     query = options.OperationalWebhookEndpointListOptions
     ask = lambda **fields: world.client.operational_webhook.endpoint.list(query(**fields))
-    ascending = pages(lambda **fields: ask(order=models.Ordering.ASCENDING, **fields), limit=2)
-    for found, expected in zip(ascending, made, strict=True):
-        same(found, expected)
-    newest = ask(limit=1, order=models.Ordering.DESCENDING)
-    check(newest, data=newest.data, iterator=made[4].id, prev_iterator=f"-{made[4].id}", done=False)
+    check_both_ways(ask, made)
 
 
 @exercise("operational_webhook.endpoint.upsert")
