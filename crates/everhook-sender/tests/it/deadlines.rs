@@ -7,22 +7,19 @@ use everhook_core::outcome::Class;
 use everhook_sender::{Deadlines, Request, Sender, SenderConfig};
 use http::{HeaderMap, Method};
 
-use crate::receiver::{Receiver, answering, read_request, wait_for_hang_up};
+use crate::receiver::{Receiver, after_request, answering, wait_for_hang_up};
 use crate::{PATIENT, SOON, check_failure, check_reply, hurried, loopback, post};
 
 #[tokio::test]
 async fn a_receiver_that_never_answers_runs_into_the_first_byte_deadline() {
     let receiver = answering("");
     let sender = hurried(Deadlines { first_byte: SOON, ..PATIENT });
-    check_failure(sender.send(post(receiver.url(), "{}")).await, Class::Timeout, "timed out waiting for the reply");
-    receiver.end();
+    receiver.check_failure(&sender, Class::Timeout, "timed out waiting for the reply").await;
 }
 
 #[tokio::test]
 async fn a_request_may_have_more_patience_than_the_sender_or_less() {
-    let receiver = Receiver::start(|listener| {
-        let (mut stream, _) = listener.accept().unwrap();
-        read_request(&mut stream);
+    let receiver = after_request(|mut stream| {
         std::thread::sleep(SOON * 3);
         stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").unwrap();
     });
@@ -41,8 +38,7 @@ async fn a_request_may_have_more_patience_than_the_sender_or_less() {
 async fn a_slow_reader_of_a_written_request_is_not_a_slow_write() {
     let receiver = answering("");
     let sender = hurried(Deadlines { write: SOON, first_byte: SOON * 2, ..PATIENT });
-    check_failure(sender.send(post(receiver.url(), "{}")).await, Class::Timeout, "timed out waiting for the reply");
-    receiver.end();
+    receiver.check_failure(&sender, Class::Timeout, "timed out waiting for the reply").await;
 }
 
 #[tokio::test]
@@ -68,8 +64,7 @@ async fn a_receiver_that_takes_nothing_runs_into_the_write_deadline() {
 async fn an_interim_reply_does_not_stop_the_first_byte_deadline() {
     let receiver = answering("HTTP/1.1 103 Early Hints\r\n\r\n");
     let sender = hurried(Deadlines { first_byte: SOON, ..PATIENT });
-    check_failure(sender.send(post(receiver.url(), "{}")).await, Class::Timeout, "timed out waiting for the reply");
-    receiver.end();
+    receiver.check_failure(&sender, Class::Timeout, "timed out waiting for the reply").await;
 }
 
 #[tokio::test]
@@ -77,14 +72,16 @@ async fn a_flood_of_interim_replies_ends_long_before_any_deadline() {
     let small = b"HTTP/1.1 103 Early Hints\r\n\r\n".to_vec();
     let large = format!("HTTP/1.1 103 Early Hints\r\nlink: {}\r\n\r\n", "x".repeat(8_000)).into_bytes();
     for piece in [small, large] {
-        let receiver = Receiver::start(move |listener| {
-            let (mut stream, _) = listener.accept().unwrap();
-            read_request(&mut stream);
+        let receiver = after_request(move |mut stream| {
             drip(&mut stream, &piece);
         });
-        let sent = hurried(PATIENT).send(post(receiver.url(), "{}")).await;
-        check_failure(sent, Class::Reset, "the receiver sent too many interim replies, or too large a head");
-        receiver.end();
+        receiver
+            .check_failure(
+                &hurried(PATIENT),
+                Class::Reset,
+                "the receiver sent too many interim replies, or too large a head",
+            )
+            .await;
     }
 }
 
@@ -93,31 +90,24 @@ async fn a_body_that_stalls_runs_into_the_total_deadline() {
     let receiver = answering("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n");
     // The head of the reply arrives within this time, too.
     let sender = hurried(Deadlines { total: SOON * 5, ..PATIENT });
-    check_failure(sender.send(post(receiver.url(), "{}")).await, Class::Timeout, "timed out reading the reply");
-    receiver.end();
+    receiver.check_failure(&sender, Class::Timeout, "timed out reading the reply").await;
 }
 
 #[tokio::test]
 async fn a_body_that_drips_without_content_ends_as_well() {
-    let receiver = Receiver::start(|listener| {
-        let (mut stream, _) = listener.accept().unwrap();
-        read_request(&mut stream);
+    let receiver = after_request(|mut stream| {
         stream.write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1;").unwrap();
         // Chunk extensions are not content, so the limit on stored bytes would let them continue for ever.
         drip(&mut stream, b"x");
     });
-    let sent = hurried(PATIENT).send(post(receiver.url(), "{}")).await;
-    check_failure(sent, Class::Reset, "the connection broke before the reply was complete");
-    receiver.end();
+    receiver.check_failure(&hurried(PATIENT), Class::Reset, "the connection broke before the reply was complete").await;
 }
 
 #[tokio::test]
 async fn a_hang_in_the_handshake_runs_into_the_tls_deadline() {
     let receiver = Receiver::start(|listener| wait_for_hang_up(&mut listener.accept().unwrap().0));
     let sender = hurried(Deadlines { tls: SOON, ..PATIENT });
-    let sent = sender.send(post(format!("https://127.0.0.1:{}/", receiver.port), "{}")).await;
-    check_failure(sent, Class::Timeout, "timed out during the TLS handshake");
-    receiver.end();
+    receiver.check_tls_failure("127.0.0.1", &sender, Class::Timeout, "timed out during the TLS handshake").await;
 }
 
 #[tokio::test]
@@ -136,9 +126,7 @@ async fn the_wait_for_a_connection_counts_too() {
 #[tokio::test]
 async fn a_caller_that_stops_waiting_closes_the_connection() {
     let (begun, has_begun) = tokio::sync::oneshot::channel();
-    let receiver = Receiver::start(move |listener| {
-        let (mut stream, _) = listener.accept().unwrap();
-        read_request(&mut stream);
+    let receiver = after_request(move |mut stream| {
         begun.send(()).unwrap();
         wait_for_hang_up(&mut stream);
     });

@@ -97,17 +97,15 @@ async fn a_kept_connection_that_the_peer_has_closed_harms_nobody() {
 #[tokio::test]
 async fn an_unknown_authority_is_refused() {
     let receiver = distrusted();
-    let sent = sender().send(post(format!("https://localhost:{}/", receiver.port), "{}")).await;
-    check_failure(sent, Class::Tls, "the certificate is from an unknown authority");
-    receiver.end();
+    receiver
+        .check_tls_failure("localhost", &sender(), Class::Tls, "the certificate is from an unknown authority")
+        .await;
 }
 
 #[tokio::test]
 async fn a_certificate_for_another_host_is_refused() {
     let receiver = distrusted();
-    let sent = trusting().send(post(format!("https://127.0.0.1:{}/", receiver.port), "{}")).await;
-    check_failure(sent, Class::Tls, "the certificate is for another host");
-    receiver.end();
+    receiver.check_tls_failure("127.0.0.1", &trusting(), Class::Tls, "the certificate is for another host").await;
 }
 
 #[tokio::test]
@@ -117,17 +115,17 @@ async fn a_plain_text_port_is_a_tls_failure() {
         stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
         crate::receiver::wait_for_hang_up(&mut stream);
     });
-    let sent = trusting().send(post(format!("https://127.0.0.1:{}/", receiver.port), "{}")).await;
-    check_failure(sent, Class::Tls, "the receiver does not speak TLS on this port");
-    receiver.end();
+    receiver
+        .check_tls_failure("127.0.0.1", &trusting(), Class::Tls, "the receiver does not speak TLS on this port")
+        .await;
 }
 
 #[tokio::test]
 async fn a_connection_that_ends_in_the_handshake_is_a_tls_failure() {
     let receiver = Receiver::start(|listener| drop(listener.accept().unwrap()));
-    let sent = trusting().send(post(format!("https://127.0.0.1:{}/", receiver.port), "{}")).await;
-    check_failure(sent, Class::Tls, "the connection broke during the TLS handshake");
-    receiver.end();
+    receiver
+        .check_tls_failure("127.0.0.1", &trusting(), Class::Tls, "the connection broke during the TLS handshake")
+        .await;
 }
 
 #[tokio::test]

@@ -8,8 +8,8 @@ use std::time::Duration;
 use everhook_core::limits::REPLY_BYTES_MAX;
 use everhook_core::outcome::Class;
 
-use crate::receiver::{Receiver, answering, read_request, wait_for_hang_up};
-use crate::{Deadlines, PATIENT, SOON, check_failure, hurried, post, sender};
+use crate::receiver::{Receiver, after_request, answering, wait_for_hang_up};
+use crate::{Deadlines, PATIENT, SOON, hurried, post, sender};
 
 const BROKE: &str = "the connection broke before the reply was complete";
 
@@ -20,9 +20,7 @@ fn reset(stream: &TcpStream) {
 
 #[tokio::test]
 async fn a_head_that_drips_runs_into_the_deadline_however_steadily_it_drips() {
-    let receiver = Receiver::start(|listener| {
-        let (mut stream, _) = listener.accept().unwrap();
-        read_request(&mut stream);
+    let receiver = after_request(|mut stream| {
         stream.write_all(b"HTTP/1.1 200 OK\r\nx: ").unwrap();
         // Each byte comes long before any deadline of its own.
         stream.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
@@ -33,8 +31,7 @@ async fn a_head_that_drips_runs_into_the_deadline_however_steadily_it_drips() {
         }
     });
     let sender = hurried(Deadlines { first_byte: SOON, ..PATIENT });
-    check_failure(sender.send(post(receiver.url(), "{}")).await, Class::Timeout, "timed out waiting for the reply");
-    receiver.end();
+    receiver.check_failure(&sender, Class::Timeout, "timed out waiting for the reply").await;
 }
 
 #[tokio::test]
@@ -63,28 +60,22 @@ async fn replies_with_contradictory_framing_are_refused() {
 async fn chunks_that_lie_about_their_length_end_the_reply() {
     for chunks in ["zz\r\nabc", "ffffffffffffffffff\r\nabc", "-1\r\n", "1\r\nabc"] {
         let receiver = answering(format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{chunks}"));
-        check_failure(sender().send(post(receiver.url(), "{}")).await, Class::Reset, BROKE);
-        receiver.end();
+        receiver.check_failure(&sender(), Class::Reset, BROKE).await;
     }
 }
 
 #[tokio::test]
 async fn a_flood_of_trailers_ends_long_before_any_deadline() {
-    let receiver = Receiver::start(|listener| {
-        let (mut stream, _) = listener.accept().unwrap();
-        read_request(&mut stream);
+    let receiver = after_request(|mut stream| {
         stream.write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n").unwrap();
         while stream.write_all(b"x: y\r\n").is_ok() {}
     });
-    check_failure(hurried(PATIENT).send(post(receiver.url(), "{}")).await, Class::Reset, BROKE);
-    receiver.end();
+    receiver.check_failure(&hurried(PATIENT), Class::Reset, BROKE).await;
 }
 
 #[tokio::test]
 async fn an_endless_body_of_tiny_chunks_is_cut() {
-    let receiver = Receiver::start(|listener| {
-        let (mut stream, _) = listener.accept().unwrap();
-        read_request(&mut stream);
+    let receiver = after_request(|mut stream| {
         stream.write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").unwrap();
         while stream.write_all(b"1\r\nx\r\n").is_ok() {}
     });

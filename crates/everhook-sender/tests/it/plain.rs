@@ -8,7 +8,7 @@ use everhook_core::outcome::Class;
 use everhook_sender::Request;
 use http::{HeaderMap, HeaderValue, Method};
 
-use crate::receiver::{OK, Receiver, answering, read_request};
+use crate::receiver::{OK, after_request, answering};
 use crate::{check_failure, check_reply, post, sender};
 
 #[tokio::test]
@@ -88,9 +88,7 @@ async fn an_empty_body_has_a_length_too() {
 async fn a_reply_may_be_chunked_or_end_with_the_connection() {
     let chunked = "HTTP/1.1 201 Created\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n";
     check_reply(sender().send(post(answering(chunked).url(), "{}")).await, 201, "abcde");
-    let receiver = Receiver::start(|listener| {
-        let (mut stream, _) = listener.accept().unwrap();
-        read_request(&mut stream);
+    let receiver = after_request(|mut stream| {
         stream.write_all(b"HTTP/1.0 200 OK\r\n\r\nuntil the end").unwrap();
     });
     check_reply(sender().send(post(receiver.url(), "{}")).await, 200, "until the end");
@@ -158,9 +156,7 @@ async fn a_giant_head_is_no_reply() {
 #[tokio::test]
 async fn a_connection_that_breaks_under_the_reply_is_a_reset() {
     for said in ["", "HTTP/1.1 200", "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf"] {
-        let receiver = Receiver::start(move |listener| {
-            let (mut stream, _) = listener.accept().unwrap();
-            read_request(&mut stream);
+        let receiver = after_request(move |mut stream| {
             stream.write_all(said.as_bytes()).unwrap();
             // A linger time of zero turns the close into a reset.
             socket2::SockRef::from(&stream).set_linger(Some(std::time::Duration::ZERO)).unwrap();

@@ -5,6 +5,11 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
+use everhook_core::outcome::Class;
+use everhook_sender::Sender;
+
+use crate::{check_failure, post};
+
 /// A reply that keeps the connection open.
 pub(crate) const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
@@ -70,6 +75,27 @@ impl<T: Send + 'static> Receiver<T> {
     pub(crate) fn end(self) -> T {
         self.script.join().expect("the script went as written")
     }
+
+    /// Sends it a request, checks its failure, and waits for the end of the script.
+    pub(crate) async fn check_failure(self, sender: &Sender, class: Class, detail: &str) {
+        check_failure(sender.send(post(self.url(), "{}")).await, class, detail);
+        self.end();
+    }
+
+    /// Does the same over TLS, with this name of the host.
+    pub(crate) async fn check_tls_failure(self, host: &str, sender: &Sender, class: Class, detail: &str) {
+        check_failure(sender.send(post(format!("https://{host}:{}/", self.port), "{}")).await, class, detail);
+        self.end();
+    }
+}
+
+/// A receiver that reads one request and then follows the script.
+pub(crate) fn after_request<T: Send + 'static>(script: impl FnOnce(TcpStream) -> T + Send + 'static) -> Receiver<T> {
+    Receiver::start(move |listener| {
+        let (mut stream, _) = listener.accept().unwrap();
+        read_request(&mut stream);
+        script(stream)
+    })
 }
 
 /// A receiver that answers one request with `reply`, then waits for the sender to close the connection.
