@@ -15,7 +15,7 @@ use everhook_testkit::mem::TaskPlace;
 use futures_util::future::join_all;
 
 use crate::engine::faulty::Faulty;
-use crate::engine::fixture::{add_endpoint, config, engine_over, message, settled, store};
+use crate::engine::fixture::{engine_through, message, settled};
 
 /// Answers after a millisecond, throttles or hangs if configured, and counts requests.
 #[derive(Default)]
@@ -44,21 +44,21 @@ impl Transport for Target {
     }
 }
 
-/// Starts a node whose endpoint has just answered a hundred requests.
-async fn started() -> (Arc<Faulty>, Arc<Target>, Arc<Node>) {
-    let (store, target) = (store(), Arc::new(Target::default()));
-    add_endpoint(&store, "http://127.0.0.1/hook");
-    let engine = engine_over(&store, 1, config("node"), target.clone()).await;
+/// Starts a node whose endpoint has just answered a hundred requests, and accepts twelve messages after this switch was
+/// set.
+async fn twelve_after(switch: fn(&Target) -> &AtomicBool) -> (Arc<Faulty>, Arc<Target>, Arc<Node>) {
+    let target = Arc::new(Target::default());
+    let (store, engine) = engine_through(target.clone()).await;
     join_all((0..100).map(|_| engine.accept(message("{}")))).await;
     assert_eq!(settled(&store).await.len(), 100);
+    switch(&target).store(true, Ordering::SeqCst);
+    join_all((0..12).map(|_| engine.accept(message("{}")))).await;
     (store, target, engine)
 }
 
 #[tokio::test(start_paused = true)]
 async fn no_more_is_under_way_than_there_are_slots() {
-    let (store, target, engine) = started().await;
-    target.hangs.store(true, Ordering::SeqCst);
-    join_all((0..12).map(|_| engine.accept(message("{}")))).await;
+    let (store, target, _engine) = twelve_after(|target| &target.hangs).await;
     let leased = store.store.dump().tasks.values().filter(|row| row.place != TaskPlace::Pending).count();
     assert_eq!(leased, 12, "more than the lane has slots");
     tokio::time::sleep(Duration::from_millis(10)).await;
@@ -68,9 +68,7 @@ async fn no_more_is_under_way_than_there_are_slots() {
 
 #[tokio::test(start_paused = true)]
 async fn what_waits_for_too_long_is_handed_back() {
-    let (store, target, engine) = started().await;
-    target.hangs.store(true, Ordering::SeqCst);
-    join_all((0..12).map(|_| engine.accept(message("{}")))).await;
+    let (store, target, _engine) = twelve_after(|target| &target.hangs).await;
     tokio::time::sleep(Duration::from_secs(3)).await;
     let tables = store.store.dump();
     let waiting = tables.tasks.values().filter(|row| row.place == TaskPlace::Pending && row.task.tries == 0).count();
@@ -80,9 +78,7 @@ async fn what_waits_for_too_long_is_handed_back() {
 
 #[tokio::test(start_paused = true)]
 async fn what_waits_for_a_target_that_wants_a_rest_is_not_sent() {
-    let (store, target, engine) = started().await;
-    target.rests.store(true, Ordering::SeqCst);
-    join_all((0..12).map(|_| engine.accept(message("{}")))).await;
+    let (store, target, _engine) = twelve_after(|target| &target.rests).await;
     tokio::time::sleep(Duration::from_secs(50)).await;
     assert_eq!(target.sent.load(Ordering::SeqCst), 108, "those that were under way when it said so");
     let tables = store.store.dump();
@@ -92,9 +88,7 @@ async fn what_waits_for_a_target_that_wants_a_rest_is_not_sent() {
 
 #[tokio::test(start_paused = true)]
 async fn what_still_waits_for_a_slot_when_the_grace_period_ends_is_not_sent() {
-    let (store, target, engine) = started().await;
-    target.hangs.store(true, Ordering::SeqCst);
-    join_all((0..12).map(|_| engine.accept(message("{}")))).await;
+    let (store, target, engine) = twelve_after(|target| &target.hangs).await;
     tokio::time::sleep(Duration::from_millis(10)).await;
     engine.drain(Duration::ZERO).await;
     assert_eq!(target.sent.load(Ordering::SeqCst), 108);

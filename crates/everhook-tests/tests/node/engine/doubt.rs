@@ -6,13 +6,11 @@ use everhook_store::store::Op;
 use everhook_testkit::receiver::Answer;
 
 use crate::engine::faulty::Fault;
-use crate::engine::fixture::{HOOK, add_endpoint, answering, engine, message, settled, store};
+use crate::engine::fixture::{HOOK, answering, engine_to, message, settled};
 
 #[tokio::test]
 async fn a_message_is_delivered_once_and_its_task_leaves() {
-    let (store, receiver) = (store(), answering(204));
-    add_endpoint(&store, &receiver.url(HOOK));
-    let engine = engine(&store, 1).await;
+    let (store, receiver, engine) = engine_to(answering(204)).await;
     assert!(matches!(engine.accept(message("{}")).await, Ok(Appended::Accepted { message: _, .. })));
     assert_eq!(settled(&store).await, ["success"]);
     assert_eq!(receiver.arrived(HOOK, 1).await[0].body, b"{}");
@@ -20,9 +18,7 @@ async fn a_message_is_delivered_once_and_its_task_leaves() {
 
 #[tokio::test]
 async fn failures_are_retried_until_the_receiver_takes_it() {
-    let (store, receiver) = (store(), answering(500));
-    add_endpoint(&store, &receiver.url(HOOK));
-    let engine = engine(&store, 1).await;
+    let (store, receiver, engine) = engine_to(answering(500)).await;
     engine.accept(message("{}")).await.unwrap();
     receiver.arrived(HOOK, 3).await;
     receiver.answer(HOOK, Answer::status(200));
@@ -33,9 +29,7 @@ async fn failures_are_retried_until_the_receiver_takes_it() {
 
 #[tokio::test]
 async fn an_append_in_doubt_is_not_acknowledged_and_its_orphans_are_taken_over() {
-    let (store, receiver) = (store(), answering(200));
-    add_endpoint(&store, &receiver.url(HOOK));
-    let engine = engine(&store, 1).await;
+    let (store, receiver, engine) = engine_to(answering(200)).await;
     store.layer.plan(Op::Append, Fault::ReplyLost);
     let answer = engine.accept(message("{}")).await;
     assert!(matches!(answer, Err(AcceptError::Store(error)) if error.is_in_doubt()));
@@ -50,9 +44,7 @@ async fn an_append_in_doubt_is_not_acknowledged_and_its_orphans_are_taken_over()
 
 #[tokio::test]
 async fn what_a_failover_forgot_is_found_by_the_node_that_had_it() {
-    let (store, receiver) = (store(), answering(200));
-    add_endpoint(&store, &receiver.url(HOOK));
-    let engine = engine(&store, 1).await;
+    let (store, receiver, engine) = engine_to(answering(200)).await;
     store.layer.fail_over();
     engine.accept(message("{}")).await.unwrap();
     receiver.arrived(HOOK, 1).await;
@@ -63,9 +55,7 @@ async fn what_a_failover_forgot_is_found_by_the_node_that_had_it() {
 
 #[tokio::test]
 async fn a_lease_in_doubt_leaves_nothing_behind() {
-    let (store, receiver) = (store(), answering(500));
-    add_endpoint(&store, &receiver.url(HOOK));
-    let engine = engine(&store, 1).await;
+    let (store, receiver, engine) = engine_to(answering(500)).await;
     engine.accept(message("{}")).await.unwrap();
     receiver.arrived(HOOK, 1).await;
     receiver.answer(HOOK, Answer::status(200));
@@ -79,9 +69,7 @@ async fn a_lease_in_doubt_leaves_nothing_behind() {
 #[tokio::test]
 async fn a_settle_that_fails_is_repeated_and_sends_nothing_again() {
     for fault in [Fault::NotDone, Fault::ReplyLost] {
-        let (store, receiver) = (store(), answering(200));
-        add_endpoint(&store, &receiver.url(HOOK));
-        let engine = engine(&store, 1).await;
+        let (store, receiver, engine) = engine_to(answering(200)).await;
         for _ in 0..2 {
             store.layer.plan(Op::Settle, fault);
         }
@@ -95,9 +83,7 @@ async fn a_settle_that_fails_is_repeated_and_sends_nothing_again() {
 
 #[tokio::test]
 async fn an_append_that_was_not_done_is_refused_and_nothing_is_sent() {
-    let (store, receiver) = (store(), answering(200));
-    add_endpoint(&store, &receiver.url(HOOK));
-    let engine = engine(&store, 1).await;
+    let (store, receiver, engine) = engine_to(answering(200)).await;
     store.layer.plan(Op::Append, Fault::NotDone);
     assert!(matches!(engine.accept(message("{}")).await, Err(AcceptError::Store(error)) if !error.is_in_doubt()));
     assert!(store.store.dump().tasks.is_empty());

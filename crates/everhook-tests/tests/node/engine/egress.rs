@@ -16,7 +16,7 @@ use everhook_engine::transport::Transport;
 use everhook_sender::Request;
 use everhook_store::store::{Resources, Store};
 
-use crate::engine::fixture::{add_endpoint, config, engine_over, message, settled, store};
+use crate::engine::fixture::{add_endpoint, config, engine_over, engine_through, message, settled, store};
 use crate::engine::jobs::stage::{ENVIRONMENT, QUEUE, classes, enqueue, job, simulated_store, start, until};
 
 /// Longer than any interval of a node, in virtual time.
@@ -63,9 +63,8 @@ async fn a_node_that_starts_during_a_pause_delivers_after_it_and_counts_one_atte
 
 #[tokio::test(start_paused = true)]
 async fn a_running_node_follows_a_pause_and_its_end() {
-    let (store, transport) = (store(), Arc::new(Counting::default()));
-    add_endpoint(&store, "http://127.0.0.1/hook");
-    let engine = engine_over(&store, 1, config("node"), transport.clone()).await;
+    let transport = Arc::new(Counting::default());
+    let (store, engine) = engine_through(transport.clone()).await;
     engine.accept(message("1")).await.unwrap();
     assert_eq!(settled(&store).await, ["success"]);
     store.set_egress_pause(reason()).await.unwrap();

@@ -16,7 +16,7 @@ use everhook_engine::transport::Transport;
 use everhook_sender::Request;
 use everhook_store::store::Resources;
 
-use crate::engine::fixture::{add_endpoint, config, engine_over, message, settled, store};
+use crate::engine::fixture::{config, engine_through, message, settled};
 use crate::engine::jobs::stage::{ENVIRONMENT, QUEUE, classes, enqueue, job, simulated_store, start, until};
 
 /// Fails this many requests for lack of files.
@@ -35,9 +35,8 @@ impl Transport for Exhausted {
 
 #[tokio::test(start_paused = true)]
 async fn a_delivery_loses_no_attempt_to_a_node_without_files() {
-    let (store, transport) = (store(), Arc::new(Exhausted(AtomicUsize::new(5))));
-    add_endpoint(&store, "http://127.0.0.1/hook");
-    let engine = engine_over(&store, 1, config("node"), transport.clone()).await;
+    let transport = Arc::new(Exhausted(AtomicUsize::new(5)));
+    let (store, engine) = engine_through(transport.clone()).await;
     engine.accept(message("{}")).await.unwrap();
     assert_eq!(settled(&store).await, ["success"]);
     assert_eq!(transport.0.load(Ordering::SeqCst), 0, "it was tried before");

@@ -75,6 +75,22 @@ pub(crate) async fn engine_over(
     Node::start(store.clone(), Some(transport), ids, entropy, config).await.unwrap()
 }
 
+/// Starts a node on a new store, with the endpoint at this receiver.
+pub(crate) async fn engine_to(receiver: Receiver) -> (Arc<Faulty>, Receiver, Arc<Node>) {
+    let store = store();
+    add_endpoint(&store, &receiver.url(HOOK));
+    let engine = engine(&store, 1).await;
+    (store, receiver, engine)
+}
+
+/// Starts a node on a new store, whose requests to the endpoint go through this transport.
+pub(crate) async fn engine_through(transport: Arc<dyn Transport>) -> (Arc<Faulty>, Arc<Node>) {
+    let store = store();
+    add_endpoint(&store, "http://127.0.0.1/hook");
+    let engine = engine_over(&store, 1, config("node"), transport).await;
+    (store, engine)
+}
+
 /// The path of the endpoint at a receiver.
 pub(crate) const HOOK: &str = "/hook";
 

@@ -21,7 +21,7 @@ use everhook_testkit::mem::TaskPlace;
 
 use crate::engine::faulty::Faulty;
 use crate::engine::fixture::{
-    ENVIRONMENT, HOOK, add_endpoint_with, answering, config, engine, engine_over, message, settled, store,
+    ENVIRONMENT, HOOK, add_endpoint_with, answering, config, engine, engine_over, engine_to, message, settled, store,
 };
 
 fn policy(json: &str) -> Settings {
@@ -134,9 +134,7 @@ async fn a_legacy_signature_is_sent_beside_the_standard_one() {
 
 #[tokio::test]
 async fn a_success_on_any_node_removes_the_mark_of_a_failing_endpoint() {
-    let (store, receiver) = (store(), answering(200));
-    add_endpoint_with(&store, &receiver.url(HOOK), None);
-    let engine = engine(&store, 1).await;
+    let (_store, _receiver, engine) = engine_to(answering(200)).await;
     let scope = AppScope::of(ENVIRONMENT, ApplicationId(Id::MIN));
     let find = query::FindEndpoint { scope, locator: Locator::Id(EndpointId(Id::MIN)) };
     let found = engine.read(find.clone()).await.unwrap().unwrap();

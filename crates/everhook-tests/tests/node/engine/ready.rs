@@ -12,7 +12,7 @@ use everhook_sender::Request;
 use everhook_store::store::Op;
 
 use crate::engine::faulty::Fault;
-use crate::engine::fixture::{add_endpoint, config, engine_over, message, store};
+use crate::engine::fixture::{config, engine_over, engine_through, message, store};
 
 struct Takes;
 
@@ -25,9 +25,7 @@ impl Transport for Takes {
 
 #[tokio::test(start_paused = true)]
 async fn a_node_whose_settlements_hang_is_not_ready_until_one_is_written() {
-    let store = store();
-    add_endpoint(&store, "http://127.0.0.1:9/");
-    let engine = engine_over(&store, 1, config("node"), Arc::new(Takes)).await;
+    let (store, engine) = engine_through(Arc::new(Takes)).await;
     store.layer.plan(Op::Settle, Fault::Hangs);
     engine.accept(message("{}")).await.unwrap();
     while store.layer.calls(Op::Settle) == 0 {
@@ -57,9 +55,7 @@ async fn a_node_without_work_stays_ready() {
 
 #[tokio::test]
 async fn a_node_that_announced_its_stop_is_not_ready_and_accepts() {
-    let store = store();
-    add_endpoint(&store, "http://127.0.0.1:1/");
-    let engine = engine_over(&store, 1, config("node"), Arc::new(Takes)).await;
+    let (_store, engine) = engine_through(Arc::new(Takes)).await;
     assert_eq!(engine.ready(), Ok(()));
     engine.leave();
     assert!(engine.ready().unwrap_err().starts_with("stopping"));

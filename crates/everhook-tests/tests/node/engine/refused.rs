@@ -9,13 +9,11 @@ use everhook_store::store::{Op, Store};
 use everhook_testkit::conformance::fixture::{FixedCapacity, fast};
 
 use crate::engine::faulty::{Call, Fault};
-use crate::engine::fixture::{HOOK, add_endpoint, answering, engine, hanging, message, settled, store};
+use crate::engine::fixture::{HOOK, add_endpoint, answering, engine, engine_to, hanging, message, settled, store};
 
 #[tokio::test]
 async fn a_task_that_cannot_be_settled_is_not_left_with_a_session_that_lives() {
-    let (store, receiver) = (store(), answering(200));
-    add_endpoint(&store, &receiver.url(HOOK));
-    let engine = engine(&store, 1).await;
+    let (store, receiver, engine) = engine_to(answering(200)).await;
     store.layer.plan(Op::Settle, Fault::Refused);
     engine.accept(message("{}")).await.unwrap();
     assert_eq!(settled(&store).await, ["abandoned", "success"]);
@@ -24,9 +22,7 @@ async fn a_task_that_cannot_be_settled_is_not_left_with_a_session_that_lives() {
 
 #[tokio::test]
 async fn a_settle_that_hangs_holds_up_no_other() {
-    let (store, receiver) = (store(), answering(200));
-    add_endpoint(&store, &receiver.url(HOOK));
-    let engine = engine(&store, 1).await;
+    let (store, _receiver, engine) = engine_to(answering(200)).await;
     store.layer.plan(Op::Settle, Fault::Hangs);
     engine.accept(message("1")).await.unwrap();
     while store.layer.calls(Op::Settle) == 0 {
@@ -41,9 +37,7 @@ async fn a_settle_that_hangs_holds_up_no_other() {
 
 #[tokio::test]
 async fn a_store_that_fails_while_a_refused_group_is_settled_singly_loses_no_settlement() {
-    let (store, receiver) = (store(), hanging());
-    add_endpoint(&store, &receiver.url(HOOK));
-    let engine = engine(&store, 1).await;
+    let (store, receiver, engine) = engine_to(hanging()).await;
     for n in 0..8 {
         engine.accept(message(&n.to_string())).await.unwrap();
     }

@@ -11,13 +11,11 @@ use everhook_sender::Request;
 use everhook_store::store::{Op, Store};
 
 use crate::engine::faulty::Fault;
-use crate::engine::fixture::{HOOK, add_endpoint, config, engine, engine_over, hanging, message, settled, store};
+use crate::engine::fixture::{HOOK, add_endpoint, engine, engine_through, engine_to, hanging, message, settled, store};
 
 #[tokio::test]
 async fn a_stop_waits_for_what_runs() {
-    let (store, receiver) = (store(), hanging());
-    add_endpoint(&store, &receiver.url(HOOK));
-    let engine = engine(&store, 1).await;
+    let (store, receiver, engine) = engine_to(hanging()).await;
     engine.accept(message("{}")).await.unwrap();
     receiver.arrived(HOOK, 1).await;
     let (_, ()) = tokio::join!(engine.drain(Duration::from_secs(60)), async { receiver.release(HOOK) });
@@ -27,9 +25,7 @@ async fn a_stop_waits_for_what_runs() {
 
 #[tokio::test]
 async fn what_outlasts_the_grace_period_is_interrupted_and_uses_no_try() {
-    let (store, receiver) = (store(), hanging());
-    add_endpoint(&store, &receiver.url(HOOK));
-    let first = engine(&store, 1).await;
+    let (store, receiver, first) = engine_to(hanging()).await;
     first.accept(message("{}")).await.unwrap();
     receiver.arrived(HOOK, 1).await;
     first.drain(Duration::ZERO).await;
@@ -42,9 +38,7 @@ async fn what_outlasts_the_grace_period_is_interrupted_and_uses_no_try() {
 
 #[tokio::test]
 async fn a_node_whose_session_was_closed_aborts_its_sends_and_changes_nothing() {
-    let (store, receiver) = (store(), hanging());
-    add_endpoint(&store, &receiver.url(HOOK));
-    let engine = engine(&store, 1).await;
+    let (store, receiver, engine) = engine_to(hanging()).await;
     engine.accept(message("{}")).await.unwrap();
     receiver.arrived(HOOK, 1).await;
     let stolen = *store.store.dump().sessions.keys().next().unwrap();
@@ -93,9 +87,7 @@ impl Transport for Panicking {
 
 #[tokio::test]
 async fn a_delivery_that_panics_is_settled_as_a_failure_and_tried_again() {
-    let store = store();
-    add_endpoint(&store, "http://127.0.0.1:1/");
-    let engine = engine_over(&store, 1, config("node"), Arc::new(Panicking(false.into()))).await;
+    let (store, engine) = engine_through(Arc::new(Panicking(false.into()))).await;
     engine.accept(message("{}")).await.unwrap();
     assert_eq!(settled(&store).await, ["internal", "success"]);
     let page = engine.metrics();

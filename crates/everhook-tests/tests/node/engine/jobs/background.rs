@@ -95,16 +95,21 @@ fn error(record: JobRecord) -> String {
     Note::from_bytes(&record.last.expect("it was attempted").note).error().to_owned()
 }
 
+/// Cancels a background task, which must stop.
+async fn cancel(store: &Arc<impl Store>, engine: &Node, id: JobId) {
+    let cancel = Steer::Jobs { ids: vec![id], command: OperatorCommand::Cancel };
+    engine.steer(Scope::of(SERVER_ENVIRONMENT), cancel).await.unwrap();
+    let ended = until(store, id, JobState::Cancelled).await;
+    assert_eq!(error(ended), "the background task was cancelled");
+}
+
 #[tokio::test]
 async fn a_background_task_that_is_cancelled_while_it_runs_stops() {
     let store = Arc::new(Layered { store: store(), layer: Endless::default() });
     let engine = server(&store, 1).await;
     let id = replay(&engine).await;
     until(&store, id, JobState::Leased).await;
-    let cancel = Steer::Jobs { ids: vec![id], command: OperatorCommand::Cancel };
-    engine.steer(Scope::of(SERVER_ENVIRONMENT), cancel).await.unwrap();
-    let ended = until(&store, id, JobState::Cancelled).await;
-    assert_eq!(error(ended), "the background task was cancelled");
+    cancel(&store, &engine, id).await;
     engine.drain(Duration::ZERO).await;
 }
 
@@ -114,10 +119,7 @@ async fn a_pause_of_bulk_work_ends_when_it_is_cancelled() {
     let engine = server(&store, 1).await;
     let id = slow_cancellation(&engine).await;
     until_paused(&store.layer).await;
-    let cancel = Steer::Jobs { ids: vec![id], command: OperatorCommand::Cancel };
-    engine.steer(Scope::of(SERVER_ENVIRONMENT), cancel).await.unwrap();
-    let ended = until(&store, id, JobState::Cancelled).await;
-    assert_eq!(error(ended), "the background task was cancelled");
+    cancel(&store, &engine, id).await;
     assert_eq!(store.layer.slices.load(Ordering::Relaxed), 1);
     engine.drain(Duration::ZERO).await;
 }

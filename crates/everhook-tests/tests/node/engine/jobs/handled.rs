@@ -9,7 +9,7 @@ use everhook_core::job::report::{KeptResult, Note, Report};
 use everhook_core::job::{Job, JobState, OperatorCommand};
 use everhook_core::retry::RetryPolicy;
 use everhook_core::scope::Scope;
-use everhook_engine::run::handler::Finish;
+use everhook_engine::run::handler::{Context, Finish, Handlers};
 
 use crate::engine::jobs::stage::{
     ENVIRONMENT, attempts, classes, enqueue, enqueue_many, find, handlers, job, pause, store, until, worker,
@@ -18,6 +18,22 @@ use everhook_store::query;
 use everhook_store::steer::Steer;
 use everhook_store::store::{Reads, Store};
 
+/// Returns a handler that completes every job but never ends this call, and the number of its calls.
+fn hanging_at(hung: usize) -> (Handlers, Arc<AtomicUsize>) {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let begun = Arc::clone(&calls);
+    let run = move |_| {
+        let call = calls.fetch_add(1, Ordering::SeqCst);
+        async move {
+            if call == hung {
+                std::future::pending::<()>().await;
+            }
+            Finish::completed(None)
+        }
+    };
+    (handlers(1, run), begun)
+}
+
 fn failed(error: &str) -> Finish {
     Finish::other(Report::Failed { retry_after: None }, error)
 }
@@ -25,7 +41,7 @@ fn failed(error: &str) -> Finish {
 #[tokio::test]
 async fn a_handler_leaves_its_result_its_log_and_its_progress() {
     let store = store();
-    let run = |context: everhook_engine::run::handler::Context| async move {
+    let run = |context: Context| async move {
         context.progress(40, "on its way");
         context.log("sent");
         assert!(context.still_mine() && !context.is_cancelled());
@@ -82,17 +98,8 @@ async fn a_job_out_of_attempts_is_dead_by_its_own_policy() {
 
 #[tokio::test]
 async fn a_handler_that_takes_too_long_is_dropped_and_the_job_is_tried_again() {
-    let (store, calls) = (store(), Arc::new(AtomicUsize::new(0)));
-    let run = move |_| {
-        let call = calls.fetch_add(1, Ordering::SeqCst);
-        async move {
-            if call == 0 {
-                std::future::pending::<()>().await;
-            }
-            Finish::completed(None)
-        }
-    };
-    let engine = worker(&store, 1, handlers(1, run)).await;
+    let (store, (handlers, _)) = (store(), hanging_at(0));
+    let engine = worker(&store, 1, handlers).await;
     let id = enqueue(&engine, Job { timeout: Duration::from_millis(20), ..job(&engine) }).await;
     until(&store, id, JobState::Succeeded).await;
     assert_eq!(classes(&store, id).await, ["timeout", "success"]);
@@ -102,7 +109,7 @@ async fn a_handler_that_takes_too_long_is_dropped_and_the_job_is_tried_again() {
 #[tokio::test]
 async fn a_running_job_that_is_cancelled_ends_as_cancelled() {
     let store = store();
-    let run = |context: everhook_engine::run::handler::Context| async move {
+    let run = |context: Context| async move {
         context.cancelled().await;
         failed("given up")
     };
@@ -141,18 +148,8 @@ async fn no_more_run_at_once_than_may_however_short_they_are() {
 
 #[tokio::test]
 async fn a_stop_interrupts_what_runs_and_hands_back_what_was_not_begun() {
-    let (store, calls) = (store(), Arc::new(AtomicUsize::new(0)));
-    let begun = Arc::clone(&calls);
-    let run = move |_| {
-        let call = calls.fetch_add(1, Ordering::SeqCst);
-        async move {
-            if call == 20 {
-                std::future::pending::<()>().await;
-            }
-            Finish::completed(None)
-        }
-    };
-    let first = worker(&store, 1, handlers(1, run)).await;
+    let (store, (hanging, begun)) = (store(), hanging_at(20));
+    let first = worker(&store, 1, hanging).await;
     let ids = enqueue_many(&first, 60).await;
     while begun.load(Ordering::SeqCst) <= 20 {
         pause().await;

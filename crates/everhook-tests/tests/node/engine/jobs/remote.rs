@@ -1,5 +1,6 @@
 //! Remote workers: the engine renews their sessions, leases jobs to them and records their reports.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,6 +10,7 @@ use everhook_core::job::{Job, JobState, LeaseLost, LeaseProof, OperatorCommand};
 use everhook_core::scope::Scope;
 use everhook_engine::node::Node;
 use everhook_engine::remote::{Ending, HeldJob, WorkerRefused};
+use everhook_sqlite::SqliteStore;
 use everhook_store::lease::Leased;
 use everhook_store::steer::Steer;
 use everhook_store::store::Store;
@@ -24,6 +26,14 @@ const LONG: Duration = Duration::from_secs(600);
 async fn open(engine: &Node) -> WorkerRecord {
     let takes = Takes { environment: ENVIRONMENT, queues: vec![QUEUE.parse().unwrap()], kinds: Vec::new() };
     engine.open_worker("python".to_owned(), takes, LONG).await.unwrap()
+}
+
+/// Starts a server on a new store, and opens a worker.
+async fn with_worker() -> (Arc<SqliteStore>, Arc<Node>, WorkerRecord) {
+    let store = store();
+    let engine = server(&store, 1).await;
+    let worker = open(&engine).await;
+    (store, engine, worker)
 }
 
 async fn lease(engine: &Node, worker: &WorkerRecord) -> Vec<Leased> {
@@ -42,11 +52,15 @@ fn ending(report: Report) -> Ending {
     Ending { report, note: Note::new("", ["line"]), result: Some(Bytes::from_static(b"7")) }
 }
 
+/// Reports the end of a leased job.
+async fn end(engine: &Node, worker: &WorkerRecord, leased: &Leased, report: Report) -> Result<JobState, LeaseLost> {
+    let id = leased.job().unwrap().id;
+    engine.end_job(ENVIRONMENT, id, by(worker, leased), ending(report)).await.unwrap()
+}
+
 #[tokio::test]
 async fn a_worker_that_waits_gets_a_job_when_there_is_one_and_ends_it_once() {
-    let store = store();
-    let engine = server(&store, 1).await;
-    let worker = open(&engine).await;
+    let (store, engine, worker) = with_worker().await;
     let (leased, id) = tokio::join!(lease(&engine, &worker), enqueue(&engine, job(&engine)));
     assert_eq!(leased.iter().map(|leased| leased.job().unwrap().id).collect::<Vec<_>>(), [id]);
     let by = by(&worker, &leased[0]);
@@ -65,13 +79,11 @@ async fn a_worker_that_waits_gets_a_job_when_there_is_one_and_ends_it_once() {
 
 #[tokio::test]
 async fn a_worker_may_fail_and_snooze_a_job() {
-    let store = store();
-    let engine = server(&store, 1).await;
-    let worker = open(&engine).await;
+    let (store, engine, worker) = with_worker().await;
     let id = enqueue(&engine, job(&engine)).await;
     for report in [Report::Snoozed { wait: Duration::ZERO }, Report::Failed { retry_after: None }, Report::Completed] {
         let leased = lease(&engine, &worker).await;
-        engine.end_job(ENVIRONMENT, id, by(&worker, &leased[0]), ending(report)).await.unwrap().unwrap();
+        end(&engine, &worker, &leased[0], report).await.unwrap();
     }
     assert_eq!(classes(&store, id).await, ["snoozed", "failed", "success"]);
     engine.drain(Duration::ZERO).await;
@@ -79,9 +91,7 @@ async fn a_worker_may_fail_and_snooze_a_job() {
 
 #[tokio::test]
 async fn a_heartbeat_tells_what_was_lost_and_what_is_cancelled() {
-    let store = store();
-    let engine = server(&store, 1).await;
-    let worker = open(&engine).await;
+    let (store, engine, worker) = with_worker().await;
     let (mine, theirs) = (enqueue(&engine, job(&engine)).await, enqueue(&engine, job(&engine)).await);
     let mut leased = lease(&engine, &worker).await;
     while leased.len() < 2 {
@@ -106,9 +116,8 @@ async fn a_heartbeat_tells_what_was_lost_and_what_is_cancelled() {
 
 #[tokio::test]
 async fn a_worker_whose_session_was_closed_is_told_and_what_it_says_does_not_count() {
-    let store = store();
-    let engine = server(&store, 1).await;
-    let (worker, other) = (open(&engine).await, open(&engine).await);
+    let (store, engine, worker) = with_worker().await;
+    let other = open(&engine).await;
     let id = enqueue(&engine, job(&engine)).await;
     let leased = lease(&engine, &worker).await;
     store.close_session(worker.session.id).await.unwrap();
@@ -116,10 +125,9 @@ async fn a_worker_whose_session_was_closed_is_told_and_what_it_says_does_not_cou
     let asked = engine.lease_for(&worker, 1, LONG, None).await.unwrap();
     assert_eq!(asked.map(|jobs| jobs.len()), Err(WorkerRefused::Closed));
     let again = lease(&engine, &other).await;
-    let late = engine.end_job(ENVIRONMENT, id, by(&worker, &leased[0]), ending(Report::Completed)).await.unwrap();
+    let late = end(&engine, &worker, &leased[0], Report::Completed).await;
     assert_eq!(late, Err(LeaseLost::Lost));
-    let end = engine.end_job(ENVIRONMENT, id, by(&other, &again[0]), ending(Report::Completed)).await.unwrap();
-    assert_eq!(end, Ok(JobState::Succeeded));
+    assert_eq!(end(&engine, &other, &again[0], Report::Completed).await, Ok(JobState::Succeeded));
     assert_eq!(classes(&store, id).await, ["abandoned", "success"]);
     let sessions = attempts(&store, id).await.into_iter().map(|attempt| attempt.session).collect::<Vec<_>>();
     assert_eq!(
@@ -149,12 +157,7 @@ async fn a_worker_that_found_no_server_for_longer_than_its_lease_has_one_lease_t
     let heartbeat = engine.heartbeat(worker.session.id, Some(&held)).await.unwrap().unwrap();
     assert_eq!(heartbeat.lost, []);
     for leased in leased.drain(..) {
-        let by = by(&worker, &leased);
-        let end = engine
-            .end_job(ENVIRONMENT, leased.job().cloned().unwrap().id, by, ending(Report::Completed))
-            .await
-            .unwrap();
-        assert_eq!(end, Ok(JobState::Succeeded));
+        assert_eq!(end(&engine, &worker, &leased, Report::Completed).await, Ok(JobState::Succeeded));
     }
     assert_eq!([classes(&store, id).await, classes(&store, other).await], [["success"], ["success"]]);
     let attempt = attempts(&store, id).await.remove(0);
@@ -167,9 +170,7 @@ async fn a_worker_that_found_no_server_for_longer_than_its_lease_has_one_lease_t
 
 #[tokio::test]
 async fn one_lease_call_of_a_worker_at_a_time_and_an_answer_that_was_lost_costs_nothing() {
-    let store = store();
-    let engine = server(&store, 1).await;
-    let worker = open(&engine).await;
+    let (_store, engine, worker) = with_worker().await;
     {
         let first = lease(&engine, &worker);
         let second = engine.lease_for(&worker, 1, LONG, None);
@@ -192,16 +193,14 @@ async fn one_lease_call_of_a_worker_at_a_time_and_an_answer_that_was_lost_costs_
 
 #[tokio::test]
 async fn a_job_whose_time_is_over_is_taken_from_a_worker_that_lives() {
-    let store = store();
-    let engine = server(&store, 1).await;
-    let worker = open(&engine).await;
+    let (store, engine, worker) = with_worker().await;
     let id = enqueue(&engine, Job { timeout: Duration::from_millis(1), ..job(&engine) }).await;
     let leased = lease(&engine, &worker).await;
     while classes(&store, id).await.is_empty() {
         crate::engine::jobs::stage::pause().await;
     }
     assert_eq!(classes(&store, id).await, ["timeout"]);
-    let late = engine.end_job(ENVIRONMENT, id, by(&worker, &leased[0]), ending(Report::Completed)).await.unwrap();
+    let late = end(&engine, &worker, &leased[0], Report::Completed).await;
     assert!(late.is_err(), "{late:?}");
     engine.drain(Duration::ZERO).await;
 }

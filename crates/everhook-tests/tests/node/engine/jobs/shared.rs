@@ -102,6 +102,12 @@ async fn until_done(store: &MemStore, environment: EnvironmentId, id: JobId) {
     }
 }
 
+/// Stops a server that had to wait for no push.
+async fn end_soon(engine: &Arc<Node>, started: Instant) {
+    assert!(started.elapsed() < SOON, "it waited for a push to end");
+    engine.drain(Duration::ZERO).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_queue_whose_target_hangs_delays_no_other_queue() {
     let (store, hosts, started) = (simulated_store(), Arc::new(Hosts::default()), Instant::now());
@@ -116,8 +122,7 @@ async fn a_queue_whose_target_hangs_delays_no_other_queue() {
         until_done(&store, environment, id).await;
     }
     assert_eq!(hosts.slow_now(), 16, "a quarter of the slots");
-    assert!(started.elapsed() < SOON, "it waited for a push to end");
-    engine.drain(Duration::ZERO).await;
+    end_soon(&engine, started).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -139,8 +144,7 @@ async fn an_environment_with_many_queues_that_hang_delays_no_other_environment()
         until_done(&store, OTHER, id).await;
     }
     assert_eq!(hosts.slow_now(), 64 - 10 - 5);
-    assert!(started.elapsed() < SOON, "it waited for a push to end");
-    engine.drain(Duration::ZERO).await;
+    end_soon(&engine, started).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -155,8 +159,7 @@ async fn an_environment_at_its_share_goes_on_as_soon_as_a_slot_is_given_back() {
     hosts.slow(3).await;
     let last = enqueue(&engine, ONE, "sound", 40).await;
     until_done(&store, ONE, last).await;
-    assert!(started.elapsed() < SOON, "it waited for a push to end");
-    engine.drain(Duration::ZERO).await;
+    end_soon(&engine, started).await;
 }
 
 #[tokio::test(start_paused = true)]
