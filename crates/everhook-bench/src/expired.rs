@@ -79,39 +79,13 @@ impl Ages {
             self.jobs(sliced, expired.jobs - old_jobs),
             [self.keys(expired.keys), self.once_slots(sliced, expired.once_slots)],
         ];
-        let Some(client) = place.client().await? else {
-            let connection = rusqlite::Connection::open(place.file())?;
-            let all = statements.concat().join(";\n");
-            let all = format!("pragma synchronous = off; begin; {all}; commit; pragma wal_checkpoint(truncate)");
-            return connection.execute_batch(&all).context("could not fill the embedded store");
-        };
-        client.batch_execute("set synchronous_commit = off").await?;
-        for secs in [old, sliced] {
-            client.batch_execute(&partitions(secs)).await?;
-        }
-        // Brings the tables into the state of a running system. Each statement runs alone, because the last two are not
-        // allowed in a transaction.
-        for statement in statements.concat().iter().map(String::as_str).chain(["vacuum analyze", "checkpoint"]) {
-            client.batch_execute(statement).await?;
-        }
-        Ok(())
+        execute(place, &[old, sliced], &statements.concat()).await
     }
 
     /// Writes messages that were delivered just now, each with one attempt to the only endpoint.
     pub(crate) async fn write_delivered(&self, place: &Place, count: usize) -> anyhow::Result<()> {
         eprintln!("  filling {count} delivered messages");
-        let statements = self.messages(self.now_secs - ID_EPOCH_SECS, count);
-        let Some(client) = place.client().await? else {
-            let connection = rusqlite::Connection::open(place.file())?;
-            let all = statements.join(";\n");
-            let all = format!("pragma synchronous = off; begin; {all}; commit; pragma wal_checkpoint(truncate)");
-            return connection.execute_batch(&all).context("could not fill the embedded store");
-        };
-        client.batch_execute("set synchronous_commit = off").await?;
-        for statement in statements.iter().map(String::as_str).chain(["vacuum analyze", "checkpoint"]) {
-            client.batch_execute(statement).await?;
-        }
-        Ok(())
+        execute(place, &[], &self.messages(self.now_secs - ID_EPOCH_SECS, count)).await
     }
 
     /// Counts the rows that are left.
@@ -246,6 +220,26 @@ impl Ages {
     fn secs_of_a_week(&self) -> u64 {
         self.secs_of_slices() - WEEK_SECS
     }
+}
+
+/// Executes statements that fill a store. On PostgreSQL it first creates the partitions of the weeks with these times.
+async fn execute(place: &Place, weeks: &[u64], statements: &[String]) -> anyhow::Result<()> {
+    let Some(client) = place.client().await? else {
+        let connection = rusqlite::Connection::open(place.file())?;
+        let all = statements.join(";\n");
+        let all = format!("pragma synchronous = off; begin; {all}; commit; pragma wal_checkpoint(truncate)");
+        return connection.execute_batch(&all).context("could not fill the embedded store");
+    };
+    client.batch_execute("set synchronous_commit = off").await?;
+    for secs in weeks {
+        client.batch_execute(&partitions(*secs)).await?;
+    }
+    // Brings the tables into the state of a running system. Each statement runs alone, because the last two are not
+    // allowed in a transaction.
+    for statement in statements.iter().map(String::as_str).chain(["vacuum analyze", "checkpoint"]) {
+        client.batch_execute(statement).await?;
+    }
+    Ok(())
 }
 
 /// Converts the seconds of an id into microseconds.
