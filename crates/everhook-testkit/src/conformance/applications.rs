@@ -14,7 +14,7 @@ use everhook_store::resource::{New, ResourceKey};
 use everhook_store::store::Resources;
 use everhook_store::uids::Found;
 
-use crate::conformance::fixture::{Fixture, PLENTY, name, new_application, new_endpoint, request_key};
+use crate::conformance::fixture::{Fixture, PLENTY, name, new_application, new_endpoint, pages, request_key};
 
 /// Creates an application with a value in every field, in both environments.
 async fn create(fx: &Fixture, uid: Option<Name>) -> Application {
@@ -183,17 +183,9 @@ pub(super) async fn applications_are_listed_piece_by_piece_both_ways(fx: &Fixtur
     create_in(fx, fx.there, "elsewhere").await;
     want.sort();
     let pages = async |order: Order, limit: usize| {
-        let (mut ids, mut after) = (Vec::new(), None);
-        loop {
-            let slice = Slice { after, order, limit };
-            let page = fx
-                .read(query::Applications { scope: fx.scope(), having: Having::Anything, slice: slice.clone() })
-                .await;
-            assert!(page.len() <= limit);
-            let Some(last) = page.last() else { return ids };
-            after = Some(last.id);
-            ids.extend(page.iter().map(|application| application.id));
-        }
+        let read =
+            async |slice| fx.read(query::Applications { scope: fx.scope(), having: Having::Anything, slice }).await;
+        pages(Slice { after: None, order, limit }, |application: &Application| application.id, read).await
     };
     assert_eq!(pages(Order::Ascending, 2).await, want);
     assert_eq!(pages(Order::Ascending, PLENTY).await, want);

@@ -14,7 +14,7 @@ use everhook_store::history::{Attempt, AttemptFilter, AttemptResult, AttemptsOf,
 use everhook_store::lease::Settled;
 use everhook_store::query;
 
-use crate::conformance::fixture::{Fixture, HOUR, PLENTY, name};
+use crate::conformance::fixture::{Fixture, HOUR, PLENTY, name, pages};
 use crate::conformance::history::{append, labelled};
 
 fn attempts(of: AttemptsOf) -> AttemptFilter {
@@ -134,15 +134,9 @@ pub(super) async fn attempts_are_listed_piece_by_piece_both_ways(fx: &Fixture) {
         (AttemptsOf::Message(messages[0], None), vec![one, two, three]),
     ] {
         for order in [Order::Ascending, Order::Descending] {
-            let (mut ids, mut after) = (Vec::new(), None);
-            loop {
-                let slice = Slice { after, order, limit: 2 };
-                let page = list(fx, AttemptFilter { slice, ..attempts(of) }).await;
-                let Some(last) = page.last() else { break };
-                after = Some(*last);
-                ids.extend(page);
-            }
-            assert_eq!(ids, want);
+            let read = async |slice| list(fx, AttemptFilter { slice, ..attempts(of) }).await;
+            let slice = Slice { after: None, order, limit: 2 };
+            assert_eq!(pages(slice, |id: &AttemptId| *id, read).await, want);
             want.reverse();
         }
     }
@@ -189,10 +183,7 @@ pub(super) async fn a_search_of_attempts_looks_at_a_few_and_goes_on(fx: &Fixture
 pub(super) async fn the_attempts_of_an_endpoint_are_counted_by_result(fx: &Fixture) {
     let (endpoint, other) = (fx.endpoint().await, fx.endpoint().await);
     let session = fx.session().await;
-    let mut sent = Vec::new();
-    for _ in 0..3 {
-        sent.push(fx.send().await);
-    }
+    let sent = fx.send_many(3).await;
     for leased in fx.lease(session).await {
         let row = if leased.task.key.subject == sent[0].0 { NextRow::Gone } else { NextRow::Dead };
         fx.end(&leased.task, session, row).await;

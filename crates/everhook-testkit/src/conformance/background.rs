@@ -7,7 +7,7 @@ use everhook_core::background::{BACKGROUND_QUEUE, BackgroundStatus, Effect, Posi
 use everhook_core::delivery::{DeliveryCommand, DeliveryState};
 use everhook_core::endpoint::EndpointState;
 use everhook_core::filter::expression::Expression;
-use everhook_core::id::{EndpointId, EnvironmentId, JobId, MessageId, SERVER_ENVIRONMENT, SessionId};
+use everhook_core::id::{EndpointId, EnvironmentId, JobId, SERVER_ENVIRONMENT, SessionId};
 use everhook_core::job::{Job, LeaseLost, LeaseProof, OperatorCommand, RunAt};
 use everhook_core::lifecycle::NextRow;
 use everhook_core::limits::SCAN_ROWS_MAX;
@@ -109,17 +109,9 @@ async fn end_all(fx: &Fixture, row: NextRow) -> usize {
     leased.len()
 }
 
-async fn send(fx: &Fixture, count: usize) -> Vec<MessageId> {
-    let mut sent = Vec::new();
-    for _ in 0..count {
-        sent.push(fx.send().await);
-    }
-    sent
-}
-
 pub(super) async fn dead_deliveries_are_recovered_once_in_slices(fx: &Fixture) {
     let endpoint = fx.endpoint().await;
-    let sent = send(fx, 3).await;
+    let sent = fx.send_many(3).await;
     assert_eq!(end_all(fx, NextRow::Dead).await, 3);
     let (held, work) = (held(fx).await, replay(fx, endpoint, Pick::Failed).await);
     assert_eq!(finish(fx, held, &work, 2).await, [2, 1]);
@@ -134,7 +126,7 @@ pub(super) async fn dead_deliveries_are_recovered_once_in_slices(fx: &Fixture) {
 
 pub(super) async fn a_dry_run_counts_and_changes_nothing(fx: &Fixture) {
     let endpoint = fx.endpoint().await;
-    let sent = send(fx, 3).await;
+    let sent = fx.send_many(3).await;
     assert_eq!(end_all(fx, NextRow::Dead).await, 3);
     assert!(fx.other.drop_payload(fx.here, fx.application, sent[0]).await);
     let recover = replay(fx, endpoint, Pick::Failed).await;
@@ -154,7 +146,7 @@ pub(super) async fn a_dry_run_counts_and_changes_nothing(fx: &Fixture) {
 
 pub(super) async fn what_arrived_or_is_under_way_is_not_recovered(fx: &Fixture) {
     let endpoint = fx.endpoint().await;
-    let sent = send(fx, 4).await;
+    let sent = fx.send_many(4).await;
     end_all(fx, NextRow::Dead).await;
     // One arrives by a resend, one waits for a resend, one has lost its payload. A failed resend leaves two dead ones.
     fx.resend(sent[0], endpoint).await;
@@ -173,7 +165,7 @@ pub(super) async fn what_arrived_or_is_under_way_is_not_recovered(fx: &Fixture) 
 }
 
 pub(super) async fn messages_without_a_delivery_are_replayed_in_slices(fx: &Fixture) {
-    let before = send(fx, 3).await;
+    let before = fx.send_many(3).await;
     let endpoint = fx.endpoint().await;
     let after = fx.send().await;
     fx.switch(endpoint, EndpointState::Disabled).await;
@@ -202,7 +194,7 @@ pub(super) async fn messages_without_a_delivery_are_replayed_in_slices(fx: &Fixt
 
 pub(super) async fn attempted_messages_are_replayed_as_new_deliveries(fx: &Fixture) {
     let endpoint = fx.endpoint().await;
-    let sent = send(fx, 2).await;
+    let sent = fx.send_many(2).await;
     assert_eq!(end_all(fx, NextRow::Gone).await, 2);
     let open = fx.send().await;
     let work = replay(fx, endpoint, Pick::Attempted(AttemptedFilter::default())).await;
@@ -218,7 +210,7 @@ pub(super) async fn attempted_messages_are_replayed_as_new_deliveries(fx: &Fixtu
 
 pub(super) async fn a_slice_that_was_done_is_not_done_again(fx: &Fixture) {
     let endpoint = fx.endpoint().await;
-    send(fx, 2).await;
+    fx.send_many(2).await;
     end_all(fx, NextRow::Gone).await;
     let work = replay(fx, endpoint, Pick::Attempted(AttemptedFilter::default())).await;
     let held = held(fx).await;
@@ -232,7 +224,7 @@ pub(super) async fn a_slice_that_was_done_is_not_done_again(fx: &Fixture) {
 
 pub(super) async fn crashes_before_a_slice_no_longer_count(fx: &Fixture) {
     let endpoint = fx.endpoint().await;
-    send(fx, 2).await;
+    fx.send_many(2).await;
     end_all(fx, NextRow::Dead).await;
     let (job, work) = (enqueue(fx, fx.here, "endpoint.recover").await, replay(fx, endpoint, Pick::Failed).await);
     let crashes = async || {
@@ -258,7 +250,7 @@ pub(super) async fn crashes_before_a_slice_no_longer_count(fx: &Fixture) {
 
 pub(super) async fn only_the_holder_of_the_job_advances_it(fx: &Fixture) {
     let endpoint = fx.endpoint().await;
-    send(fx, 1).await;
+    fx.send_many(1).await;
     end_all(fx, NextRow::Dead).await;
     let (held, work) = (held(fx).await, replay(fx, endpoint, Pick::Failed).await);
     let stale = Held { by: LeaseProof { epoch: held.by.epoch + 1, ..held.by }, ..held };
@@ -271,7 +263,7 @@ pub(super) async fn only_the_holder_of_the_job_advances_it(fx: &Fixture) {
 
 pub(super) async fn a_replay_needs_its_endpoint(fx: &Fixture) {
     let endpoint = fx.endpoint().await;
-    send(fx, 1).await;
+    fx.send_many(1).await;
     end_all(fx, NextRow::Dead).await;
     let (held, work) = (held(fx).await, replay(fx, endpoint, Pick::Failed).await);
     fx.delete(endpoint).await;
@@ -280,7 +272,7 @@ pub(super) async fn a_replay_needs_its_endpoint(fx: &Fixture) {
 
 pub(super) async fn payloads_of_an_application_are_purged_in_slices(fx: &Fixture) {
     let endpoint = fx.endpoint().await;
-    let sent = send(fx, 3).await;
+    let sent = fx.send_many(3).await;
     end_all(fx, NextRow::Gone).await;
     assert!(fx.other.drop_payload(fx.here, fx.application, sent[0]).await);
     let now = fx.store.now().await.unwrap();
@@ -311,9 +303,9 @@ async fn steer(fx: &Fixture, endpoint: EndpointId, command: DeliveryCommand) -> 
 
 pub(super) async fn open_deliveries_to_one_endpoint_are_cancelled_in_slices(fx: &Fixture) {
     let (endpoint, other) = (fx.endpoint().await, fx.endpoint().await);
-    let sent = send(fx, 3).await;
+    let sent = fx.send_many(3).await;
     assert_eq!(fx.lease(fx.session().await).await.len(), 6, "all are being sent");
-    let waiting = send(fx, 2).await;
+    let waiting = fx.send_many(2).await;
     let cancel = steer(fx, endpoint, DeliveryCommand::Cancel).await;
     assert_eq!(count(fx, &cancel).await, 5);
     // The slice ends between the two tasks of a message.
@@ -335,7 +327,7 @@ pub(super) async fn open_deliveries_to_one_endpoint_are_cancelled_in_slices(fx: 
 
 pub(super) async fn dead_deliveries_are_redriven_once_in_slices(fx: &Fixture) {
     let endpoint = fx.endpoint().await;
-    let sent = send(fx, 4).await;
+    let sent = fx.send_many(4).await;
     assert_eq!(end_all(fx, NextRow::Dead).await, 4);
     let other = fx.endpoint().await;
     let elsewhere = fx.send().await;
@@ -386,7 +378,7 @@ pub(super) async fn background_tasks_are_listed_by_environment_and_filter(fx: &F
 pub(super) async fn attempts_are_counted_by_the_time_of_their_messages(fx: &Fixture) {
     fx.endpoint().await;
     fx.endpoint().await;
-    let sent = send(fx, 2).await;
+    let sent = fx.send_many(2).await;
     assert_eq!(end_all(fx, NextRow::Gone).await, 4);
     let now = fx.store.now().await.unwrap();
     let count = async |after, (since, until), limit| {

@@ -279,7 +279,7 @@ pub(super) async fn the_ends_of_many_jobs_in_one_transaction_are_one_announcemen
     };
     let ends: Vec<_> = fx.lease_jobs(session).await.iter().map(ends).collect();
     assert_eq!(ends.len(), 10);
-    assert!(fx.store.settle(ends.clone().into()).await.unwrap().answer.iter().all(|settled| *settled == Settled::Done));
+    assert!(fx.settle_all(&ends).await.iter().all(|settled| *settled == Settled::Done));
     let mut said = announced(fx).await;
     said.sort_by(|a, b| a.0.cmp(&b.0));
     // Both batches have their own endpoint, and every announcement goes to both.

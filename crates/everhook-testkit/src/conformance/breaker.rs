@@ -82,9 +82,7 @@ pub(super) async fn an_open_breaker_holds_its_lane_and_says_why(fx: &Fixture) {
 pub(super) async fn a_breaker_probes_with_one_delivery_over_all_sessions_and_ramps_up(fx: &Fixture) {
     let (endpoint, one, two) = (guarded(fx).await, fx.session().await, fx.session().await);
     open(fx, one).await;
-    for _ in 0..80 {
-        fx.send().await;
-    }
+    fx.send_many(80).await;
     let mut at_once = Vec::new();
     for _ in 0..6 {
         let leased = fx.lease(one).await;
@@ -130,9 +128,7 @@ pub(super) async fn a_changed_breaker_starts_closed_and_an_inherited_one_applies
     assert!(matches!(answer, Appended::Accepted { pending: 1, .. }), "deliveries wait for a lease: {answer:?}");
     let first = fx.lease_one(session).await;
     end(fx, &first, session, NextRow::Gone, Some(first.breaker.open(&SETTINGS))).await;
-    for _ in 0..3 {
-        fx.send().await;
-    }
+    fx.send_many(3).await;
     change(fx, endpoint, |endpoint| endpoint.description = "new".to_owned()).await;
     assert_eq!(fx.lease(session).await.len(), 0, "another change closes nothing");
     change(fx, endpoint, |endpoint| endpoint.policy = policy(with_breaker(Switch::Off))).await;

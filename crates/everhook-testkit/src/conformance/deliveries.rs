@@ -18,7 +18,7 @@ use everhook_store::piece::Piece;
 use everhook_store::query;
 use everhook_store::steer::{Steer, Steered};
 
-use crate::conformance::fixture::{Fixture, HOUR, PLENTY, name, new_application, new_endpoint, new_message};
+use crate::conformance::fixture::{Fixture, HOUR, PLENTY, name, new_application, new_endpoint, new_message, pages};
 
 const LATER: NextRow = NextRow::Pending { due_in: HOUR };
 const NOW: NextRow = NextRow::Pending { due_in: Duration::ZERO };
@@ -170,21 +170,15 @@ pub(super) async fn deliveries_are_listed_piece_by_piece_both_ways(fx: &Fixture)
     for _ in 0..3 {
         fx.endpoint().await;
     }
-    for _ in 0..3 {
-        fx.send().await;
-    }
+    fx.send_many(3).await;
     let whole = keys(fx, all(fx)).await;
     assert_eq!(whole.len(), 9);
     assert!(whole.is_sorted(), "{whole:?}");
     for states in [Vec::new(), vec![DeliveryState::Pending]] {
         for order in [Order::Ascending, Order::Descending] {
-            let (mut after, mut seen) = (None, Vec::new());
-            for _ in 0..5 {
-                let slice = Slice { after, order, limit: 2 };
-                let found = keys(fx, DeliveryFilter { slice, states: states.clone(), ..all(fx) }).await;
-                after = found.last().copied();
-                seen.extend(found);
-            }
+            let read = async |slice| keys(fx, DeliveryFilter { slice, states: states.clone(), ..all(fx) }).await;
+            let slice = Slice { after: None, order, limit: 2 };
+            let mut seen = pages(slice, |key: &DeliveryKey| *key, read).await;
             if order == Order::Descending {
                 seen.reverse();
             }
@@ -195,10 +189,7 @@ pub(super) async fn deliveries_are_listed_piece_by_piece_both_ways(fx: &Fixture)
 
 pub(super) async fn a_search_of_deliveries_visits_a_few_messages_and_goes_on(fx: &Fixture) {
     fx.endpoint().await;
-    let mut sent = Vec::new();
-    for _ in 0..6 {
-        sent.push(fx.send().await);
-    }
+    fx.send_many(6).await;
     for states in [vec![DeliveryState::Cancelled], vec![DeliveryState::Dead]] {
         let (mut after, mut pieces) = (None, 0);
         loop {

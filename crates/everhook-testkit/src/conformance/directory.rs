@@ -9,11 +9,12 @@ use everhook_core::name::Name;
 use everhook_core::scope::Scope;
 use everhook_store::backlog::{LaneCounts, OpenCounts};
 use everhook_store::catalog::{Order, Slice};
+use everhook_store::directory::PlacedEndpoint;
 use everhook_store::history::MessageFilter;
 use everhook_store::lease::{Appended, NewMessage};
 use everhook_store::query;
 
-use crate::conformance::fixture::{Fixture, HOUR, name, new_application, new_endpoint, new_message};
+use crate::conformance::fixture::{Fixture, HOUR, name, new_application, new_endpoint, new_message, pages};
 
 /// Adds an application with this many endpoints.
 async fn application(fx: &Fixture, endpoints: usize) -> (ApplicationId, Vec<EndpointId>) {
@@ -38,18 +39,13 @@ pub(super) async fn endpoints_of_all_applications_are_listed_in_pages(fx: &Fixtu
     fx.delete(deleted).await;
     keys.sort();
     for order in [Order::Ascending, Order::Descending] {
-        let (mut found, mut after) = (Vec::new(), None);
-        loop {
-            let slice = Slice { after, order, limit: 2 };
+        let read = async |slice| {
             let page = fx.read(query::AllEndpoints { scope: fx.scope(), slice }).await;
             assert!(page.iter().all(|placed| placed.application.id == placed.endpoint.application));
-            found.extend(page.iter().map(|placed| placed.key()));
-            after = found.last().copied();
-            if page.len() < 2 {
-                break;
-            }
-        }
-        assert_eq!(found, keys, "{order:?}");
+            page
+        };
+        let slice = Slice { after: None, order, limit: 2 };
+        assert_eq!(pages(slice, PlacedEndpoint::key, read).await, keys, "{order:?}");
         keys.reverse();
     }
     let ids = vec![keys[1].endpoint, deleted, EndpointId(fx.id())];

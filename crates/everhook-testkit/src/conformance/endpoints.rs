@@ -21,7 +21,7 @@ use everhook_store::resource::{Changed, New, ResourceKey};
 use everhook_store::store::Resources;
 
 use crate::conformance::fixture::{
-    FixedCapacity, Fixture, HOUR, fast, name, new_application, new_endpoint, request_key,
+    FixedCapacity, Fixture, HOUR, fast, name, new_application, new_endpoint, pages, request_key,
 };
 use crate::conformance::race::at_once;
 
@@ -287,14 +287,8 @@ pub(super) async fn endpoints_are_listed_piece_by_piece_both_ways(fx: &Fixture) 
     create(fx, fx.here, &new_endpoint(EndpointId(fx.id()), other)).await;
     want.sort();
     let pages = async |order: Order| {
-        let (mut ids, mut after) = (Vec::new(), None);
-        loop {
-            let slice = Slice { after, order, limit: 2 };
-            let page = fx.read(query::Endpoints { scope: fx.app_scope(), slice: slice.clone() }).await;
-            let Some(last) = page.last() else { return ids };
-            after = Some(last.id);
-            ids.extend(page.iter().map(|endpoint| endpoint.id));
-        }
+        let read = async |slice| fx.read(query::Endpoints { scope: fx.app_scope(), slice }).await;
+        pages(Slice { after: None, order, limit: 2 }, |endpoint: &Endpoint| endpoint.id, read).await
     };
     assert_eq!(pages(Order::Ascending).await, want);
     want.reverse();

@@ -8,7 +8,7 @@ use everhook_store::query;
 use everhook_store::resource::ResourceKey;
 use everhook_store::store::Resources;
 
-use crate::conformance::fixture::{Fixture, name, request_key};
+use crate::conformance::fixture::{Fixture, name, pages, request_key};
 
 fn new_type(text: &str) -> EventType {
     EventType {
@@ -98,18 +98,12 @@ pub(super) async fn event_types_are_listed_by_the_bytes_of_their_names(fx: &Fixt
         create_type(fx, &EventType { archived: *text == "a.b", ..new_type(text) }).await;
     }
     let pages = async |archived: ArchivedTypes, order: Order| {
-        let (mut names, mut after) = (Vec::new(), None);
-        loop {
-            let slice = Slice { after, order, limit: 2 };
-            let page = fx.read(query::EventTypes { scope: fx.scope(), archived, slice: slice.clone() }).await.rows;
-            let Some(last) = page.last() else { return names };
-            after = Some(last.name.clone());
-            names.extend(page.iter().map(|event_type| event_type.name.to_string()));
-        }
+        let read = async |slice| fx.read(query::EventTypes { scope: fx.scope(), archived, slice }).await.rows;
+        pages(Slice { after: None, order, limit: 2 }, |event_type: &EventType| event_type.name.clone(), read).await
     };
-    assert_eq!(pages(ArchivedTypes::Included, Order::Ascending).await, want);
-    let unarchived: Vec<_> = want.iter().rev().filter(|text| **text != "a.b").collect();
-    assert_eq!(pages(ArchivedTypes::Excluded, Order::Descending).await.iter().collect::<Vec<_>>(), unarchived);
+    assert_eq!(pages(ArchivedTypes::Included, Order::Ascending).await, want.map(name));
+    let unarchived: Vec<_> = want.iter().rev().filter(|text| **text != "a.b").map(|text| name(text)).collect();
+    assert_eq!(pages(ArchivedTypes::Excluded, Order::Descending).await, unarchived);
 }
 
 pub(super) async fn unknown_and_archived_event_types_are_told(fx: &Fixture) {

@@ -28,6 +28,7 @@ use everhook_core::scope::{AppScope, Scope};
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 use everhook_store::capacity::Capacity;
+use everhook_store::catalog::Slice;
 use everhook_store::dedup::DedupKey;
 use everhook_store::history::{Attempt, Redrive, Resend, Resent};
 use everhook_store::ids::Ids;
@@ -212,6 +213,15 @@ impl<S: Stage + ?Sized> Fixture<S> {
         id
     }
 
+    /// Appends several messages, one after the other.
+    pub async fn send_many(&self, count: usize) -> Vec<MessageId> {
+        let mut sent = Vec::new();
+        for _ in 0..count {
+            sent.push(self.send().await);
+        }
+        sent
+    }
+
     /// Leases all due tasks.
     pub async fn lease(&self, session: SessionId) -> Vec<Leased> {
         self.lease_with(self.ask(session)).await.tasks
@@ -280,6 +290,11 @@ impl<S: Stage + ?Sized> Fixture<S> {
 
     pub async fn settle(&self, settlement: &Settlement) -> Settled {
         self.store.settle([settlement.clone()].into()).await.unwrap().answer[0]
+    }
+
+    /// Settles attempts in one call.
+    pub async fn settle_all(&self, batch: &[Settlement]) -> Vec<Settled> {
+        self.store.settle(batch.into()).await.unwrap().answer
     }
 
     /// Settles one attempt, which must be recorded.
@@ -353,6 +368,22 @@ impl<S: Stage + ?Sized> Fixture<S> {
         let message = Message { payload: Some(Bytes::from_static(b"{\"not\":\"yours\"}")), ..new.message.clone() };
         // These deliveries are always due at once, because the bystander leases all tasks as they are created.
         NewMessage { keys: new.keys.clone(), once: new.once.clone(), ..NewMessage::new(self.there, message) }
+    }
+}
+
+/// Reads a list page by page, beginning with `slice`, and returns the keys of its rows.
+pub(super) async fn pages<R, K: Clone>(
+    mut slice: Slice<K>,
+    key: impl Fn(&R) -> K,
+    read: impl AsyncFn(Slice<K>) -> Vec<R>,
+) -> Vec<K> {
+    let mut keys = Vec::new();
+    loop {
+        let page = read(slice.clone()).await;
+        assert!(page.len() <= slice.limit);
+        let Some(last) = page.last() else { return keys };
+        slice.after = Some(key(last));
+        keys.extend(page.iter().map(&key));
     }
 }
 

@@ -14,7 +14,7 @@ use everhook_store::query;
 use everhook_store::retention::{Prunable, Prune};
 use everhook_store::store::Resources;
 
-use crate::conformance::fixture::{Fixture, HOUR, PLENTY, name, new_application};
+use crate::conformance::fixture::{Fixture, HOUR, PLENTY, name, new_application, pages};
 
 fn slice<K>(order: Order) -> Slice<K> {
     Slice { after: None, order, limit: PLENTY }
@@ -131,10 +131,7 @@ pub(super) async fn messages_are_found_by_time(fx: &Fixture) {
 }
 
 pub(super) async fn messages_are_listed_piece_by_piece_both_ways(fx: &Fixture) {
-    let mut want = Vec::new();
-    for _ in 0..5 {
-        want.push(fx.send().await);
-    }
+    let mut want = fx.send_many(5).await;
     let stranger = ApplicationId(fx.id());
     for environment in [fx.here, fx.there] {
         fx.store.create(Scope::of(environment), new_application(stranger), None).await.unwrap();
@@ -143,14 +140,11 @@ pub(super) async fn messages_are_listed_piece_by_piece_both_ways(fx: &Fixture) {
     other.message.application = stranger;
     append(fx, other).await;
     let pages = async |order: Order| {
-        let (mut ids, mut after) = (Vec::new(), None);
-        loop {
-            let filter = MessageFilter { slice: Slice { after, order, limit: 2 }, ..messages() };
-            let page = fx.read(query::Messages { scope: fx.app_scope(), filter: filter.clone() }).await.rows;
-            let Some(last) = page.last() else { return ids };
-            after = Some(last.id);
-            ids.extend(page.iter().map(|message| message.id));
-        }
+        let read = async |slice| {
+            let filter = MessageFilter { slice, ..messages() };
+            fx.read(query::Messages { scope: fx.app_scope(), filter }).await.rows
+        };
+        pages(Slice { after: None, order, limit: 2 }, |message: &Message| message.id, read).await
     };
     assert_eq!(pages(Order::Ascending).await, want);
     want.reverse();

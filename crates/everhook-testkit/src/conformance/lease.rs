@@ -75,9 +75,7 @@ pub(super) async fn what_waits_is_counted(fx: &Fixture) {
     assert_eq!(count().await, (0, 0, Duration::ZERO));
     fx.endpoint().await;
     let began = fx.store.now().await.unwrap();
-    for _ in 0..3 {
-        fx.send().await;
-    }
+    fx.send_many(3).await;
     let later = fx.store.now().await.unwrap();
     let (pending, dead, due_for) = count().await;
     assert_eq!((pending, dead), (3, 0));
@@ -123,9 +121,7 @@ pub(super) async fn what_was_due_first_goes_first(fx: &Fixture) {
 pub(super) async fn a_lane_gives_no_more_than_it_has_room_for(fx: &Fixture) {
     let (narrow, wide) = (fx.endpoint().await.lane(), fx.endpoint().await.lane());
     let session = fx.session().await;
-    for _ in 0..5 {
-        fx.send().await;
-    }
+    fx.send_many(5).await;
     let ask = LeaseAsk { free_by_lane: vec![(narrow, 1)], per_lane: 3, ..fx.ask(session) };
     let tasks = fx.lease_with(ask.clone()).await.tasks;
     assert_eq!(by_lane(&tasks), BTreeMap::from([(narrow, 1), (wide, 3)]));
@@ -146,9 +142,7 @@ pub(super) async fn a_lease_gives_no_more_than_it_was_asked_for(fx: &Fixture) {
     fx.endpoint().await;
     fx.endpoint().await;
     let session = fx.session().await;
-    for _ in 0..3 {
-        fx.send().await;
-    }
+    fx.send_many(3).await;
     let mut seen = Vec::new();
     for want in [4, 2, 0] {
         let grant = fx.lease_with(LeaseAsk { limit: 4, ..fx.ask(session) }).await;
@@ -163,9 +157,7 @@ pub(super) async fn a_lease_gives_no_more_than_it_was_asked_for(fx: &Fixture) {
 pub(super) async fn more_work_is_announced_at_once(fx: &Fixture) {
     fx.endpoint().await;
     let session = fx.session().await;
-    for _ in 0..3 {
-        fx.send().await;
-    }
+    fx.send_many(3).await;
     let grant = fx.lease_with(LeaseAsk { per_lane: 2, ..fx.ask(session) }).await;
     assert_eq!((grant.tasks.len(), grant.next_ready), (2, Some(Duration::ZERO)));
     let grant = fx.lease_with(LeaseAsk { per_lane: 2, ..fx.ask(session) }).await;
@@ -175,9 +167,7 @@ pub(super) async fn more_work_is_announced_at_once(fx: &Fixture) {
 pub(super) async fn lanes_take_turns(fx: &Fixture) {
     let lanes = [fx.endpoint().await.lane(), fx.endpoint().await.lane(), fx.endpoint().await.lane()];
     let session = fx.session().await;
-    for _ in 0..4 {
-        fx.send().await;
-    }
+    fx.send_many(4).await;
     for _ in 0..2 {
         let mut round = Vec::new();
         for _ in 0..lanes.len() {
@@ -190,9 +180,7 @@ pub(super) async fn lanes_take_turns(fx: &Fixture) {
 pub(super) async fn a_lane_that_was_cut_off_is_the_next_one(fx: &Fixture) {
     let lanes = [fx.endpoint().await.lane(), fx.endpoint().await.lane()];
     let session = fx.session().await;
-    for _ in 0..4 {
-        fx.send().await;
-    }
+    fx.send_many(4).await;
     let first = fx.lease_with(LeaseAsk { limit: 3, per_lane: 2, ..fx.ask(session) }).await.tasks;
     let second = fx.lease_with(LeaseAsk { limit: 1, per_lane: 2, ..fx.ask(session) }).await.tasks;
     let all: Vec<_> = first.into_iter().chain(second).collect();
@@ -347,9 +335,7 @@ pub(super) async fn deliveries_to_a_deleted_endpoint_come_out_also_if_it_was_dis
 pub(super) async fn deliveries_to_a_deleted_endpoint_come_out_in_portions(fx: &Fixture) {
     let endpoint = fx.endpoint().await;
     let session = fx.session().await;
-    for _ in 0..5 {
-        fx.send().await;
-    }
+    fx.send_many(5).await;
     for leased in fx.lease(session).await {
         fx.end(&leased.task, session, NextRow::Pending { due_in: HOUR }).await;
     }

@@ -27,12 +27,6 @@ async fn limited(fx: &Fixture, limit: u32) -> EndpointId {
     endpoint
 }
 
-async fn send(fx: &Fixture, count: usize) {
-    for _ in 0..count {
-        fx.send().await;
-    }
-}
-
 /// Ends a delivery of a lane that may be at its limit.
 async fn end(fx: &Fixture, task: &Task, session: SessionId, row: NextRow) {
     fx.settle(&Settlement {
@@ -45,7 +39,7 @@ async fn end(fx: &Fixture, task: &Task, session: SessionId, row: NextRow) {
 pub(super) async fn a_concurrency_limit_holds_over_all_sessions(fx: &Fixture) {
     limited(fx, 2).await;
     let (one, two) = (fx.session().await, fx.session().await);
-    send(fx, 6).await;
+    fx.send_many(6).await;
     let first = fx.lease(one).await;
     assert_eq!(first.len(), 2);
     let grant = fx.lease_with(fx.ask(two)).await;
@@ -61,7 +55,7 @@ pub(super) async fn a_concurrency_limit_holds_over_all_sessions(fx: &Fixture) {
 pub(super) async fn a_delivery_of_a_crashed_node_counts_until_it_is_settled(fx: &Fixture) {
     limited(fx, 1).await;
     let crashed = fx.expired_session().await;
-    send(fx, 2).await;
+    fx.send_many(2).await;
     fx.lease_one(crashed).await;
     let session = fx.session().await;
     assert_eq!(fx.lease(session).await.len(), 0);
@@ -90,7 +84,7 @@ pub(super) async fn a_delivery_beyond_a_concurrency_limit_waits_for_a_lease_and_
 pub(super) async fn a_concurrency_limit_of_any_level_applies_and_a_change_takes_effect_at_once(fx: &Fixture) {
     let endpoint = fx.endpoint().await;
     let session = fx.session().await;
-    send(fx, 20).await;
+    fx.send_many(20).await;
     let leased = async || fx.lease(session).await.len();
     change_environment(fx, at_once(2)).await;
     assert_eq!((leased().await, leased().await), (2, 0), "the environment's limit");
@@ -113,7 +107,7 @@ pub(super) async fn both_limits_of_an_endpoint_apply(fx: &Fixture) {
     let endpoint = fx.endpoint().await;
     change(fx, endpoint, |endpoint| endpoint.policy = policy(both)).await;
     let session = fx.session().await;
-    send(fx, 2).await;
+    fx.send_many(2).await;
     let leased = fx.lease_one(session).await;
     end(fx, &leased.task, session, NextRow::Gone).await;
     let grant = fx.lease_with(fx.ask(session)).await;

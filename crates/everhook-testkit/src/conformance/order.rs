@@ -32,10 +32,7 @@ async fn ordered(fx: &Fixture, on_dead: OnDead) -> EndpointId {
 }
 
 async fn send<const N: usize>(fx: &Fixture) -> [MessageId; N] {
-    let mut sent = Vec::new();
-    for _ in 0..N {
-        sent.push(fx.send().await);
-    }
+    let sent = fx.send_many(N).await;
     sent.try_into().expect("as many as sent")
 }
 

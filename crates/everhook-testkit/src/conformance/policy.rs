@@ -110,9 +110,7 @@ pub(super) async fn a_rate_limit_holds_over_all_sessions(fx: &Fixture) {
     let endpoint = fx.endpoint().await;
     change(fx, endpoint, |endpoint| endpoint.policy = policy(one_in_hours(2))).await;
     let (one, two) = (fx.session().await, fx.session().await);
-    for _ in 0..3 {
-        fx.send().await;
-    }
+    fx.send_many(3).await;
     let leased = fx.lease_one(one).await;
     let grant = fx.lease_with(fx.ask(two)).await;
     assert_eq!(grant.tasks.len(), 0);
@@ -183,12 +181,7 @@ pub(super) async fn messages_of_one_batch_take_a_permit_each(fx: &Fixture) {
 pub(super) async fn a_rate_limit_of_any_level_applies_and_a_change_takes_effect_at_once(fx: &Fixture) {
     let endpoint = fx.endpoint().await;
     let session = fx.session().await;
-    let sent = async |count: usize| {
-        for _ in 0..count {
-            fx.send().await;
-        }
-    };
-    sent(12).await;
+    fx.send_many(12).await;
     let leased = async || fx.lease(session).await.len();
     change_environment(fx, one_in_hours(2)).await;
     assert_eq!((leased().await, leased().await), (1, 0), "the environment's rate");

@@ -91,9 +91,7 @@ pub(super) async fn stored_messages_are_counted_page_by_page(fx: &Fixture) {
     };
     let own = Some(fx.application);
     assert_eq!(count(own, None, PLENTY).await, MessageCount::default());
-    for _ in 0..3 {
-        fx.send().await;
-    }
+    fx.send_many(3).await;
     let other = new_application(ApplicationId(fx.id()));
     for environment in [fx.here, fx.there] {
         fx.other.stage_application(environment, &other).await;

@@ -151,9 +151,7 @@ pub(super) async fn racing_leases_never_share_a_task_and_get_them_all(fx: &Fixtu
     for _ in 0..3 {
         fx.endpoint().await;
     }
-    for _ in 0..30 {
-        fx.send().await;
-    }
+    fx.send_many(30).await;
     let left = Arc::new(AtomicIsize::new(90));
     let mut leasers = Vec::new();
     for store in handles(fx).take(4) {
@@ -193,9 +191,7 @@ pub(super) async fn what_is_appended_while_lanes_are_drained_is_not_forgotten(fx
 pub(super) async fn what_is_put_back_while_lanes_are_drained_is_not_forgotten(fx: &Fixture) {
     const TENURES: u32 = 5;
     fx.endpoint().await;
-    for _ in 0..20 {
-        fx.send().await;
-    }
+    fx.send_many(20).await;
     let left = Arc::new(AtomicIsize::new(20 * isize::try_from(TENURES).expect("it is small")));
     let sample = fx.settlement(&sample_task(fx), fx.session().await, NextRow::Gone);
     let mut workers = Vec::new();
@@ -226,9 +222,7 @@ pub(super) async fn what_is_put_back_while_lanes_are_drained_is_not_forgotten(fx
 
 pub(super) async fn a_task_is_settled_or_taken_over_never_both(fx: &Fixture) {
     fx.endpoint().await;
-    for _ in 0..40 {
-        fx.send().await;
-    }
+    fx.send_many(40).await;
     let (holder, sweeper) = (fx.session().await, fx.session().await);
     let tasks = fx.lease(holder).await;
     assert_eq!(tasks.len(), 40);
@@ -265,9 +259,7 @@ pub(super) async fn a_task_is_settled_or_taken_over_never_both(fx: &Fixture) {
 
 pub(super) async fn the_same_settlements_at_once_count_once(fx: &Fixture) {
     fx.endpoint().await;
-    for _ in 0..10 {
-        fx.send().await;
-    }
+    fx.send_many(10).await;
     let session = fx.session().await;
     let tasks = fx.lease(session).await;
     let rows = [NextRow::Gone, NextRow::Pending { due_in: Duration::ZERO }, NextRow::Dead];
@@ -290,9 +282,7 @@ pub(super) async fn the_same_settlements_at_once_count_once(fx: &Fixture) {
 
 pub(super) async fn racing_sweeps_never_share_a_task_and_get_them_all(fx: &Fixture) {
     fx.endpoint().await;
-    for _ in 0..40 {
-        fx.send().await;
-    }
+    fx.send_many(40).await;
     let dead = fx.session().await;
     assert_eq!(fx.lease(dead).await.len(), 40);
     fx.store.close_session(dead).await.unwrap();

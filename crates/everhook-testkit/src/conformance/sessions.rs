@@ -179,9 +179,7 @@ pub(super) async fn a_task_taken_at_once_is_held_since_it_was_appended(fx: &Fixt
 
 pub(super) async fn reclaiming_takes_no_more_than_it_was_asked_for(fx: &Fixture) {
     fx.endpoint().await;
-    for _ in 0..5 {
-        fx.send().await;
-    }
+    fx.send_many(5).await;
     let (dead, sweeper) = (fx.session().await, fx.session().await);
     assert_eq!(fx.lease(dead).await.len(), 5);
     fx.store.close_session(dead).await.unwrap();

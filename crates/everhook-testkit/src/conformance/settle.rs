@@ -166,9 +166,7 @@ pub(super) async fn a_settlement_said_again_after_the_next_lease_is_still_done(f
 
 pub(super) async fn one_lost_settlement_does_not_cost_its_neighbours(fx: &Fixture) {
     fx.endpoint().await;
-    for _ in 0..4 {
-        fx.send().await;
-    }
+    fx.send_many(4).await;
     let session = fx.session().await;
     let tasks = fx.lease(session).await;
     let rows = [NextRow::Gone, NextRow::Gone, NOW, NextRow::Dead];
@@ -176,7 +174,7 @@ pub(super) async fn one_lost_settlement_does_not_cost_its_neighbours(fx: &Fixtur
         tasks.iter().zip(rows).map(|(leased, row)| fx.settlement(&leased.task, session, row)).collect();
     batch[1].session = SessionId(fx.id());
     batch.push(batch[0].clone());
-    let done = fx.store.settle(batch.clone().into()).await.unwrap().answer;
+    let done = fx.settle_all(&batch).await;
     assert_eq!(done, [Settled::Done, Settled::Lost, Settled::Done, Settled::Done, Settled::Done]);
     let mut states = Vec::new();
     for leased in &tasks {
@@ -191,15 +189,13 @@ pub(super) async fn one_lost_settlement_does_not_cost_its_neighbours(fx: &Fixtur
 pub(super) async fn a_batch_of_successes_is_settled_whole(fx: &Fixture) {
     fx.endpoint().await;
     fx.endpoint().await;
-    for _ in 0..20 {
-        fx.send().await;
-    }
+    fx.send_many(20).await;
     let session = fx.session().await;
     let tasks = fx.lease(session).await;
     assert_eq!(tasks.len(), 40);
     let batch: Vec<_> = tasks.iter().map(|leased| fx.settlement(&leased.task, session, NextRow::Gone)).collect();
-    assert_eq!(fx.store.settle(batch.clone().into()).await.unwrap().answer, [Settled::Done; 40]);
-    assert_eq!(fx.store.settle(batch.clone().into()).await.unwrap().answer, [Settled::Done; 40]);
+    assert_eq!(fx.settle_all(&batch).await, [Settled::Done; 40]);
+    assert_eq!(fx.settle_all(&batch).await, [Settled::Done; 40]);
     for leased in &tasks {
         assert_eq!(fx.attempts(message(leased)).await.len(), 2, "one for each endpoint");
     }
@@ -225,7 +221,7 @@ pub(super) async fn of_several_ends_of_one_tenure_in_a_batch_the_first_counts(fx
         let ends: [Settlement; 8] = std::array::from_fn(|_| fx.settlement(&leased.task, session, row));
         let mut answers = [Settled::Lost; 8];
         answers[0] = Settled::Done;
-        assert_eq!(fx.store.settle(ends.clone().into()).await.unwrap().answer, answers);
+        assert_eq!(fx.settle_all(&ends).await, answers);
         let first = ends[0].attempt.as_ref().map(|attempt| attempt.id);
         let logged = fx.attempts(message(&leased)).await;
         assert_eq!(logged.iter().map(|attempt| Some(attempt.id)).collect::<Vec<_>>(), [first]);
@@ -236,9 +232,7 @@ pub(super) async fn of_several_ends_of_one_tenure_in_a_batch_the_first_counts(fx
 
 pub(super) async fn several_holds_of_one_lane_in_a_batch_leave_the_longest(fx: &Fixture) {
     fx.endpoint().await;
-    for _ in 0..3 {
-        fx.send().await;
-    }
+    fx.send_many(3).await;
     let session = fx.session().await;
     let tasks = fx.lease(session).await;
     let holds = [Some(Duration::ZERO), Some(HOUR), None];
@@ -247,7 +241,7 @@ pub(super) async fn several_holds_of_one_lane_in_a_batch_leave_the_longest(fx: &
         .zip(holds)
         .map(|(leased, hold_lane)| Settlement { hold_lane, ..fx.settlement(&leased.task, session, NOW) })
         .collect();
-    assert_eq!(fx.store.settle(batch.clone().into()).await.unwrap().answer, [Settled::Done; 3]);
+    assert_eq!(fx.settle_all(&batch).await, [Settled::Done; 3]);
     let grant = fx.lease_with(fx.ask(session)).await;
     assert_eq!(grant.tasks.len(), 0);
     assert!(grant.next_ready.is_some_and(|next| next > HOUR / 2));
@@ -255,9 +249,7 @@ pub(super) async fn several_holds_of_one_lane_in_a_batch_leave_the_longest(fx: &
 
 pub(super) async fn several_retries_of_one_lane_in_a_batch_leave_the_earliest(fx: &Fixture) {
     fx.endpoint().await;
-    for _ in 0..3 {
-        fx.send().await;
-    }
+    fx.send_many(3).await;
     let session = fx.session().await;
     let tasks = fx.lease(session).await;
     let batch: Vec<_> =

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, TcpListener};
 
 use everhook_core::lifecycle::NextRow;
 use everhook_postgres::migrate;
-use everhook_store::lease::{Renewed, Settled};
+use everhook_store::lease::Renewed;
 use everhook_store::store::Store;
 
 use crate::postgres::database::Database;
@@ -25,8 +25,7 @@ async fn works_at(url: &str, database: &Database) {
     let stage = Stage::new(database.store_with(|config| config.url = url.to_owned()).await).await;
     stage.append(vec![stage.message(Vec::new())]).await.unwrap();
     let tasks = stage.lease(1).await.unwrap();
-    let settled = stage.store.settle([stage.settlement(&tasks[0], NextRow::Gone)].into()).await.unwrap().answer;
-    assert_eq!(settled, [Settled::Done]);
+    stage.end(&tasks[0], NextRow::Gone).await;
     assert!(matches!(stage.store.renew_session(stage.session).await.unwrap(), Renewed::Open(_)));
     let hints = stage.store.hints().unwrap();
     hints.next().await.unwrap();

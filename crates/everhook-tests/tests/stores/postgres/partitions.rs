@@ -5,7 +5,6 @@ use everhook_core::lifecycle::NextRow;
 use everhook_core::scope::AppScope;
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::Locator;
-use everhook_store::lease::Settled;
 use everhook_store::query;
 use everhook_store::retention::{Prunable, Prune};
 use everhook_store::store::{Reads, Store};
@@ -34,10 +33,7 @@ async fn ids_of_any_time_are_taken() {
             .await
             .unwrap();
         assert!(found.is_some());
-        assert_eq!(
-            stage.store.settle([stage.settlement(&task, NextRow::Gone)].into()).await.unwrap().answer,
-            [Settled::Done]
-        );
+        stage.end(&task, NextRow::Gone).await;
     }
 }
 
@@ -53,15 +49,12 @@ async fn a_missing_partition_is_made_when_it_is_needed() {
         loop execute format('drop table %s', name); end loop; end $$";
     let client = database.client().await;
     client.batch_execute(drop_all).await.unwrap();
-    assert_eq!(
-        stage.store.settle([stage.settlement(&first[0], NextRow::Gone)].into()).await.unwrap().answer,
-        [Settled::Done]
-    );
+    stage.end(&first[0], NextRow::Gone).await;
     client.batch_execute(drop_all).await.unwrap();
     let second = stage.append_fast(vec![stage.message(Vec::new())]).await.unwrap();
     let retry = NextRow::Pending { due_in: Default::default() };
     client.batch_execute(drop_all).await.unwrap();
-    assert_eq!(stage.store.settle([stage.settlement(&second[0], retry)].into()).await.unwrap().answer, [Settled::Done]);
+    stage.end(&second[0], retry).await;
     client.batch_execute(drop_all).await.unwrap();
     stage.store.maintain().await.unwrap();
     let made = "select count(*) from pg_inherits where inhparent = 'everhook.message'::regclass";

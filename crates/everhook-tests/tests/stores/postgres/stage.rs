@@ -14,7 +14,7 @@ use everhook_postgres::PostgresStore;
 use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
-use everhook_store::lease::{Append, Appended, LeaseAsk, NewAttempt, NewMessage, NewSession, Settlement};
+use everhook_store::lease::{Append, Appended, LeaseAsk, NewAttempt, NewMessage, NewSession, Settled, Settlement};
 use everhook_store::resource::New;
 use everhook_store::store::{Resources, Store};
 use everhook_testkit::conformance::fixture::{FixedCapacity, HOUR, fast, new_application, new_endpoint, new_message};
@@ -104,5 +104,11 @@ impl Stage {
             exchange: None,
         };
         Settlement { row, tries: task.tries + 1, attempt: Some(attempt), ..Settlement::of(task, self.session) }
+    }
+
+    /// Settles one attempt, which must be recorded.
+    pub(crate) async fn end(&self, task: &Task, row: NextRow) {
+        let settled = self.store.settle([self.settlement(task, row)].into()).await.unwrap();
+        assert_eq!(settled.answer, [Settled::Done]);
     }
 }

@@ -7,21 +7,31 @@ use svix::api::*;
 
 use crate::call::{Answer, Call, Failure};
 
-/// Builds the optional query parameters of an operation from the fields of a call.
-macro_rules! options {
-    ($call:ident, $kind:ident { $($field:ident),* $(,)? }) => {
-        Some($kind { $($field: $call.option(stringify!($field))?),* })
+/// Reads an argument of an operation from a call: its body, or the part of its path with this number.
+macro_rules! argument {
+    ($call:ident, body) => {
+        $call.body()?
+    };
+    ($call:ident, $part:literal) => {
+        $call.path($part)?
     };
 }
 
-/// Defines the list of operations, and a function that calls one of them.
+/// Defines the list of operations, and a function that calls one of them. The fields behind `with` are optional query
+/// parameters.
 macro_rules! operations {
-    ($client:ident, $call:ident; $($name:literal => $answer:expr,)*) => {
+    ($client:ident, $call:ident; $(
+        $name:literal: $($resource:ident).+ => $method:ident($($argument:tt),*)
+        $(with $kind:ident { $($field:ident),* $(,)? })?,
+    )*) => {
         pub(crate) const OPERATIONS: &[&str] = &[$($name),*];
 
         pub(crate) async fn run($client: &Svix, $call: &Call) -> Answer {
             match $call.operation.as_str() {
-                $($name => as_json($answer.await),)*
+                $($name => as_json($client$(.$resource())+.$method(
+                    $(argument!($call, $argument),)*
+                    $(Some($kind { $($field: $call.option(stringify!($field))?),* }))?
+                ).await),)*
                 other => Err(Failure::Unknown(format!("the operation {other} does not exist"))),
             }
         }
@@ -34,261 +44,111 @@ fn as_json(answer: svix::Result<impl Serialize>) -> Answer {
 }
 
 operations! { client, call;
-    "application.list" => client.application().list(
-        options!(call, ApplicationListOptions {
+    "application.list": application => list()
+        with ApplicationListOptions {
             exclude_apps_with_no_endpoints, exclude_apps_with_disabled_endpoints,
             exclude_apps_with_svix_play_endpoints, limit, iterator, order,
-        }),
-    ),
-    "application.create" => client.application().create(
-        call.body()?,
-        options!(call, ApplicationCreateOptions { idempotency_key }),
-    ),
-    "application.get_or_create" => client.application().get_or_create(
-        call.body()?,
-        options!(call, ApplicationCreateOptions { idempotency_key }),
-    ),
-    "application.get" => client.application().get(call.path(0)?),
-    "application.upsert" => client.application().upsert(call.path(0)?, call.body()?),
-    "application.delete" => client.application().delete(call.path(0)?),
-    "application.patch" => client.application().patch(call.path(0)?, call.body()?),
-    "authentication.app_portal_access" => client.authentication().app_portal_access(
-        call.path(0)?,
-        call.body()?,
-        options!(call, AuthenticationAppPortalAccessOptions { idempotency_key }),
-    ),
-    "authentication.logout" => client.authentication().logout(
-        options!(call, AuthenticationLogoutOptions { idempotency_key }),
-    ),
-    "authentication.expire_all" => client.authentication().expire_all(
-        call.path(0)?,
-        call.body()?,
-        options!(call, AuthenticationExpireAllOptions { idempotency_key }),
-    ),
-    "background_task.list" => client.background_task().list(
-        options!(call, BackgroundTaskListOptions { status, task, limit, iterator, order }),
-    ),
-    "background_task.get" => client.background_task().get(call.path(0)?),
-    "endpoint.list" => client.endpoint().list(
-        call.path(0)?,
-        options!(call, EndpointListOptions { limit, iterator, order }),
-    ),
-    "endpoint.create" => client.endpoint().create(
-        call.path(0)?,
-        call.body()?,
-        options!(call, EndpointCreateOptions { idempotency_key }),
-    ),
-    "endpoint.get" => client.endpoint().get(call.path(0)?, call.path(1)?),
-    "endpoint.upsert" => client.endpoint().upsert(call.path(0)?, call.path(1)?, call.body()?),
-    "endpoint.delete" => client.endpoint().delete(call.path(0)?, call.path(1)?),
-    "endpoint.patch" => client.endpoint().patch(call.path(0)?, call.path(1)?, call.body()?),
-    "endpoint.get_secret" => client.endpoint().get_secret(call.path(0)?, call.path(1)?),
-    "endpoint.rotate_secret" => client.endpoint().rotate_secret(
-        call.path(0)?,
-        call.path(1)?,
-        call.body()?,
-        options!(call, EndpointRotateSecretOptions { idempotency_key }),
-    ),
-    "endpoint.get_headers" => client.endpoint().get_headers(call.path(0)?, call.path(1)?),
-    "endpoint.set_headers" => client.endpoint().set_headers(call.path(0)?, call.path(1)?, call.body()?),
-    "endpoint.patch_headers" => client.endpoint().patch_headers(call.path(0)?, call.path(1)?, call.body()?),
-    "endpoint.replay_missing" => client.endpoint().replay_missing(
-        call.path(0)?,
-        call.path(1)?,
-        call.body()?,
-        options!(call, EndpointReplayMissingOptions { idempotency_key }),
-    ),
-    "endpoint.bulk_replay" => client.endpoint().bulk_replay(
-        call.path(0)?,
-        call.path(1)?,
-        call.body()?,
-        options!(call, EndpointBulkReplayOptions { idempotency_key }),
-    ),
-    "endpoint.get_stats" => client.endpoint().get_stats(
-        call.path(0)?,
-        call.path(1)?,
-        options!(call, EndpointGetStatsOptions { since, until }),
-    ),
-    "endpoint.get_attempt_stats" => client.endpoint().get_attempt_stats(
-        call.path(0)?,
-        call.path(1)?,
-        options!(call, EndpointGetAttemptStatsOptions { since, until }),
-    ),
-    "endpoint.recover" => client.endpoint().recover(
-        call.path(0)?,
-        call.path(1)?,
-        call.body()?,
-        options!(call, EndpointRecoverOptions { idempotency_key }),
-    ),
-    "endpoint.send_example" => client.endpoint().send_example(
-        call.path(0)?,
-        call.path(1)?,
-        call.body()?,
-        options!(call, EndpointSendExampleOptions { idempotency_key }),
-    ),
-    "environment.export" => client.environment().export(options!(call, EnvironmentExportOptions { idempotency_key })),
-    "environment.import_" => client.environment().import(
-        call.body()?,
-        options!(call, EnvironmentImportOptions { idempotency_key }),
-    ),
-    "event_type.list" => client.event_type().list(
-        options!(call, EventTypeListOptions { limit, iterator, order, include_archived, with_content }),
-    ),
-    "event_type.create" => client.event_type().create(
-        call.body()?,
-        options!(call, EventTypeCreateOptions { idempotency_key }),
-    ),
-    "event_type.import_openapi" => client.event_type().import_openapi(
-        call.body()?,
-        options!(call, EventTypeImportOpenapiOptions { idempotency_key }),
-    ),
-    "event_type.get" => client.event_type().get(call.path(0)?),
-    "event_type.upsert" => client.event_type().upsert(call.path(0)?, call.body()?),
-    "event_type.delete" => client.event_type().delete(
-        call.path(0)?,
-        options!(call, EventTypeDeleteOptions { expunge }),
-    ),
-    "event_type.patch" => client.event_type().patch(call.path(0)?, call.body()?),
-    "health.get" => client.health().get(),
-    "integration.list" => client.integration().list(
-        call.path(0)?,
-        options!(call, IntegrationListOptions { limit, iterator, order }),
-    ),
-    "integration.create" => client.integration().create(
-        call.path(0)?,
-        call.body()?,
-        options!(call, IntegrationCreateOptions { idempotency_key }),
-    ),
-    "integration.get" => client.integration().get(call.path(0)?, call.path(1)?),
-    "integration.update" => client.integration().update(call.path(0)?, call.path(1)?, call.body()?),
-    "integration.delete" => client.integration().delete(call.path(0)?, call.path(1)?),
-    "integration.rotate_key" => client.integration().rotate_key(
-        call.path(0)?,
-        call.path(1)?,
-        options!(call, IntegrationRotateKeyOptions { idempotency_key }),
-    ),
-    "message.list" => client.message().list(
-        call.path(0)?,
-        options!(call, MessageListOptions {
-            limit, iterator, channel, before, after, with_content, tag, event_types,
-        }),
-    ),
-    "message.create" => client.message().create(
-        call.path(0)?,
-        call.body()?,
-        options!(call, MessageCreateOptions { with_content, idempotency_key }),
-    ),
-    "message.precheck" => client.message().precheck(
-        call.path(0)?,
-        call.body()?,
-        options!(call, MessagePrecheckOptions { idempotency_key }),
-    ),
-    "message.get" => client.message().get(
-        call.path(0)?,
-        call.path(1)?,
-        options!(call, MessageGetOptions { with_content }),
-    ),
-    "message.expunge_content" => client.message().expunge_content(call.path(0)?, call.path(1)?),
-    "message.bulk_expunge_content" => client.message().bulk_expunge_content(
-        call.path(0)?,
-        call.body()?,
-        options!(call, MessageBulkExpungeContentOptions { idempotency_key }),
-    ),
-    "message.expunge_all_contents" => client.message().expunge_all_contents(
-        call.path(0)?,
-        options!(call, MessageExpungeAllContentsOptions { idempotency_key }),
-    ),
-    "message_attempt.list_by_endpoint" => client.message_attempt().list_by_endpoint(
-        call.path(0)?,
-        call.path(1)?,
-        options!(call, MessageAttemptListByEndpointOptions {
-            limit, iterator, status, status_code_class, channel, tag, before, after, with_content,
-            with_msg, expanded_statuses, event_types,
-        }),
-    ),
-    "message_attempt.list_by_msg" => client.message_attempt().list_by_msg(
-        call.path(0)?,
-        call.path(1)?,
-        options!(call, MessageAttemptListByMsgOptions {
-            limit, iterator, status, status_code_class, channel, tag, endpoint_id, before, after,
-            with_content, expanded_statuses, event_types,
-        }),
-    ),
-    "message_attempt.list_attempted_messages" => client.message_attempt().list_attempted_messages(
-        call.path(0)?,
-        call.path(1)?,
-        options!(call, MessageAttemptListAttemptedMessagesOptions {
-            limit, iterator, channel, tag, status, before, after, with_content, expanded_statuses,
-            event_types,
-        }),
-    ),
-    "message_attempt.list_attempted_destinations" => client.message_attempt().list_attempted_destinations(
-        call.path(0)?,
-        call.path(1)?,
-        options!(call, MessageAttemptListAttemptedDestinationsOptions { limit, iterator }),
-    ),
-    "message_attempt.get" => client.message_attempt().get(
-        call.path(0)?,
-        call.path(1)?,
-        call.path(2)?,
-        options!(call, MessageAttemptGetOptions { expanded_statuses }),
-    ),
-    "message_attempt.expunge_content" => client.message_attempt().expunge_content(
-        call.path(0)?,
-        call.path(1)?,
-        call.path(2)?,
-    ),
-    "message_attempt.resend" => client.message_attempt().resend(
-        call.path(0)?,
-        call.path(1)?,
-        call.path(2)?,
-        options!(call, MessageAttemptResendOptions { idempotency_key }),
-    ),
-    "message.poller.poll" => client.message().poller().poll(
-        call.path(0)?,
-        call.path(1)?,
-        options!(call, MessagePollerPollOptions { limit, iterator, event_type, channel, after }),
-    ),
-    "message.poller.consumer_seek" => client.message().poller().consumer_seek(
-        call.path(0)?,
-        call.path(1)?,
-        call.path(2)?,
-        call.body()?,
-        options!(call, MessagePollerConsumerSeekOptions { idempotency_key }),
-    ),
-    "message.poller.consumer_poll" => client.message().poller().consumer_poll(
-        call.path(0)?,
-        call.path(1)?,
-        call.path(2)?,
-        options!(call, MessagePollerConsumerPollOptions { limit, iterator }),
-    ),
-    "operational_webhook.endpoint.list" => client.operational_webhook().endpoint().list(
-        options!(call, OperationalWebhookEndpointListOptions { limit, iterator, order }),
-    ),
-    "operational_webhook.endpoint.create" => client.operational_webhook().endpoint().create(
-        call.body()?,
-        options!(call, OperationalWebhookEndpointCreateOptions { idempotency_key }),
-    ),
-    "operational_webhook.endpoint.get" => client.operational_webhook().endpoint().get(call.path(0)?),
-    "operational_webhook.endpoint.upsert" => client.operational_webhook().endpoint().upsert(
-        call.path(0)?,
-        call.body()?,
-    ),
-    "operational_webhook.endpoint.delete" => client.operational_webhook().endpoint().delete(call.path(0)?),
-    "operational_webhook.endpoint.get_secret" => client.operational_webhook().endpoint().get_secret(call.path(0)?),
-    "operational_webhook.endpoint.rotate_secret" => client.operational_webhook().endpoint().rotate_secret(
-        call.path(0)?,
-        call.body()?,
-        options!(call, OperationalWebhookEndpointRotateSecretOptions { idempotency_key }),
-    ),
-    "operational_webhook.endpoint.get_headers" => client.operational_webhook().endpoint().get_headers(call.path(0)?),
-    "operational_webhook.endpoint.set_headers" => client.operational_webhook().endpoint().set_headers(
-        call.path(0)?,
-        call.body()?,
-    ),
-    "statistics.aggregate_event_types" => client.statistics().aggregate_event_types(),
-    "statistics.aggregate_app_stats" => client.statistics().aggregate_app_stats(
-        call.body()?,
-        options!(call, StatisticsAggregateAppStatsOptions { idempotency_key }),
-    ),
+        },
+    "application.create": application => create(body) with ApplicationCreateOptions { idempotency_key },
+    "application.get_or_create": application => get_or_create(body) with ApplicationCreateOptions { idempotency_key },
+    "application.get": application => get(0),
+    "application.upsert": application => upsert(0, body),
+    "application.delete": application => delete(0),
+    "application.patch": application => patch(0, body),
+    "authentication.app_portal_access": authentication => app_portal_access(0, body)
+        with AuthenticationAppPortalAccessOptions { idempotency_key },
+    "authentication.logout": authentication => logout() with AuthenticationLogoutOptions { idempotency_key },
+    "authentication.expire_all": authentication => expire_all(0, body)
+        with AuthenticationExpireAllOptions { idempotency_key },
+    "background_task.list": background_task => list()
+        with BackgroundTaskListOptions { status, task, limit, iterator, order },
+    "background_task.get": background_task => get(0),
+    "endpoint.list": endpoint => list(0) with EndpointListOptions { limit, iterator, order },
+    "endpoint.create": endpoint => create(0, body) with EndpointCreateOptions { idempotency_key },
+    "endpoint.get": endpoint => get(0, 1),
+    "endpoint.upsert": endpoint => upsert(0, 1, body),
+    "endpoint.delete": endpoint => delete(0, 1),
+    "endpoint.patch": endpoint => patch(0, 1, body),
+    "endpoint.get_secret": endpoint => get_secret(0, 1),
+    "endpoint.rotate_secret": endpoint => rotate_secret(0, 1, body)
+        with EndpointRotateSecretOptions { idempotency_key },
+    "endpoint.get_headers": endpoint => get_headers(0, 1),
+    "endpoint.set_headers": endpoint => set_headers(0, 1, body),
+    "endpoint.patch_headers": endpoint => patch_headers(0, 1, body),
+    "endpoint.replay_missing": endpoint => replay_missing(0, 1, body)
+        with EndpointReplayMissingOptions { idempotency_key },
+    "endpoint.bulk_replay": endpoint => bulk_replay(0, 1, body) with EndpointBulkReplayOptions { idempotency_key },
+    "endpoint.get_stats": endpoint => get_stats(0, 1) with EndpointGetStatsOptions { since, until },
+    "endpoint.get_attempt_stats": endpoint => get_attempt_stats(0, 1)
+        with EndpointGetAttemptStatsOptions { since, until },
+    "endpoint.recover": endpoint => recover(0, 1, body) with EndpointRecoverOptions { idempotency_key },
+    "endpoint.send_example": endpoint => send_example(0, 1, body) with EndpointSendExampleOptions { idempotency_key },
+    "environment.export": environment => export() with EnvironmentExportOptions { idempotency_key },
+    "environment.import_": environment => import(body) with EnvironmentImportOptions { idempotency_key },
+    "event_type.list": event_type => list()
+        with EventTypeListOptions { limit, iterator, order, include_archived, with_content },
+    "event_type.create": event_type => create(body) with EventTypeCreateOptions { idempotency_key },
+    "event_type.import_openapi": event_type => import_openapi(body)
+        with EventTypeImportOpenapiOptions { idempotency_key },
+    "event_type.get": event_type => get(0),
+    "event_type.upsert": event_type => upsert(0, body),
+    "event_type.delete": event_type => delete(0) with EventTypeDeleteOptions { expunge },
+    "event_type.patch": event_type => patch(0, body),
+    "health.get": health => get(),
+    "integration.list": integration => list(0) with IntegrationListOptions { limit, iterator, order },
+    "integration.create": integration => create(0, body) with IntegrationCreateOptions { idempotency_key },
+    "integration.get": integration => get(0, 1),
+    "integration.update": integration => update(0, 1, body),
+    "integration.delete": integration => delete(0, 1),
+    "integration.rotate_key": integration => rotate_key(0, 1) with IntegrationRotateKeyOptions { idempotency_key },
+    "message.list": message => list(0)
+        with MessageListOptions { limit, iterator, channel, before, after, with_content, tag, event_types },
+    "message.create": message => create(0, body) with MessageCreateOptions { with_content, idempotency_key },
+    "message.precheck": message => precheck(0, body) with MessagePrecheckOptions { idempotency_key },
+    "message.get": message => get(0, 1) with MessageGetOptions { with_content },
+    "message.expunge_content": message => expunge_content(0, 1),
+    "message.bulk_expunge_content": message => bulk_expunge_content(0, body)
+        with MessageBulkExpungeContentOptions { idempotency_key },
+    "message.expunge_all_contents": message => expunge_all_contents(0)
+        with MessageExpungeAllContentsOptions { idempotency_key },
+    "message_attempt.list_by_endpoint": message_attempt => list_by_endpoint(0, 1)
+        with MessageAttemptListByEndpointOptions {
+            limit, iterator, status, status_code_class, channel, tag, before, after, with_content, with_msg,
+            expanded_statuses, event_types,
+        },
+    "message_attempt.list_by_msg": message_attempt => list_by_msg(0, 1)
+        with MessageAttemptListByMsgOptions {
+            limit, iterator, status, status_code_class, channel, tag, endpoint_id, before, after, with_content,
+            expanded_statuses, event_types,
+        },
+    "message_attempt.list_attempted_messages": message_attempt => list_attempted_messages(0, 1)
+        with MessageAttemptListAttemptedMessagesOptions {
+            limit, iterator, channel, tag, status, before, after, with_content, expanded_statuses, event_types,
+        },
+    "message_attempt.list_attempted_destinations": message_attempt => list_attempted_destinations(0, 1)
+        with MessageAttemptListAttemptedDestinationsOptions { limit, iterator },
+    "message_attempt.get": message_attempt => get(0, 1, 2) with MessageAttemptGetOptions { expanded_statuses },
+    "message_attempt.expunge_content": message_attempt => expunge_content(0, 1, 2),
+    "message_attempt.resend": message_attempt => resend(0, 1, 2) with MessageAttemptResendOptions { idempotency_key },
+    "message.poller.poll": message.poller => poll(0, 1)
+        with MessagePollerPollOptions { limit, iterator, event_type, channel, after },
+    "message.poller.consumer_seek": message.poller => consumer_seek(0, 1, 2, body)
+        with MessagePollerConsumerSeekOptions { idempotency_key },
+    "message.poller.consumer_poll": message.poller => consumer_poll(0, 1, 2)
+        with MessagePollerConsumerPollOptions { limit, iterator },
+    "operational_webhook.endpoint.list": operational_webhook.endpoint => list()
+        with OperationalWebhookEndpointListOptions { limit, iterator, order },
+    "operational_webhook.endpoint.create": operational_webhook.endpoint => create(body)
+        with OperationalWebhookEndpointCreateOptions { idempotency_key },
+    "operational_webhook.endpoint.get": operational_webhook.endpoint => get(0),
+    "operational_webhook.endpoint.upsert": operational_webhook.endpoint => upsert(0, body),
+    "operational_webhook.endpoint.delete": operational_webhook.endpoint => delete(0),
+    "operational_webhook.endpoint.get_secret": operational_webhook.endpoint => get_secret(0),
+    "operational_webhook.endpoint.rotate_secret": operational_webhook.endpoint => rotate_secret(0, body)
+        with OperationalWebhookEndpointRotateSecretOptions { idempotency_key },
+    "operational_webhook.endpoint.get_headers": operational_webhook.endpoint => get_headers(0),
+    "operational_webhook.endpoint.set_headers": operational_webhook.endpoint => set_headers(0, body),
+    "statistics.aggregate_event_types": statistics => aggregate_event_types(),
+    "statistics.aggregate_app_stats": statistics => aggregate_app_stats(body)
+        with StatisticsAggregateAppStatsOptions { idempotency_key },
 }
