@@ -2,13 +2,13 @@
 //!
 //! The store consists of plain collections behind one lock. Every operation is written for clarity, not for speed. The
 //! SQL stores must behave like this one, which the model test checks. Time and ids come from the caller, so that the
-//! same calls give the same rows. It persists nothing, and has only the operations that the simulator, the model test and
-//! the tests of the engine need. It refuses all others by name.
+//! same calls give the same rows. It persists nothing, and has only the operations that the simulator, the model test
+//! and the tests of the engine need, with the reads of single records by which cases observe them. It refuses all
+//! others by name.
 
 mod append;
 mod backlog;
 mod batch;
-mod deliveries;
 mod history;
 mod job;
 mod lease;
@@ -16,12 +16,10 @@ mod once;
 mod operations;
 mod queue;
 mod resource;
-mod retention;
 mod schedule;
 mod sessions;
 mod settle;
 mod tables;
-mod worker;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};

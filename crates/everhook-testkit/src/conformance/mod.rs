@@ -23,11 +23,10 @@
 //! ```
 //!
 //! `conformance_full!` contains everything: the lease engine, catalogue, history, races, and the model test against
-//! [`MemStore`](crate::mem::MemStore). `MemStore` itself runs parts of it: `conformance_lease!` for the lease engine,
-//! `conformance_jobs!` for jobs, `conformance_time!` for schedules, workers and retention, and `conformance_resources!`
-//! for the resources that deliveries depend on. Each macro expands to one `#[test]` per case. A case gets a [`Fixture`](fixture::Fixture) on a
-//! fresh store. Cases call the store through a trait object, so that they are compiled once for all stores; `table`
-//! contains them in that form.
+//! [`MemStore`](crate::mem::MemStore). `MemStore` itself runs `conformance_specified!`, the cases about the operations
+//! that it has. Each macro expands to one `#[test]` per case. A case gets a [`Fixture`](fixture::Fixture) on a fresh
+//! store. Cases call the store through a trait object, so that they are compiled once for all stores; `table` contains
+//! them in that form.
 //!
 //! Cases neither sleep nor measure time: a task is due at once or in an hour, and a lease lasts no time or an hour.
 //! While a case runs in one environment, the fixture repeats its appends in a second one with equal ids, uids and keys,

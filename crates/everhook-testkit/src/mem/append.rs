@@ -4,12 +4,9 @@ use std::sync::Arc;
 
 use everhook_core::endpoint::Endpoint;
 use everhook_core::fair::{GroupId, GroupedLane};
-use everhook_core::fanout;
 use everhook_core::id::{ApplicationId, EnvironmentId, Id};
 use everhook_core::lane::HoldKind;
 use everhook_core::message::Message;
-use everhook_core::name::Name;
-use everhook_core::scope::AppScope;
 use everhook_core::time::Timestamp;
 use everhook_store::append::{
     KeyHolder, PlannedTask, TakesPosition, accepted, judge, kept_by_suppressed, plan, plan_polled,
@@ -103,12 +100,6 @@ fn write(tables: &mut Tables, fast: Option<&FastPath>, planned: &PlannedTask, no
         // From here on the lane is not free: later messages of the same batch wait behind this task.
         lane.waiting |= task.due_at <= now;
     }
-}
-
-/// Returns whether an endpoint of the application wants such a message.
-pub(super) fn has_subscriber(tables: &mut Tables, scope: AppScope, event_type: &Name, channels: &[Name]) -> bool {
-    let set = endpoints_of(tables, scope.environment, scope.application);
-    set.endpoints.iter().any(|endpoint| fanout::wants(endpoint, event_type, channels))
 }
 
 /// Returns the endpoints of an application. As in the other stores, they are put together once for many messages.

@@ -4,17 +4,15 @@ use everhook_core::batch::{Batch, BatchChange, FailedJob, Resolution, check_sele
 use everhook_core::id::{BatchId, EnvironmentId, JobId, MessageId};
 use everhook_core::job::{JobAction, JobState, OperatorCommand};
 use everhook_core::limits::BATCH_FAILED_LISTED_MAX;
-use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
 use everhook_store::batch::{BatchRecord, Resolved, announcement, failed_job, steered};
-use everhook_store::catalog::{Created, Slice};
+use everhook_store::catalog::Created;
 use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
 use everhook_store::made::{Made, WithMade};
 
 use crate::mem::append::{append_one, holder, keep_key};
-use crate::mem::resource::cut;
 use crate::mem::tables::{JobRow, Tables};
 use crate::mem::{MemStore, job};
 
@@ -78,12 +76,6 @@ impl MemStore {
         let batch = BatchRecord { created_at: now, batch: Batch::new(), ..batch.clone() };
         tables.batches.insert((environment, batch.id), batch.clone());
         Created::New(batch)
-    }
-
-    pub(super) fn list_batches(&self, scope: Scope, slice: &Slice<BatchId>) -> Vec<BatchRecord> {
-        let (tables, _) = self.lock();
-        let here = tables.batches.iter().filter(|(key, _)| key.0 == scope.environment);
-        cut(here.map(|(_, batch)| batch.clone()).collect(), |batch: &BatchRecord| batch.id, slice)
     }
 
     pub(super) fn seal_batch_now(&self, environment: EnvironmentId, id: BatchId) -> WithMade<Option<BatchRecord>> {

@@ -16,7 +16,6 @@ use everhook_store::history::{Attempt, Destination, Redrive, Resend, Resent};
 
 use crate::mem::MemStore;
 use crate::mem::append::{holder, keep_key};
-use crate::mem::deliveries::free_lane;
 use crate::mem::tables::{AttemptRow, Tables, TaskPlace};
 
 impl MemStore {
@@ -97,7 +96,7 @@ impl MemStore {
             }
         }
         if !dead.is_empty() {
-            free_lane(&mut tables, environment, lane, HoldKind::Blocked);
+            unblock(&mut tables, environment, lane);
         }
         dead.len()
     }
@@ -113,6 +112,15 @@ impl MemStore {
         let Some(message) = tables.messages.get_mut(&(environment, application, id)) else { return false };
         *message = Arc::new(Message { payload: None, ..Message::clone(message) });
         true
+    }
+}
+
+/// Ends the hold of a lane that a dead delivery has blocked.
+fn unblock(tables: &mut Tables, environment: EnvironmentId, lane: LaneId) {
+    if let Some(lane) = tables.lane(environment, lane)
+        && lane.hold_kind == HoldKind::Blocked
+    {
+        (lane.hold_until, lane.hold_kind) = (Timestamp::default(), HoldKind::BackOff);
     }
 }
 

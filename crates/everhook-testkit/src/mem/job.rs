@@ -7,22 +7,19 @@ use bytes::Bytes;
 use everhook_core::batch::{BadChange, BatchChange};
 use everhook_core::exchange::StoredExchange;
 use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, Id, JobId, SessionId, TaskId};
-use everhook_core::job::{Job, JobAction, JobState, LeaseLost, OperatorCommand, check_lease_proof};
+use everhook_core::job::{Job, JobAction, LeaseLost, OperatorCommand, check_lease_proof};
 use everhook_core::lifecycle::EndState;
 use everhook_core::outcome::Class;
 use everhook_core::scope::Scope;
 use everhook_core::task::{Task, TaskKey, TaskKind, Trigger};
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::Slice;
-use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
 use everhook_store::job::{
-    Enqueued, JobAttempt, JobFilter, JobRecord, NewJob, OpenTask, ProgressReport, due_at, job_bytes, judge, keys_of,
-    new_task, state_of,
+    Enqueued, JobAttempt, JobRecord, NewJob, OpenTask, ProgressReport, due_at, judge, keys_of, new_task, state_of,
 };
 use everhook_store::lease::{NewAttempt, Settlement};
 use everhook_store::made::{Made, WithMade};
-use everhook_store::piece::Piece;
 
 use crate::mem::append::{holder, keep_key};
 use crate::mem::resource::cut;
@@ -157,7 +154,7 @@ fn erase(tables: &mut Tables, environment: EnvironmentId, id: JobId) {
     tables.attempts.retain(|(key, _), _| key.environment != environment || key.subject != id.0);
 }
 
-pub(super) fn cancelled(ids: &Ids, now: Timestamp) -> NewAttempt {
+fn cancelled(ids: &Ids, now: Timestamp) -> NewAttempt {
     NewAttempt {
         id: AttemptId(ids.next(now)),
         holder: None,
@@ -178,29 +175,14 @@ impl MemStore {
         record(&self.lock().0, scope.environment, id)
     }
 
-    pub(super) fn list_jobs(
-        &self,
-        environment: EnvironmentId,
-        filter: &JobFilter,
-    ) -> Result<Piece<JobRecord, JobId>, StoreError> {
+    pub(super) fn list_jobs(&self, environment: EnvironmentId, slice: &Slice<JobId>) -> Vec<JobRecord> {
         let (tables, _) = self.lock();
-        let ids = tables.jobs.keys().filter(|(env, _)| *env == environment).map(|(_, id)| *id).collect();
-        let unlimited = Slice { limit: usize::MAX, ..filter.slice };
-        let mut ids = cut(ids, |id: &JobId| *id, &unlimited);
-        // Pending, leased and dead jobs have a task row with their state.
-        if let Some(state @ (JobState::Pending | JobState::Leased | JobState::Dead)) = filter.state {
-            ids.retain(|id| record(&tables, environment, *id).is_some_and(|record| record.state == state));
-        }
-        let scanned = ids.get(filter.scan.saturating_sub(1)).copied().filter(|_| filter.is_selective());
-        if scanned.is_some() {
-            ids.truncate(filter.scan);
-        }
-        let records = ids.into_iter().filter_map(|id| record(&tables, environment, id));
-        let shown = records.filter(|record| filter.wants(record)).map(|mut record| {
+        let ids = tables.jobs.keys().filter(|(env, _)| *env == environment).map(|(_, id)| *id);
+        let mut records: Vec<_> = ids.filter_map(|id| record(&tables, environment, id)).collect();
+        for record in &mut records {
             record.job.payload = None;
-            Ok(record)
-        });
-        Piece::gather(shown, filter.slice.limit, job_bytes, |record| record.job.id, scanned)
+        }
+        cut(records, |record: &JobRecord| record.job.id, slice)
     }
 
     pub(super) fn list_job_attempts(&self, scope: Scope, id: JobId, limit: usize) -> Vec<JobAttempt> {

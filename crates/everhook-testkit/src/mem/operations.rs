@@ -1,5 +1,8 @@
-//! The operations of the storage seam; each calls the module that defines it. Operations that neither the simulator nor
-//! the model test needs fail with `Refused`, and the conformance suite does not run their cases on this store.
+//! The operations of the storage seam; each calls the module that defines it.
+//!
+//! Operations that neither the simulator nor the model test needs fail with `Refused`, and the conformance suite does
+//! not run their cases on this store. Rows that only operators see are not kept: counts, runs of schedules, and the
+//! queues of workers. Nothing is pruned.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,13 +15,12 @@ use everhook_core::id::{BatchId, EnvironmentId, Id, KeyId, OrgId, SessionId};
 use everhook_core::job::LeaseLost;
 use everhook_core::name::Name;
 use everhook_core::poll::PollMark;
-use everhook_core::resource::ResourceKind;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
 use everhook_core::token::{TokenEnd, TokenKeyChange};
 use everhook_core::traffic::TrafficRow;
 
-use crate::mem::{LaneRow, MemStore, append, backlog, job, lease, retention, sessions, settle};
+use crate::mem::{LaneRow, MemStore, append, backlog, job, lease, queue, sessions, settle};
 use everhook_store::answers;
 use everhook_store::background::{Advance, Advanced};
 use everhook_store::batch::{BatchRecord, NewBatch, Resolve, Resolved};
@@ -73,8 +75,7 @@ impl Store for MemStore {
         Ok(sessions::close_expired(&mut tables, now, steady))
     }
 
-    async fn set_takes(&self, id: SessionId, takes: Takes) -> Result<(), StoreError> {
-        self.lock().0.workers.insert(id, takes);
+    async fn set_takes(&self, _: SessionId, _: Takes) -> Result<(), StoreError> {
         Ok(())
     }
 
@@ -121,15 +122,7 @@ impl Store for MemStore {
                 let redriven = self.redrive_now(scope.environment, &redrive);
                 Made::default().with(Steered { redriven, ..Steered::default() })
             }
-            Steer::Deliveries { message, endpoint, command } => {
-                let deliveries = self.steer_deliveries(scope.environment, message, endpoint, command);
-                Made::default().with(Steered { deliveries, ..Steered::default() })
-            }
-            Steer::Correct { dead, message } => {
-                let corrected = self.correct(scope.environment, dead, message);
-                let made = Made { messages: usize::from(corrected.is_some()), ..Made::default() };
-                made.with(Steered { corrected, ..Steered::default() })
-            }
+            Steer::Deliveries { .. } | Steer::Correct { .. } => return Err(refused(Op::Steer)),
             Steer::Jobs { ids, command } => {
                 let plans = self.change_jobs(scope.environment, &ids, command);
                 plans.map(|plans| Steered { plans, ..Steered::default() })
@@ -187,7 +180,9 @@ impl Store for MemStore {
     }
 
     async fn delete_resource(&self, scope: Scope, key: ResourceKey) -> Result<WithMade<Deleted>, StoreError> {
-        Ok(self.delete_resource_now(scope, &key))
+        let ResourceKey::Endpoint(application, id) = key else { return Err(refused(Op::DeleteResource)) };
+        let found = self.delete_endpoint(scope.environment, application, id);
+        Ok(Made::default().with(found.into()))
     }
 
     async fn ensure_environment(&self, org: OrgId, name: String) -> Result<Environment, StoreError> {
@@ -240,11 +235,10 @@ impl Store for MemStore {
         Err(refused(Op::FinishRequest))
     }
 
-    async fn prune(&self, prune: Prune) -> Result<usize, StoreError> {
-        Ok(self.prune_now(prune.what, prune.before, prune.limit))
+    async fn prune(&self, _: Prune) -> Result<usize, StoreError> {
+        Ok(0)
     }
 
-    /// Counts are not kept: the store refuses the reads of them.
     async fn add_counts(&self, _: Vec<QueueCount>) -> Result<(), StoreError> {
         Ok(())
     }
@@ -270,12 +264,8 @@ impl Store for MemStore {
             FindEndpoint(q) => {
                 self.find_resource(q.scope.scope(), &ResourcePlace::endpoint(q.scope.application, &q.locator))
             },
-            FindSchedule(q) => self.find_resource(q.scope, &ResourcePlace::named(ResourceKind::Schedule, &q.name)),
+            FindQueue(q) => queue::find(&self.lock().0, q.scope.environment, &q.name),
             EnvironmentPolicies(_) => self.list_environment_policies(),
-            // The store does not keep resources of these kinds.
-            AllAlerts(_) => Vec::new(),
-            Quotas(_) => Vec::new(),
-            FindChatApps(_) => None,
             PausedGroups(_) => self.list_paused_groups(),
             FindBreaker(q) => {
                 let tables = &self.lock().0;
@@ -286,41 +276,28 @@ impl Store for MemStore {
                 })
             },
             FindEgressPause(_) => self.lock().0.egress_pause.clone(),
-            ResolveApplication(q) => self.resolve_application(q.scope.environment, &q.uid),
-            Applications(q) => self.list_applications(q.scope.environment, q.having, &q.slice),
-            Endpoints(q) => self.list_endpoints(q.scope, &q.slice),
-            HasSubscriber(q) => append::has_subscriber(&mut self.lock().0, q.scope, &q.event_type, &q.channels),
             Attempts(q) => {
                 let AttemptsOf::Message(message, None) = q.filter.of else { return Err(refused(op)) };
                 Piece { rows: self.attempts(q.scope.environment, message), next: None }
             },
             Destinations(q) => self.destinations(q.scope.environment, q.message),
-            Deliveries(q) => self.list_deliveries(q.scope.environment, &q.filter),
             FindOnce(q) => self.find_once(q.scope, &q.key),
             OnceSlots(q) => self.list_once(q.scope, &q.slice),
             FindJob(q) => self.find_job(q.scope, q.id),
-            Jobs(q) => self.list_jobs(q.scope.environment, &q.filter)?,
+            Jobs(q) => {
+                if q.filter.is_selective() || q.filter.state.is_some() || q.filter.batch.is_some() {
+                    return Err(refused(op));
+                }
+                Piece { rows: self.list_jobs(q.scope.environment, &q.filter.slice), next: None }
+            },
             JobAttempts(q) => self.list_job_attempts(q.scope, q.id, q.limit),
             HeldJobs(q) => self.list_held(q.session),
-            FindQueue(q) => self.find_queue(q.scope.environment, &q.name),
-            Queues(q) => self.list_queues(q.scope.environment, &q.slice),
             PushQueues(_) => self.list_targets(),
-            CountQueue(q) => self.queue_stats(q.scope.environment, &q.name),
             FindBatch(q) => self.lock().0.batches.get(&(q.scope.environment, q.id)).cloned(),
-            Batches(q) => self.list_batches(q.scope, &q.slice),
-            Schedules(q) => self.list_schedules(q.scope, &q.slice),
-            Runs(q) => self.list_runs(q.scope, q.id, q.limit),
-            FindWorker(q) => self.find_worker(q.scope, q.id),
-            Workers(q) => self.list_workers(q.scope, Duration::ZERO),
-            Sessions(q) => {
-                let (tables, now) = self.lock();
-                sessions::list(&tables, now, q.closed_within)
-            },
             CountBacklog(_) => {
                 let (tables, now) = self.lock();
                 backlog::count(&tables, now)
             },
-            FindSizeCut(q) => retention::find_size_cut(&self.lock().0, q.bytes_max),
             _ => return Err(refused(op)),
         ))
     }

@@ -4,29 +4,23 @@ use std::sync::Arc;
 
 use everhook_core::application::{Application, EnvironmentPolicy};
 use everhook_core::endpoint::{Endpoint, EndpointState};
-use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, LaneId, ScheduleId};
+use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, LaneId};
 use everhook_core::lane::HoldKind;
-use everhook_core::name::{Metadata, Name};
+use everhook_core::name::Metadata;
 use everhook_core::policy::Settings;
 use everhook_core::policy::breaker::Breaker;
 use everhook_core::queue::{Queue, QueueState};
-use everhook_core::resource::{OnDelete, ResourceKind};
-use everhook_core::scope::{AppScope, Scope};
+use everhook_core::resource::ResourceKind;
+use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
-use everhook_store::catalog::{Created, Having, Locator, Order, Replaced, Slice};
-use everhook_store::dedup::DedupKey;
-use everhook_store::made::{Made, WithMade};
+use everhook_store::catalog::{Created, Locator, Order, Replaced, Slice};
 use everhook_store::queue::LaneGroup;
 use everhook_store::resource::encoding::{self, Columns, LimitHolds};
-use everhook_store::resource::{
-    ChangedResource, Deleted, NewResource, Parent, Projection, Record, Resource, ResourceKey, ResourcePlace,
-};
+use everhook_store::resource::{ChangedResource, NewResource, Parent, Projection, Record, Resource, ResourcePlace};
 use everhook_store::schedule::ScheduleRecord;
-use everhook_store::uids::Found;
 
-use crate::mem::append::{holder, keep_key};
+use crate::mem::MemStore;
 use crate::mem::tables::{LaneRow, LaneState, ResourceEntry, Tables};
-use crate::mem::{MemStore, queue};
 
 impl MemStore {
     /// Creates an application without a name.
@@ -62,32 +56,39 @@ impl MemStore {
         set_endpoint_state(&mut self.lock().0, environment, id, EndpointState::Enabled);
     }
 
-    /// Creates a resource; returns none if the store does not keep its kind.
+    /// Creates a resource; returns none if the store does not keep its kind, or for a request with a key.
     pub(super) fn create_resource_now(&self, scope: Scope, new: NewResource) -> Option<Created<Resource>> {
         let (mut tables, now) = self.lock();
-        let resource = stamped(new.resource, now, now, 1)?;
-        Some(create(&mut tables, scope.environment, (resource, new.max), new.key.as_ref(), now))
+        let resource = stamped(new.resource, now, now, 1).filter(|_| new.key.is_none())?;
+        Some(create(&mut tables, scope.environment, (resource, new.max), now))
     }
 
-    /// Replaces a resource; returns none if the store does not keep its kind.
+    /// Replaces a resource; returns none if the store does not keep its kind, or for a request with a key.
     pub(super) fn replace_resource_now(&self, scope: Scope, changed: ChangedResource) -> Option<Replaced<Resource>> {
         let (mut tables, now) = self.lock();
+        if changed.key.is_some() {
+            return None;
+        }
         replace(&mut tables, scope.environment, changed, now)
     }
 
-    pub(super) fn delete_resource_now(&self, scope: Scope, key: &ResourceKey) -> WithMade<Deleted> {
+    /// Deletes an endpoint; returns whether it existed.
+    pub(super) fn delete_endpoint(
+        &self,
+        environment: EnvironmentId,
+        application: ApplicationId,
+        id: EndpointId,
+    ) -> bool {
         let (mut tables, _) = self.lock();
-        let environment = scope.environment;
-        if let ResourceKey::Queue(name) = key
-            && queue::has_jobs(&tables, environment, name)
-        {
-            return Made::default().with(Deleted::HasJobs);
+        let Some(entry) = tables.resources.get_mut(&(environment, ResourceKind::Endpoint, id.0)) else { return false };
+        if entry.deleted || entry.parent != Parent::of(application) {
+            return false;
         }
-        let mut found = delete(&mut tables, environment, &key.place());
-        if let ResourceKey::Queue(name) = key {
-            found |= queue::forget_lanes(&mut tables, environment, name);
-        }
-        Made::default().with(found.into())
+        entry.deleted = true;
+        tables.endpoint_sets.clear();
+        touch_group(&mut tables, environment, application);
+        close_lane(&mut tables, environment, id);
+        true
     }
 
     pub(super) fn find_resource<R: Record>(&self, scope: Scope, place: &ResourcePlace) -> Option<R> {
@@ -100,46 +101,10 @@ impl MemStore {
         all.filter_map(|(key, entry)| Some((key.0, entry.resource.clone().try_into().ok()?))).collect()
     }
 
-    pub(super) fn resolve_application(&self, environment: EnvironmentId, uid: &Name) -> Option<Found> {
-        let (tables, _) = self.lock();
-        let place = ResourcePlace::named(ResourceKind::Application, uid);
-        let application: Application = find(&tables, environment, &place)?;
-        let group = tables.groups.get(&(environment, application.id.0))?;
-        Some(Found { id: application.id, version: Some(group.version) })
-    }
-
     pub(super) fn list_paused_groups(&self) -> Vec<(EnvironmentId, Id)> {
         let (tables, _) = self.lock();
         let is_paused = |group: &LaneGroup| group.state == QueueState::Paused;
         tables.groups.iter().filter(|(_, group)| is_paused(group)).map(|(key, _)| *key).collect()
-    }
-
-    pub(super) fn list_applications(
-        &self,
-        environment: EnvironmentId,
-        having: Having,
-        slice: &Slice<ApplicationId>,
-    ) -> Vec<Application> {
-        let (tables, _) = self.lock();
-        let has = |application: &Application| {
-            let endpoints = open_entries(&tables, environment, ResourceKind::Endpoint);
-            let endpoints = endpoints.filter(|entry| entry.parent == Parent::of(application.id));
-            let states: Vec<_> = endpoints.map(|entry| entry.resource.columns(environment).state).collect();
-            let is_enabled = states.contains(&EndpointState::Enabled.to_db());
-            match having {
-                Having::Anything => true,
-                Having::Endpoints => !states.is_empty(),
-                Having::EnabledEndpoints => is_enabled,
-                Having::NotOnlyDisabledEndpoints => is_enabled || states.is_empty(),
-            }
-        };
-        let all = records(&tables, environment, Parent::NONE).into_iter().filter(has).collect();
-        cut(all, |application: &Application| application.id, slice)
-    }
-
-    pub(super) fn list_endpoints(&self, scope: AppScope, slice: &Slice<EndpointId>) -> Vec<Endpoint> {
-        let all = records(&self.lock().0, scope.environment, Parent::of(scope.application));
-        cut(all, |endpoint: &Endpoint| endpoint.id, slice)
     }
 }
 
@@ -147,19 +112,10 @@ fn create(
     tables: &mut Tables,
     environment: EnvironmentId,
     (resource, max): (Resource, usize),
-    key: Option<&DedupKey>,
     now: Timestamp,
 ) -> Created<Resource> {
     let columns = resource.columns(environment);
     let Columns { kind, id, .. } = columns;
-    if let Some((key, holder)) = key.and_then(|key| Some((key, holder(tables, environment, key, now)?))) {
-        if holder.body != key.body {
-            return Created::KeyReused;
-        }
-        if let Some(entry) = tables.resources.get(&(environment, kind, holder.object)) {
-            return Created::Repeated(entry.resource.clone());
-        }
-    }
     // The store reports no operational events: the hidden application has no group here, and gets no endpoints.
     if let Parent(Some(application)) = columns.parent
         && !tables.has_application(environment, ApplicationId(application))
@@ -174,9 +130,6 @@ fn create(
     let siblings = open_entries(tables, environment, kind).filter(|entry| entry.parent == columns.parent);
     if siblings.count() >= max {
         return Created::Full;
-    }
-    if let Some(key) = key {
-        keep_key(tables, environment, key, id, now);
     }
     Created::New(write(tables, environment, resource, now))
 }
@@ -193,10 +146,6 @@ fn replace(
     let known = known.map(|entry| entry.resource.clone());
     let created_at = known.as_ref().and_then(created_at).unwrap_or(now);
     let resource = stamped(changed.resource, created_at, now, columns.revision + 1)?;
-    let key = changed.key.as_ref();
-    if let Some((key, holder)) = key.and_then(|key| Some((key, holder(tables, environment, key, now)?))) {
-        return Some(if holder.body == key.body { Replaced::Repeated } else { Replaced::KeyReused });
-    }
     let revision = known.as_ref().map(|known| known.columns(environment).revision);
     // Some kinds exist without a row, with the default configuration.
     let revision = revision.or(columns.kind.exists_by_default().then_some(0));
@@ -205,9 +154,6 @@ fn replace(
     }
     if by_name(tables, environment, &columns).is_some_and(|found| found.columns(environment).id != columns.id) {
         return Some(Replaced::Taken);
-    }
-    if let Some(key) = key {
-        keep_key(tables, environment, key, columns.id, now);
     }
     let old = known.as_ref().map(|known| known.columns(environment).spec);
     if let Some(holds) = LimitHolds::of(old.as_deref(), &columns) {
@@ -313,46 +259,6 @@ fn by_name(tables: &Tables, environment: EnvironmentId, columns: &Columns) -> Op
     let mut all = open_entries(tables, environment, columns.kind);
     let found = all.find(|entry| entry.parent == columns.parent && entry.name.as_ref() == Some(name));
     found.map(|entry| entry.resource.clone())
-}
-
-fn delete(tables: &mut Tables, environment: EnvironmentId, place: &ResourcePlace) -> bool {
-    let is_it = |id: &Id, entry: &ResourceEntry| match &place.locator {
-        Locator::Id(wanted) => id == wanted,
-        Locator::Uid(name) => entry.name.as_ref() == Some(name),
-    };
-    let found = tables.resources.iter().find(|((env, kind, id), entry)| {
-        (*env, *kind, entry.parent) == (environment, place.kind, place.parent) && !entry.deleted && is_it(id, entry)
-    });
-    let Some((key, _)) = found else { return false };
-    let key = *key;
-    tables.endpoint_sets.clear();
-    if place.kind.is_kept_when_deleted() {
-        tables.resources.entry(key).and_modify(|entry| entry.deleted = true);
-    } else {
-        tables.resources.remove(&key);
-    }
-    match place.kind.on_delete() {
-        OnDelete::Nothing => {}
-        OnDelete::EndApplication => {
-            tables.groups.remove(&(environment, key.2));
-            let endpoints: Vec<Endpoint> = records(tables, environment, Parent(Some(key.2)));
-            for endpoint in endpoints {
-                let place = ResourcePlace::endpoint(endpoint.application, &Locator::Id(endpoint.id));
-                delete(tables, environment, &place);
-            }
-        }
-        OnDelete::CloseLane => {
-            place.parent.0.into_iter().for_each(|id| touch_group(tables, environment, ApplicationId(id)));
-            close_lane(tables, environment, EndpointId(key.2));
-        }
-        OnDelete::DeleteLaneGroup => drop(tables.groups.remove(&(environment, key.2))),
-        OnDelete::DeleteSchedule => {
-            let id = ScheduleId(key.2);
-            tables.last_jobs.remove(&(environment, id));
-            tables.runs.retain(|(env, schedule, _), _| (*env, *schedule) != (environment, id));
-        }
-    }
-    true
 }
 
 /// Returns an endpoint without the texts that deliveries do not need.

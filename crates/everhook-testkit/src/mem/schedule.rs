@@ -1,19 +1,16 @@
-//! Schedules: due runs are decided, started and recorded at one instant.
+//! Schedules: due runs are decided and started at one instant. They are not recorded.
 
-use everhook_core::id::{EnvironmentId, Id, JobId, ScheduleId};
+use everhook_core::id::{EnvironmentId, Id, JobId};
 use everhook_core::name::Name;
 use everhook_core::resource::ResourceKind;
 use everhook_core::schedule::fire::{LastRun, decide_fire};
-use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
-use everhook_store::catalog::Slice;
 use everhook_store::ids::Ids;
 use everhook_store::job::Enqueued;
 use everhook_store::lease::Appended;
 use everhook_store::made::{Made, WithMade};
-use everhook_store::piece::Piece;
-use everhook_store::resource::{Parent, Resource, ResourcePlace};
-use everhook_store::schedule::{Begun, FiredAll, Run, RunKind, ScheduleRecord, runs_of};
+use everhook_store::resource::{Resource, ResourcePlace};
+use everhook_store::schedule::{Begun, FiredAll, Run, RunKind, ScheduleRecord};
 
 use crate::mem::append::append_one;
 use crate::mem::tables::{Tables, TaskPlace};
@@ -31,15 +28,9 @@ fn fire(
     let key = (environment, record.schedule.id);
     let (last_job, messages) = (tables.last_jobs.get(&key).copied(), fired.made.messages);
     let firing = decide_fire(&record.schedule, &record.state, now, last_run(tables, environment, last_job));
-    for (nominal, kind) in runs_of(&firing) {
-        let mut object = None;
-        if kind == RunKind::Fired {
-            let job;
-            (object, job) = start(tables, ids, now, environment, &record, &mut fired.made);
-            tables.last_jobs.extend(job.map(|job| (key, job)));
-        }
-        let run = Run { nominal, at: now, kind, object };
-        tables.runs.insert((environment, record.schedule.id, ids.next(now)), run);
+    for _ in &firing.fires {
+        let (_, job) = start(tables, ids, now, environment, &record, &mut fired.made);
+        tables.last_jobs.extend(job.map(|job| (key, job)));
     }
     fired.messages.extend(std::iter::repeat_n(environment, fired.made.messages - messages));
     fired.lateness.extend(firing.fires.first().map(|_| now.since(record.state.look_at)));
@@ -121,20 +112,6 @@ impl MemStore {
         };
         let mut made = Made::default();
         let (object, _) = start(&mut tables, &self.ids, now, environment, &record, &mut made);
-        let run = Run { nominal: now, at: now, kind: RunKind::Manual, object };
-        tables.runs.insert((environment, record.schedule.id, self.ids.next(now)), run);
-        made.with(Some(run))
-    }
-
-    /// Lists the schedules of an environment in the order of their names.
-    pub(super) fn list_schedules(&self, scope: Scope, slice: &Slice<Name>) -> Piece<ScheduleRecord, Name> {
-        let all = resource::records(&self.lock().0, scope.environment, Parent::NONE);
-        Piece { rows: resource::cut(all, |record: &ScheduleRecord| record.name.clone(), slice), next: None }
-    }
-
-    pub(super) fn list_runs(&self, scope: Scope, id: ScheduleId, limit: usize) -> Vec<Run> {
-        let (tables, _) = self.lock();
-        let of = tables.runs.iter().rev().filter(|(key, _)| (key.0, key.1) == (scope.environment, id));
-        of.take(limit).map(|(_, run)| *run).collect()
+        made.with(Some(Run { nominal: now, at: now, kind: RunKind::Manual, object }))
     }
 }

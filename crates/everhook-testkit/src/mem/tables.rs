@@ -29,8 +29,6 @@ use everhook_store::dedup::{DedupScope, HASH_BYTES};
 use everhook_store::lease::{Holding, NewAttempt, Reclaimed};
 use everhook_store::queue::LaneGroup;
 use everhook_store::resource::{Parent, Resource};
-use everhook_store::schedule::Run;
-use everhook_store::worker::Takes;
 
 #[derive(Clone, Debug, Default)]
 pub struct Tables {
@@ -58,10 +56,6 @@ pub struct Tables {
     /// The queues of the lanes of jobs.
     pub queue_lanes: BTreeMap<(EnvironmentId, LaneId), Name>,
     pub batches: BTreeMap<(EnvironmentId, BatchId), BatchRecord>,
-    /// Started and skipped runs of schedules.
-    pub runs: BTreeMap<(EnvironmentId, ScheduleId, Id), Run>,
-    /// The queues and kinds that sessions of workers take.
-    pub workers: BTreeMap<SessionId, Takes>,
     pub keys: BTreeMap<(EnvironmentId, DedupScope, [u8; HASH_BYTES]), KeyRow>,
 }
 
