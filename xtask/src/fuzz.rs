@@ -9,8 +9,8 @@ use crate::workspace::Workspace;
 
 /// Search for inputs that make a parser of outside input panic or hang.
 ///
-/// Guided by coverage (cargo-fuzz with libFuzzer), from the corpus in fuzz/corpus. Installs cargo-fuzz if it is missing.
-/// The tests run the same parsers with a short list of mutated samples.
+/// Guided by coverage (cargo-fuzz with libFuzzer), from the corpus in fuzz/corpus. Installs cargo-fuzz if it is
+/// missing. The tests run the same parsers with a short list of mutated samples.
 ///
 ///     cargo xtask fuzz                 one minute
 ///     cargo xtask fuzz --seconds 3600  an hour

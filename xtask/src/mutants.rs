@@ -1,8 +1,9 @@
 //! `cargo xtask mutants`: breaks one promise at a time and expects the tests to find out.
 //!
-//! A mutant is `mutants/NAME.patch`. Its header says in words which promise the patch breaks, and names on `Fails:` lines the
-//! tests that must fail: a test program and a test in it. Every mutant is applied to a copy of the tree below the build folder,
-//! built there and tested; the tree itself is never changed. `cargo xtask test` only checks that every patch still applies.
+//! A mutant is `mutants/NAME.patch`. Its header says in words which promise the patch breaks, and names on `Fails:`
+//! lines the tests that must fail: a test program and a test in it. Every mutant is applied to a copy of the tree below
+//! the build folder, built there and tested; the tree itself is never changed. `cargo xtask test` only checks that
+//! every patch still applies.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -167,7 +168,8 @@ impl Copy<'_> {
         Ok(copy)
     }
 
-    /// Makes the copy equal to the tree. Files that are equal already stay untouched, so that cargo does not build them anew.
+    /// Makes the copy equal to the tree. Files that are equal already stay untouched, so that cargo does not build them
+    /// anew.
     fn restore(&self) -> Result<()> {
         let wanted = list_files(&self.workspace.root)?;
         for path in &wanted {

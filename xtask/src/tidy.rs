@@ -21,7 +21,7 @@ mod text;
 type Rule = fn(&Tree) -> Vec<Finding>;
 
 /// Each rule with its name: a sentence that is true of a tidy tree.
-const RULES: [(&str, Rule); 14] = [
+const RULES: [(&str, Rule); 15] = [
     ("both stores have the same queries", sql::same_queries),
     ("every SQL file says what it is for", sql::opening_comments),
     ("only the store crates contain SQL", sql::only_in_stores),
@@ -32,6 +32,7 @@ const RULES: [(&str, Rule); 14] = [
     ("both stores have the same modules", names::twin_modules),
     ("every source file says what it is for", text::module_docs),
     ("comments name their subject", prose::comments_name_a_subject),
+    ("prose fits into 120 columns", prose::lines_fit),
     ("nothing depends on one machine", text::machine_independent),
     ("links lead somewhere", text::links_resolve),
     ("every page is in the index", text::pages_are_indexed),

@@ -1,8 +1,8 @@
 //! The binary of an earlier commit, built from the history of this clone, for the test of a rolling upgrade.
 //!
 //! It is built in the workspace's own build folder, so that unchanged dependencies are not compiled again. It gets its
-//! own version, so that cargo does not confuse its crates with today's. It gets today's profiles, and today's features of
-//! tokio, on which many dependencies depend. Then the binary is copied elsewhere.
+//! own version, so that cargo does not confuse its crates with today's. It gets today's profiles, and today's features
+//! of tokio, on which many dependencies depend. Then the binary is copied elsewhere.
 
 use std::fs;
 use std::path::{Path, PathBuf};

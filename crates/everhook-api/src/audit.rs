@@ -1,7 +1,7 @@
 //! The audit log: writes an entry before and after each audited operation, lists the entries, and verifies their chain.
 //!
-//! `access` lists which routes are audited; [`Audited`] wraps their handlers. The entry before the operation is committed
-//! first, so that no change escapes the log: if the entry cannot be written, the operation does not begin.
+//! `access` lists which routes are audited; [`Audited`] wraps their handlers. The entry before the operation is
+//! committed first, so that no change escapes the log: if the entry cannot be written, the operation does not begin.
 
 use std::cell::Cell;
 use std::sync::Arc;

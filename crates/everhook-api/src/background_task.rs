@@ -55,8 +55,9 @@ pub(crate) struct StartedTaskOut {
 pub(crate) struct BackgroundTaskOut {
     #[serde(flatten)]
     task: StartedTaskOut,
-    /// The counts or lists of a finished background task; the count so far of a running one, with `percent`; and `error` with the reason
-    /// if it failed or was cancelled. A list of background tasks leaves out data of more than 64 KiB.
+    /// The counts or lists of a finished background task; the count so far of a running one, with `percent`; and
+    /// `error` with the reason if it failed or was cancelled. A list of background tasks leaves out data of more than
+    /// 64 KiB.
     #[schema(value_type = Object)]
     data: Map<String, Value>,
 }

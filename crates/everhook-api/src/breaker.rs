@@ -16,8 +16,8 @@ use crate::state::Api;
 #[serde(rename_all = "camelCase")]
 #[schema(as = EndpointBreaker)]
 pub(crate) struct BreakerOut {
-    /// `open` (no delivery starts), `probing` (one delivery at a time tests the endpoint) or `recovering` (more and more
-    /// deliveries run at the same time).
+    /// `open` (no delivery starts), `probing` (one delivery at a time tests the endpoint) or `recovering` (more and
+    /// more deliveries run at the same time).
     #[schema(value_type = String, example = "open")]
     state: &'static str,
     /// The time until which the breaker is open.

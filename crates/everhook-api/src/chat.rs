@@ -77,8 +77,8 @@ pub(crate) struct ChatOut {
 }
 
 /// The parts of a message. Each text is a template (a subset of Jinja), in which `payload`, `eventType`, `eventId`,
-/// `channels`, `tags`, `messageId`, `applicationId`, `createdAt`, `publicUrl`, `level` and `title` are known. Values are
-/// escaped for the platform.
+/// `channels`, `tags`, `messageId`, `applicationId`, `createdAt`, `publicUrl`, `level` and `title` are known. Values
+/// are escaped for the platform.
 #[derive(ToSchema)]
 #[serde(deny_unknown_fields)]
 #[allow(dead_code, reason = "describes the template of the core")]
@@ -185,8 +185,8 @@ async fn preview(InApplication { api, scope, .. }: InApplication, input: Input) 
     Ok(Json(ChatPreviewOut { body: serde_json::from_slice(&body).unwrap_or_default(), template_error: failure }))
 }
 
-/// Post a message to a chat room once, and explain the answer. Nothing is stored, and nothing is retried. The request has
-/// neither the headers nor the credentials of the endpoint.
+/// Post a message to a chat room once, and explain the answer. Nothing is stored, and nothing is retried. The request
+/// has neither the headers nor the credentials of the endpoint.
 #[utoipa::path(
     post, path = "/api/v1/app/{app_id}/chat/test", operation_id = "v1.chat.test", tag = "Chat",
     params(ApplicationPath), request_body = ChatTryIn, responses((status = 200, body = ChatTestOut))

@@ -1,7 +1,7 @@
 //! The dashboard: the files of `web/dist`, compiled in.
 //!
-//! Every path that no other route has answers with the page, which shows the screen of the path. Only browsers get it: a
-//! program that asks for an unknown path gets a JSON error.
+//! Every path that no other route has answers with the page, which shows the screen of the path. Only browsers get it:
+//! a program that asks for an unknown path gets a JSON error.
 
 use std::sync::Arc;
 

@@ -67,15 +67,15 @@ pub(crate) struct DeliveryOut {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReasonOut {
-    /// The reason. While pending: `scheduled` (waits for `deliverAt`), `retry`, `backOff` (the endpoint asked for a pause
-    /// or timed out), `rateLimit` (the rate limit of the endpoint is used up), `concurrencyLimit` (as many deliveries of
-    /// the endpoint run as may run at the same time), `breakerOpen` (the circuit breaker of the endpoint is open),
-    /// `breakerProbing` (waits for the deliveries that test the endpoint after its breaker was open), `behind` (waits for
-    /// an earlier delivery of an ordered endpoint), `blocked` (an earlier delivery of an ordered endpoint is dead), `queued` (due, waits for its turn) or
-    /// `cancelRequested`. While held: `endpointDisabled`, `endpointPaused`, `applicationPaused` or `environmentPaused`.
-    /// While sending: `sending` or `cancelRequested`. Once dead: `exhausted` (no attempts left), `gone` (the receiver
-    /// answered 410) or `crashed`. At the end: `delivered`, `cancelled` or `endpointDeleted`. Later versions may add
-    /// reasons.
+    /// The reason. While pending: `scheduled` (waits for `deliverAt`), `retry`, `backOff` (the endpoint asked for a
+    /// pause or timed out), `rateLimit` (the rate limit of the endpoint is used up), `concurrencyLimit` (as many
+    /// deliveries of the endpoint run as may run at the same time), `breakerOpen` (the circuit breaker of the endpoint
+    /// is open), `breakerProbing` (waits for the deliveries that test the endpoint after its breaker was open),
+    /// `behind` (waits for an earlier delivery of an ordered endpoint), `blocked` (an earlier delivery of an ordered
+    /// endpoint is dead), `queued` (due, waits for its turn) or `cancelRequested`. While held: `endpointDisabled`,
+    /// `endpointPaused`, `applicationPaused` or `environmentPaused`. While sending: `sending` or `cancelRequested`.
+    /// Once dead: `exhausted` (no attempts left), `gone` (the receiver answered 410) or `crashed`. At the end:
+    /// `delivered`, `cancelled` or `endpointDeleted`. Later versions may add reasons.
     #[schema(value_type = String, example = "retry")]
     kind: &'static str,
     /// The time until which the reason holds, if it is known.

@@ -31,8 +31,8 @@ pub(crate) fn routes() -> Routes {
 
 type Steered = Answer<DeliveryOut>;
 
-/// Cancel a delivery that waits or is being sent. A waiting one ends at once. One that is being sent ends as succeeded if
-/// its current attempt succeeds, and is not tried again otherwise.
+/// Cancel a delivery that waits or is being sent. A waiting one ends at once. One that is being sent ends as succeeded
+/// if its current attempt succeeds, and is not tried again otherwise.
 #[utoipa::path(
     post, path = "/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/cancel", operation_id = "v1.delivery.cancel",
     tag = "Delivery", params(ApplicationPath, MessagePath, EndpointPath),
@@ -62,8 +62,8 @@ async fn dismiss(of: OfMessage, to: AtEndpoint) -> Steered {
     steer(&of, &to, DeliveryCommand::Dismiss).await
 }
 
-/// Cancel all deliveries of a message that wait or are being sent, also those of a message with a later `deliverAt`. Dead
-/// deliveries stay.
+/// Cancel all deliveries of a message that wait or are being sent, also those of a message with a later `deliverAt`.
+/// Dead deliveries stay.
 #[utoipa::path(
     post, path = "/api/v1/app/{app_id}/msg/{msg_id}/cancel", operation_id = "v1.delivery.cancel-message",
     tag = "Delivery", params(ApplicationPath, MessagePath), responses((status = 200, body = MessageCancelOut))

@@ -32,7 +32,8 @@ pub(crate) struct MessageEndpointOut {
     /// Time of the next attempt.
     #[schema(value_type = Option<String>, format = DateTime)]
     next_attempt: Option<Timestamp>,
-    /// Whether the delivery waits because the endpoint is disabled, or it, its application or the environment is paused.
+    /// Whether the delivery waits because the endpoint is disabled, or it, its application or the environment is
+    /// paused.
     held: bool,
 }
 

@@ -1,7 +1,7 @@
 //! Messages with a URL of their own, in the place of subscriptions.
 //!
-//! The URL becomes an endpoint of the application that subscribes to nothing, so that its deliveries are guarded, signed,
-//! retried, limited and shown like all others. All messages to the same URL share the endpoint.
+//! The URL becomes an endpoint of the application that subscribes to nothing, so that its deliveries are guarded,
+//! signed, retried, limited and shown like all others. All messages to the same URL share the endpoint.
 
 use everhook_core::endpoint::{self, Endpoint};
 use everhook_core::fanout::Audience;

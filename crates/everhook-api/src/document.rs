@@ -69,7 +69,8 @@ pub fn openapi() -> String {
     Document::of(document).text()
 }
 
-/// Serves the document. It is built for the first request, because it takes more memory than all else in an idle server.
+/// Serves the document. It is built for the first request, because it takes more memory than all else in an idle
+/// server.
 pub(crate) async fn serve() -> impl IntoResponse {
     static DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| Bytes::from(openapi()));
     ([(CONTENT_TYPE, "application/json")], DOCUMENT.clone())

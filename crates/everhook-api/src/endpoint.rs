@@ -60,8 +60,8 @@ pub(crate) struct EndpointIn {
     /// Whether deliveries are stopped. Open deliveries wait until the endpoint is enabled. Messages that are accepted
     /// while it is disabled are not delivered to it.
     pub(crate) disabled: Option<bool>,
-    /// The event types that the endpoint gets. Without a list it gets all types. The endpoint of a message's `url` has an
-    /// empty list and gets only messages with that URL; elsewhere an empty list means all types.
+    /// The event types that the endpoint gets. Without a list it gets all types. The endpoint of a message's `url` has
+    /// an empty list and gets only messages with that URL; elsewhere an empty list means all types.
     pub(crate) event_types: Option<Vec<String>>,
     /// The older name of `eventTypes`.
     #[schema(deprecated)]

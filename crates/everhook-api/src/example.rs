@@ -1,7 +1,7 @@
 //! Example messages: one message of an event type to one endpoint, to test a receiver.
 //!
-//! The example is a message like any other, but it goes to this endpoint only, whatever its filters are. Its payload comes
-//! from the request, or from the schema of the event type.
+//! The example is a message like any other, but it goes to this endpoint only, whatever its filters are. Its payload
+//! comes from the request, or from the schema of the event type.
 
 use axum::response::Response;
 use bytes::Bytes;
@@ -51,8 +51,8 @@ pub(crate) fn routes() -> Routes {
     Routes::default().add(send_example, __path_send_example)
 }
 
-/// Send an example message to this endpoint only, whatever its filters are. The payload is an example of the event type's
-/// schema, or is built from the schema.
+/// Send an example message to this endpoint only, whatever its filters are. The payload is an example of the event
+/// type's schema, or is built from the schema.
 #[utoipa::path(
     post, path = "/api/v1/app/{app_id}/endpoint/{endpoint_id}/send-example",
     operation_id = "v1.endpoint.send-example", tag = "Endpoint",

@@ -53,7 +53,8 @@ pub(crate) struct FailureGroupOut {
     /// The time of the last death.
     #[schema(value_type = String, format = DateTime)]
     last_died_at: Timestamp,
-    /// The deaths in each of the last 24 hours among the counted deliveries, oldest first. The last is the current hour.
+    /// The deaths in each of the last 24 hours among the counted deliveries, oldest first. The last is the current
+    /// hour.
     #[schema(min_items = 24, max_items = 24)]
     last_day: Vec<u64>,
     /// `open`, `acknowledged` or `resolved`. A resolved group is open again after another delivery has died.
@@ -189,8 +190,8 @@ async fn reopen(at: AtGroup, input: Input) -> Answer<FailureGroupOut> {
     at.mark(GroupState::Open, &input).await
 }
 
-/// Send the messages of a group again, in a background task. With `dryRun`, only count them. Messages that arrived in the
-/// meantime are left out.
+/// Send the messages of a group again, in a background task. With `dryRun`, only count them. Messages that arrived in
+/// the meantime are left out.
 #[utoipa::path(
     post, path = "/api/v1/failure-group/{group_id}/redrive", operation_id = "v1.failure-group.redrive",
     tag = "Failure Group", params(FailureGroupPath), request_body = Option<FailureRedriveIn>,

@@ -74,8 +74,8 @@ impl HttpMetrics {
 
 /// Counts the requests of all routes.
 ///
-/// A layer of its own and no function of axum's: it lies around every route, and such a function would allocate twice for
-/// each request.
+/// A layer of its own and no function of axum's: it lies around every route, and such a function would allocate twice
+/// for each request.
 #[derive(Clone)]
 pub(crate) struct Observe(Arc<Observer>);
 

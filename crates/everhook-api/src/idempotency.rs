@@ -1,9 +1,9 @@
 //! The idempotency key of POST requests whose handlers do not deduplicate by themselves.
 //!
 //! A request with a key claims it in the store before its handler runs, and stores its answer afterwards, so that all
-//! replicas repeat the answer for 12 hours. Only successful answers are stored: a request that failed may be sent again.
-//! Requests without a key pay nothing. Creations take their key inside their own transaction instead, which even a crash
-//! cannot separate from the work.
+//! replicas repeat the answer for 12 hours. Only successful answers are stored: a request that failed may be sent
+//! again. Requests without a key pay nothing. Creations take their key inside their own transaction instead, which even
+//! a crash cannot separate from the work.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -35,8 +35,8 @@ pub(crate) struct KeyIn {
     /// `read`, `write`, `operate` (everything in the environment) or `admin` (everything in all environments).
     #[schema(example = "write")]
     scope: String,
-    /// Rights beyond the scope: `reveal-secret` and `change-url`. By default, the scopes `admin` and `operate` have both,
-    /// and `write` and `read` have none.
+    /// Rights beyond the scope: `reveal-secret` and `change-url`. By default, the scopes `admin` and `operate` have
+    /// both, and `write` and `read` have none.
     #[schema(max_items = 2)]
     rights: Option<Vec<String>>,
     /// Restricts the key to the routes of one application, by its id or uid.

@@ -1,7 +1,7 @@
 //! Live updates of the dashboard: hints that the environment of a session changed, as server-sent events.
 //!
-//! A hint has no content: the page reads its lists again. Pages poll as well, because a hint tells only about changes on
-//! this node. A stream ends with its session, with the key of the session, and when the node stops. The route is not
+//! A hint has no content: the page reads its lists again. Pages poll as well, because a hint tells only about changes
+//! on this node. A stream ends with its session, with the key of the session, and when the node stops. The route is not
 //! part of the API document: it is for the dashboard, and it does not end by itself.
 
 use std::convert::Infallible;

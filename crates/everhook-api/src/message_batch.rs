@@ -1,7 +1,7 @@
 //! Batches of messages: many messages of one application in one transaction.
 //!
-//! A message that breaks a rule refuses the whole request, because it is a mistake in the caller's code. A message whose
-//! event id or once-slot is taken is an everyday result, and has an entry of its own in the answer.
+//! A message that breaks a rule refuses the whole request, because it is a mistake in the caller's code. A message
+//! whose event id or once-slot is taken is an everyday result, and has an entry of its own in the answer.
 
 use axum::Json;
 use everhook_core::id::{ApplicationId, MessageId};
@@ -79,8 +79,8 @@ pub(crate) fn routes() -> Routes {
     Routes::default().add(create_batch, __path_create_batch)
 }
 
-/// Create up to 1,000 messages in one transaction. The answer comes when all of them are durable, and has a result for each,
-/// in order. A message that breaks a rule refuses the whole request.
+/// Create up to 1,000 messages in one transaction. The answer comes when all of them are durable, and has a result for
+/// each, in order. A message that breaks a rule refuses the whole request.
 #[utoipa::path(
     post, path = "/api/v1/app/{app_id}/msg/batch", operation_id = "v1.message.create-batch", tag = "Message",
     params(ApplicationPath), request_body = MessageBatchIn,

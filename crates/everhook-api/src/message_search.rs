@@ -18,7 +18,8 @@ use crate::state::Api;
 #[into_params(parameter_in = Query)]
 pub(crate) struct TextParams {
     /// Only messages with this text in their payload, byte for byte and with regard to case. One call searches the next
-    /// 1000 messages, or 2000 of all applications. A page can be short or empty although `done` is false; continue with its `iterator`.
+    /// 1000 messages, or 2000 of all applications. A page can be short or empty although `done` is false; continue with
+    /// its `iterator`.
     #[serde(deserialize_with = "crate::query::one")]
     #[param(min_length = 1, max_length = 256)]
     payload_contains: Option<String>,

@@ -34,8 +34,8 @@ use crate::routes::{Answer, EmptyAnswer, Routes, StatusAnswer, routes_of};
 use crate::scope::{self, AtEndpoint, AtPath, EndpointPath, InEnvironment};
 use crate::state::Api;
 
-/// An operational endpoint to create or to replace. When an endpoint is replaced, absent headers stay, and a secret must
-/// be the current one, because another route rotates it.
+/// An operational endpoint to create or to replace. When an endpoint is replaced, absent headers stay, and a secret
+/// must be the current one, because another route rotates it.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = OperationalWebhookEndpointIn)]

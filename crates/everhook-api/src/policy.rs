@@ -49,8 +49,8 @@ pub(crate) struct PolicySchema {
     /// application and environment applies. Deliveries beyond it die at their next failure.
     #[schema(minimum = 0, maximum = 100)]
     retry_budget: Option<u32>,
-    /// Deliveries that may start in a period, for each endpoint and over all replicas: `{"count": 10, "seconds": 1}`, or
-    /// `"none"`. `throttleRate` is the same as a count per second.
+    /// Deliveries that may start in a period, for each endpoint and over all replicas: `{"count": 10, "seconds": 1}`,
+    /// or `"none"`. `throttleRate` is the same as a count per second.
     #[schema(value_type = Option<Value>)]
     rate: Option<()>,
     /// Deliveries that may run at the same time, for each endpoint and over all replicas: 1 to 10000, or `"none"`.
@@ -61,24 +61,24 @@ pub(crate) struct PolicySchema {
     /// only among messages with the same value at this JSON pointer into the payload. `"none"` switches it off.
     #[schema(value_type = Option<Value>)]
     ordering: Option<()>,
-    /// Only with `ordering`: `skip` (default) sends the next delivery after a dead one; `block` sends none while an earlier
-    /// one is dead, until it is redriven or dismissed.
+    /// Only with `ordering`: `skip` (default) sends the next delivery after a dead one; `block` sends none while an
+    /// earlier one is dead, until it is redriven or dismissed.
     #[schema(value_type = Option<String>, pattern = "^(skip|block)$")]
     on_dead: Option<()>,
-    /// Stops the deliveries to an endpoint while it fails, over all replicas: `{"failurePercent": 50, "minAttempts": 20,
-    /// "windowSeconds": 60, "openSeconds": 30, "maxOpenSeconds": 300}`, or `"none"` (default). Absent members have these
-    /// values.
+    /// Stops the deliveries to an endpoint while it fails, over all replicas: `{"failurePercent": 50, "minAttempts":
+    /// 20, "windowSeconds": 60, "openSeconds": 30, "maxOpenSeconds": 300}`, or `"none"` (default). Absent members have
+    /// these values.
     #[schema(value_type = Option<Value>)]
     breaker: Option<()>,
-    /// Seconds of failures alone after which the endpoint is disabled, 5 to 7776000, or `"none"` for never. Default: five
-    /// days.
+    /// Seconds of failures alone after which the endpoint is disabled, 5 to 7776000, or `"none"` for never. Default:
+    /// five days.
     #[schema(value_type = Option<Value>)]
     disable_after_seconds: Option<()>,
     /// Whether new messages are accepted and their deliveries wait, until this is false or absent. A pause of endpoint,
     /// application or environment applies.
     paused: Option<bool>,
-    /// Only for endpoints: `skip` (default) leaves messages out that are accepted while the endpoint is disabled; `hold`
-    /// lets their deliveries wait until it is enabled.
+    /// Only for endpoints: `skip` (default) leaves messages out that are accepted while the endpoint is disabled;
+    /// `hold` lets their deliveries wait until it is enabled.
     #[schema(value_type = Option<String>, pattern = "^(skip|hold)$")]
     while_disabled: Option<()>,
     /// An additional signature header for receivers that migrate, or `"none"`.
@@ -104,8 +104,8 @@ pub(crate) struct RetrySchema {
     /// The random part of a delay, in percent.
     #[schema(minimum = 0, maximum = 100)]
     jitter_percent: Option<u8>,
-    /// Statuses such as `400`, or classes such as `"4xx"`, after which the delivery is not tried again. 408, 425 and 429
-    /// are never final, and 410 always is.
+    /// Statuses such as `400`, or classes such as `"4xx"`, after which the delivery is not tried again. 408, 425 and
+    /// 429 are never final, and 410 always is.
     #[schema(value_type = Option<Vec<Value>>, max_items = 32)]
     final_statuses: Option<()>,
 }

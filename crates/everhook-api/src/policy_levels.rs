@@ -15,8 +15,8 @@ pub(crate) fn routes() -> Routes {
     Routes::default().add(of_application, __path_of_application).add(of_environment, __path_of_environment)
 }
 
-/// Get the effective policy of an application, with the origin of each setting: the policy of its endpoints that have no
-/// settings of their own.
+/// Get the effective policy of an application, with the origin of each setting: the policy of its endpoints that have
+/// no settings of their own.
 #[utoipa::path(
     get, path = "/api/v1/app/{app_id}/policy", operation_id = "v1.policy.get-application", tag = "Policy",
     params(ApplicationPath), responses((status = 200, body = EffectiveOut))

@@ -1,7 +1,7 @@
 //! Polled endpoints: readers fetch messages instead of receiving requests.
 //!
-//! A polled endpoint is an endpoint whose URL is `poll:`. A reader keeps its position itself, as an iterator, or has a name,
-//! under which the server keeps the position.
+//! A polled endpoint is an endpoint whose URL is `poll:`. A reader keeps its position itself, as an iterator, or has a
+//! name, under which the server keeps the position.
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};

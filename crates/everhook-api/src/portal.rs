@@ -104,7 +104,8 @@ async fn create_deprecated(at: AtPath<ApplicationPath>, origin: Origin, input: I
     create(at, origin, input).await
 }
 
-/// The beginning of links to this server: the configured one, or the scheme of the listener and the host of the request.
+/// The beginning of links to this server: the configured one, or the scheme of the listener and the host of the
+/// request.
 ///
 /// Headers of proxies are not read, because any client could send them.
 struct Origin(String);

@@ -1,7 +1,7 @@
 //! The client behind reverse proxies that the operator trusts.
 //!
-//! Any client can send the header `X-Forwarded-For`, so it counts only if the connection comes from a trusted proxy. Each
-//! proxy appends the address it saw. Therefore the last address that is no trusted proxy is the client.
+//! Any client can send the header `X-Forwarded-For`, so it counts only if the connection comes from a trusted proxy.
+//! Each proxy appends the address it saw. Therefore the last address that is no trusted proxy is the client.
 
 use std::net::IpAddr;
 

@@ -45,8 +45,8 @@ pub(crate) struct QuotaBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Value>)]
     message_rate: Option<Switch<RateBody>>,
-    /// Messages that may be stored, until retention removes them: a number, or `"none"`. A refused request gets 429 with
-    /// `Retry-After`.
+    /// Messages that may be stored, until retention removes them: a number, or `"none"`. A refused request gets 429
+    /// with `Retry-After`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Value>)]
     stored_messages: Option<Switch<u64>>,
@@ -71,7 +71,8 @@ pub(crate) struct EnvironmentQuotaBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Value>)]
     endpoints: Option<Switch<u32>>,
-    /// Messages that requests to all applications may create: `{"count": 100, "seconds": 1, "burst": 500}`, or `"none"`.
+    /// Messages that requests to all applications may create: `{"count": 100, "seconds": 1, "burst": 500}`, or
+    /// `"none"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Value>)]
     message_rate: Option<Switch<RateBody>>,

@@ -138,7 +138,8 @@ pub(crate) struct Routes {
     own_router: Router<Arc<Api>>,
     own: KnownByRoute,
     pub(crate) paths: Paths,
-    /// Adds the schemas of one route each. Only the document needs them, so a server does not build them when it starts.
+    /// Adds the schemas of one route each. Only the document needs them, so a server does not build them when it
+    /// starts.
     pub(crate) schemas: Vec<AddSchemas>,
 }
 

@@ -22,8 +22,8 @@ pub fn check_application(application: &Application) -> Result<(), Violation> {
     input::metadata(application.metadata.clone()).map(drop)
 }
 
-/// Checks an endpoint against the rules for requests, and returns it with its URL in the stored form. Its event types need
-/// not exist.
+/// Checks an endpoint against the rules for requests, and returns it with its URL in the stored form. Its event types
+/// need not exist.
 pub fn check_endpoint(endpoint: Endpoint, egress: &Egress) -> Result<Endpoint, Violation> {
     let url = at("url").check(egress.check_url(&endpoint.url))?.into();
     input::text("description", endpoint.description.clone(), DESCRIPTION_CHARS_MAX)?;

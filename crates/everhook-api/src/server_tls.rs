@@ -1,7 +1,7 @@
 //! TLS of the listener. The certificate and the key are files, which are read again after a change.
 //!
-//! A renewed certificate needs no restart: new connections use it within seconds, and open connections keep the old one.
-//! Files that do not fit together, because one of them is not renewed yet, leave the old certificate in use.
+//! A renewed certificate needs no restart: new connections use it within seconds, and open connections keep the old
+//! one. Files that do not fit together, because one of them is not renewed yet, leave the old certificate in use.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;

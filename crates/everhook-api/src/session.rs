@@ -1,8 +1,8 @@
 //! Sessions of the dashboard: a cookie in the place of an API key.
 //!
-//! A session is a token that the server signs and that contains the hash of the key. So every replica knows the session,
-//! revoking the key ends it, and the key does not stay in the browser. A request that changes something must repeat the
-//! session's `csrf` value in a header: pages of other sites can neither read nor send it.
+//! A session is a token that the server signs and that contains the hash of the key. So every replica knows the
+//! session, revoking the key ends it, and the key does not stay in the browser. A request that changes something must
+//! repeat the session's `csrf` value in a header: pages of other sites can neither read nor send it.
 
 use std::net::IpAddr;
 use std::sync::Arc;

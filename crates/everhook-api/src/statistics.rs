@@ -50,8 +50,8 @@ pub(crate) fn routes() -> Routes {
     Routes::default().add(applications, __path_applications).add(event_types, __path_event_types)
 }
 
-/// Count the attempts of each application, of messages that were accepted in a window. The result of the background task
-/// has `appStats`.
+/// Count the attempts of each application, of messages that were accepted in a window. The result of the background
+/// task has `appStats`.
 #[utoipa::path(
     post, path = "/api/v1/stats/usage/app", operation_id = "v1.statistics.aggregate-app-stats", tag = "Statistics",
     request_body = AppUsageStatsIn, responses((status = 202, body = AppUsageStatsOut))

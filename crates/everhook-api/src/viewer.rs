@@ -1,7 +1,7 @@
 //! The documentation of the API at `/docs`: a page that shows the OpenAPI document.
 //!
-//! All files are compiled in, and the page may load nothing from elsewhere. It needs no key: the document is public, and the
-//! page sends no other request.
+//! All files are compiled in, and the page may load nothing from elsewhere. It needs no key: the document is public,
+//! and the page sends no other request.
 
 use std::sync::Arc;
 

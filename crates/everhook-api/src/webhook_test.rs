@@ -1,7 +1,8 @@
 //! A test request to a URL that no endpoint has yet, with the full request and reply.
 //!
-//! The request is that of a delivery, signed with a secret that is drawn for it and shown. Rules of egress apply. Nothing
-//! is stored, and nothing is retried. Chat URLs have a route of their own, because a chat message has another form.
+//! The request is that of a delivery, signed with a secret that is drawn for it and shown. Rules of egress apply.
+//! Nothing is stored, and nothing is retried. Chat URLs have a route of their own, because a chat message has another
+//! form.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! The meaning of a platform's reply, by the platform's own rule.
 //!
-//! Many platforms answer 200 and say in the body that nothing was posted. A reply that the platform counts as success is
-//! never a failure here, because a retry would post the message twice.
+//! Many platforms answer 200 and say in the body that nothing was posted. A reply that the platform counts as success
+//! is never a failure here, because a retry would post the message twice.
 
 use std::time::Duration;
 

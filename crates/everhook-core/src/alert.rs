@@ -1,8 +1,8 @@
 //! Alerts: rules about the numbers of an environment, and the pages that tell its operator.
 //!
-//! Pure. A rule is a resource. [`decision`] moves its state and asks for pages; [`page`] chooses the operational endpoints
-//! that get a page, and writes its content. The engine measures signals, and stores the new state with the messages of
-//! the page in one transaction (`engine::alerts`).
+//! Pure. A rule is a resource. [`decision`] moves its state and asks for pages; [`page`] chooses the operational
+//! endpoints that get a page, and writes its content. The engine measures signals, and stores the new state with the
+//! messages of the page in one transaction (`engine::alerts`).
 
 pub mod decision;
 pub mod page;

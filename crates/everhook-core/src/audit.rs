@@ -1,9 +1,9 @@
 //! The audit log: entries about the operations of callers, chained by their hashes.
 //!
-//! Pure. An operation writes one entry before it begins and one when it has ended. The hash of an entry covers its fields
-//! and the hash of the entry before it, so that a changed, removed or inserted entry breaks the chain. The end of the log
-//! can be cut off unseen, unless an operator has noted a later hash. Stores append entries; the API writes and verifies
-//! them.
+//! Pure. An operation writes one entry before it begins and one when it has ended. The hash of an entry covers its
+//! fields and the hash of the entry before it, so that a changed, removed or inserted entry breaks the chain. The end
+//! of the log can be cut off unseen, unless an operator has noted a later hash. Stores append entries; the API writes
+//! and verifies them.
 
 use aws_lc_rs::digest::{Context, SHA256};
 

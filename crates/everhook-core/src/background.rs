@@ -1,8 +1,8 @@
 //! Background tasks: bulk work of an environment, which runs as jobs of the server itself.
 //!
 //! Pure. The API writes a [`BackgroundTask`] as the payload of a job. The engine works through it in slices, and the
-//! store records a [`Position`] with each slice. `replay` chooses the messages of a slice. Word: the API calls the whole
-//! a *task*; in code it is always a *background task*, because a task is the unit that is leased.
+//! store records a [`Position`] with each slice. `replay` chooses the messages of a slice. Word: the API calls the
+//! whole a *task*; in code it is always a *background task*, because a task is the unit that is leased.
 
 use serde::{Deserialize, Serialize};
 

@@ -18,8 +18,8 @@ use crate::violation::{Violation, at};
 #[serde(rename_all = "camelCase")]
 pub struct ChatApp {
     pub kind: ChatKind,
-    /// The id of the app: `cli_…` for Feishu and Lark, the corp id for WeCom, the app key for DingTalk, the bot's app id
-    /// for Teams. Slack has none.
+    /// The id of the app: `cli_…` for Feishu and Lark, the corp id for WeCom, the app key for DingTalk, the bot's app
+    /// id for Teams. Slack has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_id: Option<String>,
     /// The secret of the app; for Slack the token of its bot.

@@ -94,8 +94,8 @@ impl EndpointAuth {
         *self == EndpointAuth::default()
     }
 
-    /// Identifies the material of the connection; none if the connection needs none. Connections with different material
-    /// must not be shared.
+    /// Identifies the material of the connection; none if the connection needs none. Connections with different
+    /// material must not be shared.
     pub fn connection_id(&self) -> Option<Id> {
         if self.identity.is_none() && self.ca.is_none() {
             return None;

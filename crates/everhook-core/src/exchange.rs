@@ -45,8 +45,8 @@ pub struct Exchange {
     pub headers: Vec<ReplyHeader>,
 }
 
-/// An exchange as it is stored: its JSON. It is written where the request ended, because a store may write with one thread
-/// only.
+/// An exchange as it is stored: its JSON. It is written where the request ended, because a store may write with one
+/// thread only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredExchange(Arc<str>);
 

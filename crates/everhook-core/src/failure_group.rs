@@ -1,8 +1,8 @@
 //! Failure groups: the dead deliveries to one endpoint that failed in the same way, and the notes of operators about
 //! them.
 //!
-//! Pure. A group exists as long as it has dead deliveries; the stores find them on request. Only the mark of an operator
-//! is stored.
+//! Pure. A group exists as long as it has dead deliveries; the stores find them on request. Only the mark of an
+//! operator is stored.
 
 use std::collections::BTreeMap;
 use std::fmt;

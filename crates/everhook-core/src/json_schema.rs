@@ -1,7 +1,7 @@
 //! Checks that a value is a JSON Schema of draft 7: each keyword has a value that the meta-schema of that draft allows.
 //!
-//! Pure. References are not followed, and the formats of texts such as `$id` are not checked. Patterns are not compiled,
-//! because their dialect depends on the reader of the schema.
+//! Pure. References are not followed, and the formats of texts such as `$id` are not checked. Patterns are not
+//! compiled, because their dialect depends on the reader of the schema.
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
 //! Polled endpoints: the positions of readers, and their text form.
 //!
-//! Pure. An endpoint whose URL is [`POLL_URL`] gets no requests. Its messages wait until a reader asks for them. Each has a
-//! position, which only grows. The stores and the API call this module.
+//! Pure. An endpoint whose URL is [`POLL_URL`] gets no requests. Its messages wait until a reader asks for them. Each
+//! has a position, which only grows. The stores and the API call this module.
 
 use std::fmt;
 use std::str::FromStr;
@@ -28,8 +28,8 @@ pub struct PollMark {
 #[error("the iterator is older than the last seek of the consumer: ask without an iterator")]
 pub struct OutOfStep;
 
-/// Returns the mark where a consumer continues. `known` is its stored mark. `confirmed` is the mark of the request, which
-/// confirms all messages before it.
+/// Returns the mark where a consumer continues. `known` is its stored mark. `confirmed` is the mark of the request,
+/// which confirms all messages before it.
 pub fn resume(known: Option<PollMark>, confirmed: Option<PollMark>) -> Result<PollMark, OutOfStep> {
     let known = known.unwrap_or_default();
     match confirmed {

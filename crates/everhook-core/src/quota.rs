@@ -1,9 +1,9 @@
 //! Quotas: how much an environment and each of its applications may use.
 //!
-//! Pure. A quota bounds endpoints, the rate of accepted messages and stored messages. The quota of an environment bounds
-//! its applications together, and contains defaults for each of them; an application may have a quota of its own.
-//! [`RateMeter`] and [`StoredMeter`] decide for one node; `engine::quotas` owns them and calls them before a message is
-//! appended.
+//! Pure. A quota bounds endpoints, the rate of accepted messages and stored messages. The quota of an environment
+//! bounds its applications together, and contains defaults for each of them; an application may have a quota of its
+//! own. [`RateMeter`] and [`StoredMeter`] decide for one node; `engine::quotas` owns them and calls them before a
+//! message is appended.
 
 use std::time::Duration;
 

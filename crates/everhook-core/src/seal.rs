@@ -1,12 +1,12 @@
 //! Sealed secrets: text that is encrypted before a store keeps it, and opened with a ring of keys.
 //!
-//! Pure: the caller passes the random bytes of keys and nonces. A sealed text names its key, so that several keys can be
-//! in use during a rotation. It is bound to its [`SealedAt`]: a text that is copied to another row or column does not open.
-//! A text without the prefix is plain, from before secrets were sealed. `everhook_store::seal` seals and opens for the
-//! stores; `everhook secrets` makes keys.
+//! Pure: the caller passes the random bytes of keys and nonces. A sealed text names its key, so that several keys can
+//! be in use during a rotation. It is bound to its [`SealedAt`]: a text that is copied to another row or column does
+//! not open. A text without the prefix is plain, from before secrets were sealed. `everhook_store::seal` seals and
+//! opens for the stores; `everhook secrets` makes keys.
 //!
-//! Form: `sealed:1:<key id>:<base64 of nonce, ciphertext and tag>`, encrypted with AES-256-GCM-SIV, which stays safe even
-//! if a nonce repeats.
+//! Form: `sealed:1:<key id>:<base64 of nonce, ciphertext and tag>`, encrypted with AES-256-GCM-SIV, which stays safe
+//! even if a nonce repeats.
 
 use std::fmt;
 use std::str::FromStr;

@@ -5,8 +5,8 @@
 //! half, the pool, is first come, first served. An environment whose jobs all hang fills the pool and its own promise,
 //! and every other environment still runs jobs.
 //!
-//! Pure. `dispatch` asks before it starts a job, `engine::run::source` before it leases jobs. Taking and giving back take
-//! logarithmic time.
+//! Pure. `dispatch` asks before it starts a job, `engine::run::source` before it leases jobs. Taking and giving back
+//! take logarithmic time.
 
 use std::collections::BTreeMap;
 

@@ -89,8 +89,8 @@ pub enum FailureClass {
 }
 
 impl FailureClass {
-    /// Returns none if the attempt did not fail: it succeeded, was cancelled, was interrupted by a stop, or belongs to a
-    /// job.
+    /// Returns none if the attempt did not fail: it succeeded, was cancelled, was interrupted by a stop, or belongs to
+    /// a job.
     pub fn of(class: Class, status: u16) -> Option<FailureClass> {
         Some(match class {
             Class::Status | Class::Throttled => match status {
@@ -285,8 +285,8 @@ impl Traffic {
     }
 }
 
-/// The time from acceptance until `at`. A delivery for later counts from the time for which it was planned, as long as it
-/// was not tried before. A manual attempt has none: its message may have been delivered long ago.
+/// The time from acceptance until `at`. A delivery for later counts from the time for which it was planned, as long as
+/// it was not tried before. A manual attempt has none: its message may have been delivered long ago.
 pub fn time_to_delivery(task: &Task, at: Timestamp) -> Option<Duration> {
     let accepted = task.key.subject.timestamp();
     match task.trigger {

@@ -245,9 +245,9 @@ impl Node {
     }
 }
 
-/// Returns the node that evaluates: the one with the oldest session among those that serve the API. The sessions are the
-/// leases, so that another node follows when this one is gone. While two nodes disagree, compare-and-set still lets each
-/// step happen once.
+/// Returns the node that evaluates: the one with the oldest session among those that serve the API. The sessions are
+/// the leases, so that another node follows when this one is gone. While two nodes disagree, compare-and-set still lets
+/// each step happen once.
 fn evaluator(sessions: &[SessionRecord], now: Timestamp) -> Option<&str> {
     let is_alive = |session: &&SessionRecord| {
         session.closed_at.is_none() && session.role.accepts() && now.since(session.renewed_at) < session.lease

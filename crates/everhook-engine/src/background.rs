@@ -1,7 +1,7 @@
 //! Runs background tasks: bulk work of an environment, as jobs of the server itself.
 //!
-//! Bulk work advances in small transactions, each of which stores its position (`store::background`). After a crash, the
-//! next holder of the job continues there. Statistics only read, so they start again. A handler gives its slot back
+//! Bulk work advances in small transactions, each of which stores its position (`store::background`). After a crash,
+//! the next holder of the job continues there. Statistics only read, so they start again. A handler gives its slot back
 //! after a while, so that the background tasks of all environments take turns. It also returns when its node stops, and
 //! the next holder continues.
 

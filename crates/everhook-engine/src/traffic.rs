@@ -1,7 +1,7 @@
 //! Counts the traffic of this node in memory, and writes it to the store every few seconds.
 //!
-//! Intake and settling count one group at a time, after its commit. A crash loses the counts since the last write, which
-//! are only statistics. Operational events and announcements of batches are not counted as accepted.
+//! Intake and settling count one group at a time, after its commit. A crash loses the counts since the last write,
+//! which are only statistics. Operational events and announcements of batches are not counted as accepted.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};

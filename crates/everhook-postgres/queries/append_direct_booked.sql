@@ -1,7 +1,7 @@
--- Append a batch like `append_direct`, and take the permits of rate limits (`core::policy::rate::Booking`). `booked` locks
--- the lanes in key order and after the keys, like `append_once`. The lock may wait for a lease that uses the permits. The
--- statement is then undone, too. Batches without limited lanes use `append_direct`, because starting and ending the
--- executor takes longer with each part of a statement.
+-- Append a batch like `append_direct`, and take the permits of rate limits (`core::policy::rate::Booking`). `booked`
+-- locks the lanes in key order and after the keys, like `append_once`. The lock may wait for a lease that uses the
+-- permits. The statement is then undone, too. Batches without limited lanes use `append_direct`, because starting and
+-- ending the executor takes longer with each part of a statement.
 -- No twin: SQLite reads and writes in one process, so a cached plan would save nothing.
 with {include direct_claim},
 paced as materialized (

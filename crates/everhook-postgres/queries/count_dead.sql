@@ -1,5 +1,5 @@
--- Count the newest dead deliveries of lanes by the end and hour of their last attempts, up to a bound for each lane. Indexes:
--- task_dead, the primary key of attempt. A dead task has the epoch of its last attempt.
+-- Count the newest dead deliveries of lanes by the end and hour of their last attempts, up to a bound for each lane.
+-- Indexes: task_dead, the primary key of attempt. A dead task has the epoch of its last attempt.
 -- Differs: many lanes at once.
 select dead.lane, attempt.class, attempt.status, count(*), min(attempt.started_at + attempt.duration_us),
     max(attempt.started_at + attempt.duration_us)

@@ -1,5 +1,5 @@
--- Count the due and the dead tasks of a lane, up to a bound for each. Indexes: task_ready, task_dead, the primary key of
--- lane. Also returns the waiting time of the oldest due task. A task is due if its lane is not held.
+-- Count the due and the dead tasks of a lane, up to a bound for each. Indexes: task_ready, task_dead, the primary key
+-- of lane. Also returns the waiting time of the oldest due task. A task is due if its lane is not held.
 with clock as materialized (
     select everhook.now_us() as now
 ),

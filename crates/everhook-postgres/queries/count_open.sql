@@ -1,6 +1,6 @@
 -- Count the open tasks of an environment by state, up to a bound for each. Indexes: task_ready, task_owner, task_dead,
--- task_dead_job, the primary key of lane. Also returns the waiting time of the oldest due task among the counted ones. The order is
--- that of the index, so that no other plan is cheaper. A task is due if its lane is not held.
+-- task_dead_job, the primary key of lane. Also returns the waiting time of the oldest due task among the counted ones.
+-- The order is that of the index, so that no other plan is cheaper. A task is due if its lane is not held.
 with clock as materialized (
     select everhook.now_us() as now
 ),
@@ -26,8 +26,8 @@ select
     (
         select count(*)
         from (
-            -- All leased tasks are read: no more than the nodes have places. The offset keeps the environment out of the
-            -- look-up, where the statistics could choose the primary key and read all tasks of the environment.
+            -- All leased tasks are read: no more than the nodes have places. The offset keeps the environment out of
+            -- the look-up, where the statistics could choose the primary key and read all tasks of the environment.
             select 1
             from (
                 select task.environment

@@ -1,6 +1,6 @@
 -- List open tasks in a range of subjects, among which a list finds deliveries. Index: the primary key. Tasks of jobs
--- are read, too, so that the limit bounds the cost. With a class, the last attempt of each delivery is compared with it.
--- `offset 0` keeps the planner from the index of the endpoint's attempts.
+-- are read, too, so that the limit bounds the cost. With a class, the last attempt of each delivery is compared with
+-- it. `offset 0` keeps the planner from the index of the endpoint's attempts.
 select
     task.subject, task.kind, task.lane, task.state,
     case

@@ -1,6 +1,6 @@
--- List the endpoints of applications as fan-out and delivery need them, with the specs of the applications
--- and of the environment's policy. Indexes: the primary key of lane_group, resource_open, the primary key of resource. Each
--- row has the version of the lane group in the same snapshot, for the cache.
+-- List the endpoints of applications as fan-out and delivery need them, with the specs of the applications and of the
+-- environment's policy. Indexes: the primary key of lane_group, resource_open, the primary key of resource. Each row
+-- has the version of the lane group in the same snapshot, for the cache.
 -- Differs: many applications at once.
 select
     lane_group.environment, lane_group.id, lane_group.version,

@@ -1,7 +1,7 @@
 -- List the messages of a poller in a range of positions, filtered, up to the bytes of a page. Indexes: polled_position,
 -- the primary key of message.
--- Differs: `jsonb` tests the members of a JSON array. The page is cut here, before rows are sent. The lateral select with
--- its limit leaves one way to join: a lookup by key for each row.
+-- Differs: `jsonb` tests the members of a JSON array. The page is cut here, before rows are sent. The lateral select
+-- with its limit leaves one way to join: a lookup by key for each row.
 select sized.position, sized.matches, {sized: Message}
 from (
     select

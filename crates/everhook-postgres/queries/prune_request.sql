@@ -1,5 +1,5 @@
--- Prune expired answers of requests. Index: request_expires. The time is a parameter, so that the scan ends at the first
--- later row.
+-- Prune expired answers of requests. Index: request_expires. The time is a parameter, so that the scan ends at the
+-- first later row.
 -- Differs: many rows at once.
 delete from everhook.request
 where ctid = any (array(

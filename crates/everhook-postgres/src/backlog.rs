@@ -13,7 +13,8 @@ use crate::error::Fault;
 use crate::store::PostgresStore;
 
 statement! {
-    // Returns pending tasks, dead tasks, and the waiting time of the oldest due task in microseconds, and open breakers.
+    // Returns pending tasks, dead tasks, and the waiting time of the oldest due task in microseconds, and open
+    // breakers.
     CountBacklog = "count_backlog" { counted_max: usize, lanes_max: usize, priority: i16 } -> Option<(i64, i64, i64, u64)>;
     CountOpen = "count_open" { environment: EnvironmentId, counted_max: usize } -> Option<OpenCounts>;
     CountLane = ["count_lane", TASK_OF_LANE] { environment: EnvironmentId, lane: EndpointId, counted_max: usize }

@@ -1,7 +1,7 @@
 //! The keys that seal secrets: which one seals, and the rotation to another one.
 //!
-//! All replicas need the same keys. A new database seals from its first start with a key. An existing one stays as it is
-//! until `everhook secrets rotate`, because replicas without the key could not read sealed secrets.
+//! All replicas need the same keys. A new database seals from its first start with a key. An existing one stays as it
+//! is until `everhook secrets rotate`, because replicas without the key could not read sealed secrets.
 
 use everhook_core::id::EnvironmentId;
 use everhook_core::seal::{NeededKey, OpenError, SealKeyId};

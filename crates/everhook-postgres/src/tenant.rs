@@ -1,9 +1,9 @@
 //! Reads under row-level security: a second wall between environments, for those who configure it.
 //!
-//! With a tenant role, reads that belong to one environment use connections of their own, which have that role. Each read
-//! is sent together with the environment that it is for, and policies of the tables hide all other rows from the role,
-//! whatever the statement says. Work for all environments, such as appends, leases and settlements, uses the other
-//! connections. See `docs/adr/0038-row-level-security.md`.
+//! With a tenant role, reads that belong to one environment use connections of their own, which have that role. Each
+//! read is sent together with the environment that it is for, and policies of the tables hide all other rows from the
+//! role, whatever the statement says. Work for all environments, such as appends, leases and settlements, uses the
+//! other connections. See `docs/adr/0038-row-level-security.md`.
 
 use everhook_core::id::EnvironmentId;
 use everhook_store::query::Query;

@@ -1,6 +1,6 @@
-//! TLS to the server. `sslmode=require` and `verify-full` verify the certificate and the host name, against the roots of
-//! the system or those in the file `sslrootcert`. `prefer`, the default, encrypts if the server offers it and verifies
-//! nothing, because it also accepts a connection without encryption.
+//! TLS to the server. `sslmode=require` and `verify-full` verify the certificate and the host name, against the roots
+//! of the system or those in the file `sslrootcert`. `prefer`, the default, encrypts if the server offers it and
+//! verifies nothing, because it also accepts a connection without encryption.
 
 use std::fmt;
 use std::io;

@@ -4,9 +4,9 @@
 //! dials. Both use the same code, so that no second check is weaker.
 //!
 //! All special addresses are denied: IPv4 by a list, IPv6 by allowing only global unicast minus some blocks. Networks
-//! in the operator's `allow` override the denial, and networks in `deny` override everything. An IPv4-mapped IPv6 address
-//! is permitted only if `allow` has the IPv4 address inside it. By default all mapped addresses are denied, because
-//! legitimate receivers do not use them.
+//! in the operator's `allow` override the denial, and networks in `deny` override everything. An IPv4-mapped IPv6
+//! address is permitted only if `allow` has the IPv4 address inside it. By default all mapped addresses are denied,
+//! because legitimate receivers do not use them.
 
 mod host_pattern;
 mod ports;

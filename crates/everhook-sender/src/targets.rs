@@ -49,8 +49,8 @@ impl Targets {
         Targets { egress, room, known: RwLock::default() }
     }
 
-    /// Returns the target of a URL. `own` has a client certificate or authorities; such targets share no connection with
-    /// others.
+    /// Returns the target of a URL. `own` has a client certificate or authorities; such targets share no connection
+    /// with others.
     pub(crate) fn find(&self, url: &str, own: Option<&EndpointAuth>, tls: &Tls) -> Result<Arc<Target>, SendFailure> {
         let key = key(url, own);
         // A poisoned lock is harmless: the maps are only a cache.

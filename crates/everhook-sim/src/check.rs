@@ -178,8 +178,8 @@ fn check_announcements(
     }
 }
 
-/// Checks that no endpoint gets more than its rate over any ten seconds, by more than a tenth. A clock that is set forward
-/// ends waits early.
+/// Checks that no endpoint gets more than its rate over any ten seconds, by more than a tenth. A clock that is set
+/// forward ends waits early.
 fn check_rates(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     let limited = evidence.limits.iter().enumerate().filter_map(|(endpoint, limits)| Some((endpoint, limits.rate?)));
     for (endpoint, RateLimit { count, seconds }) in limited {
@@ -199,8 +199,8 @@ fn check_rates(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     }
 }
 
-/// Checks that no endpoint has more requests under way than it allows. Nodes that crash or hang may leave requests behind,
-/// so this is only known without faults.
+/// Checks that no endpoint has more requests under way than it allows. Nodes that crash or hang may leave requests
+/// behind, so this is only known without faults.
 fn check_concurrency(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     let limited = evidence.limits.iter().enumerate().filter_map(|(endpoint, it)| Some((endpoint, it.at_once()?)));
     for (endpoint, limit) in limited.filter(|_| !evidence.faults) {
@@ -213,8 +213,8 @@ fn check_concurrency(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     }
 }
 
-/// Checks that an ordered endpoint gets no message before one that was acknowledged before it was sent, unless that one is
-/// dead, whatever the database's clock does. An endpoint that is ordered by a key does so among messages of one key.
+/// Checks that an ordered endpoint gets no message before one that was acknowledged before it was sent, unless that one
+/// is dead, whatever the database's clock does. An endpoint that is ordered by a key does so among messages of one key.
 fn check_order(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     let is_ordered = |limits: &LaneLimits| limits.order.is_some() || limits.is_keyed;
     let ordered = evidence.limits.iter().enumerate().filter(|(_, limits)| is_ordered(limits));

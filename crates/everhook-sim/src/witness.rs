@@ -41,8 +41,8 @@ impl Witness {
         }
     }
 
-    /// Checks that a lane whose breaker is not closed has no more deliveries under way than its breaker allows: one while it
-    /// probes.
+    /// Checks that a lane whose breaker is not closed has no more deliveries under way than its breaker allows: one
+    /// while it probes.
     pub(crate) fn probes(&mut self, tables: &Tables, leased: &[Leased]) {
         for Leased { task, breaker, .. } in leased {
             let limits = breaker.at_once().filter(|_| task.kind == TaskKind::Delivery);

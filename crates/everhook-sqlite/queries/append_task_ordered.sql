@@ -1,5 +1,5 @@
--- Write a new delivery of an ordered lane at its position. The position is the due time of a delivery without a key. One
--- with a key waits until `promote_task` makes it due.
+-- Write a new delivery of an ordered lane at its position. The position is the due time of a delivery without a key.
+-- One with a key waits until `promote_task` makes it due.
 -- Differs: one row at a time.
 insert into task (
     environment, subject, id, lane, kind, "trigger", priority, due_at, tries, crashes, epoch, owner, cancel, state, order_key,

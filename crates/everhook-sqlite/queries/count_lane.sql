@@ -1,5 +1,5 @@
--- Count the due and the dead tasks of a lane, up to a bound for each. Indexes: task_ready, task_dead, the primary key of
--- lane. Also returns the waiting time of the oldest due task. A task is due if its lane is not held.
+-- Count the due and the dead tasks of a lane, up to a bound for each. Indexes: task_ready, task_dead, the primary key
+-- of lane. Also returns the waiting time of the oldest due task. A task is due if its lane is not held.
 -- Differs: the indexes are named, because the planner does not choose a partial index by its predicate alone; the
 -- caller passes the time.
 with waiting as materialized (

@@ -1,6 +1,6 @@
 -- Count the open tasks of an environment by state, up to a bound for each. Indexes: task_ready, task_owner, task_dead,
--- task_dead_job, the primary key of lane. Also returns the waiting time of the oldest due task among the counted ones. A task is due if
--- its lane is not held.
+-- task_dead_job, the primary key of lane. Also returns the waiting time of the oldest due task among the counted ones.
+-- A task is due if its lane is not held.
 -- Differs: the indexes are named, because the planner does not choose a partial index by its predicate alone; the
 -- caller passes the time.
 with by_lane as materialized (

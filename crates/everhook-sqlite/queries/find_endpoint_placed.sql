@@ -1,4 +1,5 @@
--- Find an endpoint with its application, by the id of the endpoint alone. Indexes: the primary keys of lane and resource.
+-- Find an endpoint with its application, by the id of the endpoint alone. Indexes: the primary keys of lane and
+-- resource.
 select {endpoint: Endpoint}, {application: Application}
 from lane
     cross join resource as endpoint on endpoint.environment = lane.environment

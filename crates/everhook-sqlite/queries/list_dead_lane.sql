@@ -1,5 +1,5 @@
--- List the lanes with dead tasks, after a lane. Index: task_dead, with one look for each lane, however many dead tasks it
--- has.
+-- List the lanes with dead tasks, after a lane. Index: task_dead, with one look for each lane, however many dead tasks
+-- it has.
 with recursive found (lane, n) as (
     select
         (

@@ -1,7 +1,7 @@
--- List the newest life of each delivery of a message: its open task and its newest attempt. Indexes: the primary keys of
--- task, attempt, lane, message and resource. One statement reads tasks and attempts, so that a delivery that is being
--- settled appears in one state. The head of an ordered lane that holds is the delivery that others wait for.
--- A delivery that is never due waits for another one with its key, which may be dead and block (5). Index: task_order.
+-- List the newest life of each delivery of a message: its open task and its newest attempt. Indexes: the primary keys
+-- of task, attempt, lane, message and resource. One statement reads tasks and attempts, so that a delivery that is
+-- being settled appears in one state. The head of an ordered lane that holds is the delivery that others wait for. A
+-- delivery that is never due waits for another one with its key, which may be dead and block (5). Index: task_order.
 -- Differs: one message at a time. Without an application, the lane of the endpoint names it.
 with open as materialized (
     select *

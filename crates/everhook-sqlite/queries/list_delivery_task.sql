@@ -1,5 +1,6 @@
 -- List open tasks in a range of subjects, among which a list finds deliveries. Index: the primary key. Tasks of jobs
--- are read, too, so that the limit bounds the cost. With a class, the last attempt of each delivery is compared with it.
+-- are read, too, so that the limit bounds the cost. With a class, the last attempt of each delivery is compared with
+-- it.
 select
     task.subject, task.kind, task.lane, task.state,
     case

@@ -1,7 +1,7 @@
 -- List the messages of all applications in a range of ids, without payloads. Indexes: resource_open, the primary keys.
--- A search reads the payload of each listed row, and returns the text in place of a payload that contains it.
--- The first rows of all are among the first rows of the applications with the first heads. So this asks a bounded number
--- of applications for one id each, and as many applications as rows for more.
+-- A search reads the payload of each listed row, and returns the text in place of a payload that contains it. The first
+-- rows of all are among the first rows of the applications with the first heads. So this asks a bounded number of
+-- applications for one id each, and as many applications as rows for more.
 -- Differs: SQLite has no lateral join; subqueries in the columns and in a condition take its place. `cross join` keeps
 -- the order of the tables.
 select {message: Message}, {application: Application}

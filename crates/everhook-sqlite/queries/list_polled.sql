@@ -1,4 +1,5 @@
--- List the messages of a poller in a range of positions, filtered. Indexes: polled_position, the primary key of message.
+-- List the messages of a poller in a range of positions, filtered. Indexes: polled_position, the primary key of
+-- message.
 -- Differs: `json_each` tests the members of a JSON array; the reader stops at the bytes of a page.
 select polled.position, {message: Message}
 from polled

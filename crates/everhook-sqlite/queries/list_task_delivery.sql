@@ -1,4 +1,5 @@
--- List the open tasks of a message for an operator's command, at one endpoint or at all of them. Index: the primary key.
+-- List the open tasks of a message for an operator's command, at one endpoint or at all of them. Index: the primary
+-- key.
 -- No twin: PostgreSQL locks them with `lock_task_delivery`.
 select
     {task: Task}, task.state

@@ -347,8 +347,8 @@ pub(crate) fn keep_log(conn: &Connection) -> Result<(), rusqlite::Error> {
 fn configure(conn: &Connection, role: ConnectionRole) -> Result<(), rusqlite::Error> {
     conn.busy_timeout(BUSY_TIMEOUT)?;
     conn.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
-    // Otherwise the values of parameters may change a plan, and SQLite compiles such a statement again for every run: each
-    // one with a limit, and each one that compares another column with the id of the first environment.
+    // Otherwise the values of parameters may change a plan, and SQLite compiles such a statement again for every run:
+    // each one with a limit, and each one that compares another column with the id of the first environment.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     if role == ConnectionRole::Write {
         // Takes effect only on an empty file; retention returns pages later, a few at a time.

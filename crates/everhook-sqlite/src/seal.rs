@@ -1,7 +1,7 @@
 //! The keys that seal secrets: which one seals, and the rotation to another one.
 //!
-//! A server makes the key file of its folder at its first start, and seals everything that is still plain text or sealed
-//! with another key than the first one. `everhook secrets rotate` does the same beside a running server.
+//! A server makes the key file of its folder at its first start, and seals everything that is still plain text or
+//! sealed with another key than the first one. `everhook secrets rotate` does the same beside a running server.
 
 use std::path::{Path, PathBuf};
 

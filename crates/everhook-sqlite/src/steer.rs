@@ -48,8 +48,8 @@ pub(crate) fn cancel(tx: &Tx<'_>, task: &Task, note: &str) -> Result<(), Fault> 
     log_cancelled(tx, task, note)
 }
 
-/// Logs the cancellation of a task, under the epoch after the last one. The session of a job is empty, and a delivery has
-/// none.
+/// Logs the cancellation of a task, under the epoch after the last one. The session of a job is empty, and a delivery
+/// has none.
 fn log_cancelled(tx: &Tx<'_>, task: &Task, note: &str) -> Result<(), Fault> {
     let (session, endpoint) = match task.kind {
         TaskKind::Job => (Some(SessionId(Id::MIN)), None),

@@ -1,5 +1,5 @@
--- List the delivery policies of all environments that have one. Environments are few; each is one look-up in the primary
--- key of resource.
+-- List the delivery policies of all environments that have one. Environments are few; each is one look-up in the
+-- primary key of resource.
 select environment.id, {policy: EnvironmentPolicy}
 from everhook.environment
     join everhook.resource as policy on policy.environment = environment.id

@@ -1,5 +1,5 @@
--- Store the position of a consumer, unless a seek has moved it in the meantime. An unchanged position is written once an
--- hour, for retention. Index: the primary key.
+-- Store the position of a consumer, unless a seek has moved it in the meantime. An unchanged position is written once
+-- an hour, for retention. Index: the primary key.
 insert into everhook.poll_consumer (environment, endpoint, name, position, generation, used_at)
 values (:environment, :endpoint, :name, :position, :generation, :now)
 on conflict (environment, endpoint, name) do update

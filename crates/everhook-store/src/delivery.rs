@@ -1,8 +1,8 @@
 //! Deliveries as users see them: one message for one endpoint, with its state and the evidence for it.
 //!
 //! A list visits messages in order and reads the deliveries of each. [`Listing`] decides how many messages the next
-//! step visits and when the page is complete, so that both stores read the same rows at a bounded cost. A page that took
-//! long ends early, and its iterator continues: on a slow machine a search has more pages, but none of them fails.
+//! step visits and when the page is complete, so that both stores read the same rows at a bounded cost. A page that
+//! took long ends early, and its iterator continues: on a slow machine a search has more pages, but none of them fails.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -12,8 +12,8 @@ use everhook_core::traffic::FailureClass;
 use crate::sql::param::StoreClock;
 use crate::sql::shared::PutFailureMark;
 
-/// Dead deliveries of an endpoint with the same class, status and hour of death: their number, and the times of the first
-/// and the last death.
+/// Dead deliveries of an endpoint with the same class, status and hour of death: their number, and the times of the
+/// first and the last death.
 pub type DeadCount = (EndpointId, Class, u16, u64, Timestamp, Timestamp);
 /// A stored mark: endpoint, class, state, note and time.
 pub type MarkRow = (EndpointId, String, GroupState, String, Timestamp);

@@ -139,8 +139,8 @@ pub struct FastPath {
 impl FastPath {
     /// Reserves a slot for a delivery. Deliveries that a lease has to count get none.
     ///
-    /// `hold_until` is the hold of the lane, which the transaction has locked. A rate limit raises it, and the transaction
-    /// writes it: it says which permits are used.
+    /// `hold_until` is the hold of the lane, which the transaction has locked. A rate limit raises it, and the
+    /// transaction writes it: it says which permits are used.
     pub fn reserve(
         &self,
         lane: GroupedLane,

@@ -69,8 +69,8 @@ pub struct PollRange {
 }
 
 impl PollRange {
-    /// Returns the range of a read that begins after `after`. `bounds` are the first position that is not pruned and the
-    /// last position of the poller.
+    /// Returns the range of a read that begins after `after`. `bounds` are the first position that is not pruned and
+    /// the last position of the poller.
     pub fn new(after: i64, bounds: Option<(Option<i64>, i64)>) -> PollRange {
         let (first, last) = bounds.unwrap_or((None, 0));
         // Pruned positions are skipped, so that a late reader does not scan through them.

@@ -197,7 +197,8 @@ queries! {
     /// The quotas of all environments that were changed at or after a time, in the order of their changes; at most
     /// `QUOTAS_READ_MAX`.
     lookup Quotas { since: Timestamp } -> Vec<(EnvironmentId, Quota)>;
-    /// The number of endpoints of an application, or of an environment without its operational endpoints, up to `limit`.
+    /// The number of endpoints of an application, or of an environment without its operational endpoints, up to
+    /// `limit`.
     search CountEndpoints { scope: Scope, application: Option<ApplicationId>, limit: usize } -> usize;
     /// The number of stored messages of an application or an environment: the next `limit` ones after a place.
     search CountMessages {
@@ -259,8 +260,8 @@ queries! {
     /// so that a delivery that is being settled appears in one state, not in both or none.
     search Destinations { scope: AppScope, message: MessageId } -> Vec<Destination>;
 
-    /// Deliveries by message and endpoint, newest life of each. One statement reads the tasks and attempts of a message,
-    /// as for `Destinations`. Visits a bounded number of messages.
+    /// Deliveries by message and endpoint, newest life of each. One statement reads the tasks and attempts of a
+    /// message, as for `Destinations`. Visits a bounded number of messages.
     search Deliveries { scope: Scope, filter: DeliveryFilter } -> Piece<DeliveryRecord, DeliveryKey>;
 
     /// The failure groups of the next endpoints with dead deliveries. Visits `FAILURE_ENDPOINTS_MAX` lanes.

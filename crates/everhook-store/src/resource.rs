@@ -93,8 +93,8 @@ pub struct New<R> {
 
 /// A resource to replace if its revision is still the given one.
 ///
-/// Disabling an endpoint holds its lane, and enabling it frees the lane. Revision 0 configures a queue, or the policy of
-/// an environment, for the first time. The next lease obeys the new limits. The state of a schedule starts anew.
+/// Disabling an endpoint holds its lane, and enabling it frees the lane. Revision 0 configures a queue, or the policy
+/// of an environment, for the first time. The next lease obeys the new limits. The state of a schedule starts anew.
 #[derive(Clone, Debug)]
 pub struct ChangedResource {
     pub resource: Resource,

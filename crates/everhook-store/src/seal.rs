@@ -1,9 +1,9 @@
 //! The keys of an open store, which seal secrets before they are written and open them when rows are decoded.
 //!
-//! Both SQL stores pass their [`Seal`] to the decoder of rows, so that no code above them meets a sealed text. The table
-//! `seal_key` names the key that seals: every write of a secret reads it in its own transaction, so that all replicas
-//! change to a new key at the same moment. A key file is read again when a text names an unknown key. So a rotation
-//! needs no restart. The core decides (`core::seal`); this module reads the file and draws the nonces.
+//! Both SQL stores pass their [`Seal`] to the decoder of rows, so that no code above them meets a sealed text. The
+//! table `seal_key` names the key that seals: every write of a secret reads it in its own transaction, so that all
+//! replicas change to a new key at the same moment. A key file is read again when a text names an unknown key. So a
+//! rotation needs no restart. The core decides (`core::seal`); this module reads the file and draws the nonces.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -20,9 +20,9 @@ pub enum Steer {
         endpoint: Option<EndpointId>,
         command: DeliveryCommand,
     },
-    /// Ends a dead delivery, and accepts `message` for its endpoint alone, whatever the endpoint filters. The store sets
-    /// the time of the message. The caller has checked that the endpoint exists. Repeatable: after the first call the
-    /// delivery is no longer dead.
+    /// Ends a dead delivery, and accepts `message` for its endpoint alone, whatever the endpoint filters. The store
+    /// sets the time of the message. The caller has checked that the endpoint exists. Repeatable: after the first call
+    /// the delivery is no longer dead.
     Correct { dead: DeliveryKey, message: Message },
     /// Applies `JobState::on` to each job. For a job that is named twice, the second command sees the result of the
     /// first.

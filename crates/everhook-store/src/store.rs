@@ -249,8 +249,8 @@ store! {
         /// Repeatable.
         [EndTokens] fn end_tokens(scope: AppScope, ends: Vec<TokenEnd>) -> ();
 
-        /// Returns messages of a polled endpoint. New messages get their positions first, in the order of their commits.
-        /// Stores the position that a consumer has confirmed. Repeatable.
+        /// Returns messages of a polled endpoint. New messages get their positions first, in the order of their
+        /// commits. Stores the position that a consumer has confirmed. Repeatable.
         [Poll] fn poll(scope: AppScope, ask: PollAsk) -> Polled;
         /// Moves a consumer to a time, and makes its earlier marks invalid. Returns none if the poller has too many
         /// consumers.

@@ -46,7 +46,8 @@ pub(crate) struct Set {
     /// App id (feishu, lark), corp id (wecom), app key (dingtalk) or bot id (teams).
     #[arg(long, value_name = "ID")]
     client_id: Option<String>,
-    /// File with the secret of the app; for slack the token of its bot. Without it, an app that exists keeps its secret.
+    /// File with the secret of the app; for slack the token of its bot. Without it, an app that exists keeps its
+    /// secret.
     #[arg(long, value_name = "PATH")]
     secret_file: Option<std::path::PathBuf>,
     /// Directory of the organisation, for teams.

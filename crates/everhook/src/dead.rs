@@ -51,8 +51,8 @@ pub(crate) enum DeadCommand {
     /// Show a delivery with all its attempts.
     #[command(visible_alias = "get")]
     Show(DeliveryAt),
-    /// Redrive dead deliveries to an endpoint: return them to pending, due now, with fresh attempts. Many are redriven in
-    /// a background task.
+    /// Redrive dead deliveries to an endpoint: return them to pending, due now, with fresh attempts. Many are redriven
+    /// in a background task.
     #[command(after_help = "Examples:
   everhook dead redrive acme ep_2d… --message msg_2d…
   everhook dead redrive acme ep_2d… --since 2h --rate 50 --wait

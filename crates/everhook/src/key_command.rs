@@ -1,7 +1,7 @@
 //! `everhook key`: API keys, in the store of this machine or over the API of a running server.
 //!
-//! With `--url`, `--key` or `--context` a command uses the API, whose rules hold. Otherwise it opens the store, beside a
-//! server that may use it, and needs no key.
+//! With `--url`, `--key` or `--context` a command uses the API, whose rules hold. Otherwise it opens the store, beside
+//! a server that may use it, and needs no key.
 
 use std::time::Duration;
 

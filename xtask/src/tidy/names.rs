@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::{Finding, Tree};
 
-/// Customers read these crates alone, so that their types may have the plain word that a crate of the server has as well.
+/// Customers read these crates alone, so that their types may have the plain word that a crate of the server has as
+/// well.
 const CUSTOMER_CRATES: [&str; 2] = ["everhook-worker", "everhook-outbox"];
 
 /// Crates that test the product; no part of it.

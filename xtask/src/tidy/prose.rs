@@ -1,38 +1,17 @@
-//! The rule about comments: a sentence starts with a named thing, not with a clause.
-//!
-//! The rule covers the crates of `CLEAN`. A crate joins the list when its comments pass.
+//! Rules about prose: a comment starts with a named thing, not with a clause, and lines end by column 120.
 
 use super::{Finding, Tree};
 
-/// Folders whose comments pass.
-const CLEAN: [&str; 17] = [
-    "crates/everhook-api/",
-    "crates/everhook-bench/",
-    "crates/everhook-chaos/",
-    "crates/everhook-chat/",
-    "crates/everhook-core/",
-    "crates/everhook-engine/",
-    "crates/everhook-outbox/",
-    "crates/everhook-postgres/",
-    "crates/everhook-sender/",
-    "crates/everhook-sim/",
-    "crates/everhook-sqlite/",
-    "crates/everhook-store/",
-    "crates/everhook-testkit/",
-    "crates/everhook-tests/",
-    "crates/everhook-worker/",
-    "crates/everhook/",
-    "xtask/",
-];
+/// The last column of a line.
+const LINE_CHARS: usize = 120;
 
 /// Words that start a clause where a noun is expected: "What is due" instead of "Due tasks".
 const CLAUSES: [&str; 8] = ["What", "Whatever", "Which", "Whichever", "Who", "Whoever", "Whose", "That which"];
 
-/// No comment in the clean crates starts with a clause.
+/// No comment starts with a clause.
 pub(super) fn comments_name_a_subject(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let is_clean = |path: &str| path.ends_with(".rs") && CLEAN.iter().any(|folder| path.starts_with(folder));
-    for (path, text) in tree.iter().filter(|(path, _)| is_clean(path)) {
+    for (path, text) in tree.iter().filter(|(path, _)| path.ends_with(".rs")) {
         let mut before = None;
         for (number, line) in (1..).zip(text.lines()) {
             let comment = comment(line);
@@ -55,4 +34,28 @@ fn comment(line: &str) -> Option<&str> {
 
 fn clause(text: &str) -> Option<&'static str> {
     CLAUSES.into_iter().find(|word| text.strip_prefix(word).is_some_and(|rest| rest.starts_with(' ')))
+}
+
+/// Comments of Rust and SQL and the pages end by column 120. Tables and examples of pages may be wider.
+pub(super) fn lines_fit(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (path, text) in tree.iter() {
+        let mut in_code = false;
+        for (number, line) in (1..).zip(text.lines()) {
+            let start = line.trim_start();
+            let is_prose = match path.rsplit_once('.') {
+                Some((_, "rs")) => start.starts_with("//"),
+                Some((_, "sql")) => start.starts_with("--"),
+                Some((_, "md")) => {
+                    in_code ^= start.starts_with("```");
+                    !in_code && !start.starts_with('|')
+                }
+                _ => false,
+            };
+            if is_prose && line.chars().count() > LINE_CHARS {
+                findings.push(Finding::new(path, number, "break the line before column 120"));
+            }
+        }
+    }
+    findings
 }

@@ -124,7 +124,24 @@ fn a_comment_starts_with_a_named_thing() {
     let path = "crates/everhook-core/src/task.rs";
     let want = [1, 3, 8].map(|line| format!("{path}:{line}"));
     check(prose::comments_name_a_subject, &[(path, text)], &want.each_ref().map(String::as_str));
-    check(prose::comments_name_a_subject, &[("crates/not-clean-yet/src/page.rs", text), ("docs/a.md", text)], &[]);
+    check(prose::comments_name_a_subject, &[("docs/a.md", text)], &[]);
+}
+
+#[test]
+fn a_long_line_of_prose_is_found() {
+    let long = "word ".repeat(25);
+    let in_file = |path: &'static str, line: String, is_found: bool| {
+        let place = format!("{path}:2");
+        let want = is_found.then_some(place.as_str());
+        check(prose::lines_fit, &[(path, &format!("\n{line}\n"))], want.as_slice());
+    };
+    in_file("crates/everhook-core/src/task.rs", format!("    /// {long}"), true);
+    in_file("crates/everhook-core/src/task.rs", format!("let text = \"{long}\";"), false);
+    in_file("crates/everhook-store/queries/lane.sql", format!("-- {long}"), true);
+    in_file("docs/delivery.md", long.clone(), true);
+    in_file("docs/delivery.md", format!("| {long} |"), false);
+    in_file("docs/delivery.md", format!("```\n{long}\n```"), false);
+    in_file("web/src/app.tsx", format!("// {long}"), false);
 }
 
 #[test]

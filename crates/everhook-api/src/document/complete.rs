@@ -1,8 +1,8 @@
-//! Completes the document for people and for generators of clients: each field has a description and an example, each body
-//! has an example, and lists refer to their items by name.
+//! Completes the document for people and for generators of clients: each field has a description and an example, each
+//! body has an example, and lists refer to their items by name.
 //!
-//! A description or an example at a field of the code wins. Otherwise a field of an answer is described like the same field
-//! of the request, or by `words`. Examples are made of the types; `words` has those of texts.
+//! A description or an example at a field of the code wins. Otherwise a field of an answer is described like the same
+//! field of the request, or by `words`. Examples are made of the types; `words` has those of texts.
 
 use std::collections::BTreeMap;
 
@@ -188,7 +188,8 @@ fn put(value: &mut Value, member: &str, content: Value) {
     }
 }
 
-/// The example of a request has the required fields only, or one field if none is required: others may exclude each other.
+/// The example of a request has the required fields only, or one field if none is required: others may exclude each
+/// other.
 fn request(schemas: &Schemas, schema: &Value) -> Value {
     let Some(name) = reference(schema) else { return example(schemas, "", "", schema, 0) };
     let schema = &schemas[name];

@@ -402,8 +402,8 @@ impl Capacity {
     }
 
     /// The places of a lane, without those ahead. The tasks of a new lane may wait in line while its window grows:
-    /// otherwise the first burst would go through the store, and all that comes after it. Once an attempt shows that the
-    /// receiver is overloaded, its tasks wait in the store, where other nodes find them.
+    /// otherwise the first burst would go through the store, and all that comes after it. Once an attempt shows that
+    /// the receiver is overloaded, its tasks wait in the store, where other nodes find them.
     fn line_of(&self, lane: LaneId) -> usize {
         match &self.fairness {
             Some(it) if it.health.is_cut(lane) => self.slots_of(lane),

@@ -59,8 +59,8 @@ impl RateLimit {
         Timestamp::from_micros(i64::try_from(booked).unwrap_or(i64::MAX).saturating_add(self.lead()))
     }
 
-    /// Returns what an append takes for `count` deliveries. A lane that leases would not look at has no permits, so that
-    /// an append never goes beyond them.
+    /// Returns what an append takes for `count` deliveries. A lane that leases would not look at has no permits, so
+    /// that an append never goes beyond them.
     pub fn booking(self, count: usize) -> Booking {
         let interval = i64::try_from(self.span(1)).unwrap_or(i64::MAX);
         let count = i64::try_from(count).unwrap_or(i64::MAX);

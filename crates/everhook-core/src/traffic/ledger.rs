@@ -1,7 +1,7 @@
 //! The spans that one node is counting: fresh counts go in, rows for the store come out.
 //!
-//! A row always has all counts of its span, and replaces the row that the node wrote before. A write that failed, or may
-//! have failed, is therefore simply repeated with the next one.
+//! A row always has all counts of its span, and replaces the row that the node wrote before. A write that failed, or
+//! may have failed, is therefore simply repeated with the next one.
 
 use std::collections::BTreeMap;
 

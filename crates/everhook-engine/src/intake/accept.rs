@@ -3,7 +3,8 @@
 //! The caller gets its answer only after the commit has returned. Deliveries that the append inserted as leased start
 //! right after the commit. If all slots are in use but some become free, the next group waits a moment for them, so
 //! that accepting does not outrun delivering. Batches have a queue of their own: their messages are accepted together
-//! or not at all, and a large batch delays no single message. Messages of applications with many endpoints also have one.
+//! or not at all, and a large batch delays no single message. Messages of applications with many endpoints also have
+//! one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

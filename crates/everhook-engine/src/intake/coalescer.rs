@@ -20,8 +20,8 @@ use tracing::warn;
 use crate::intake::AcceptError;
 use crate::node::Node;
 
-/// Concurrent transactions. The second one is only used while the first hangs, for example because it waits for a key of
-/// another node.
+/// Concurrent transactions. The second one is only used while the first hangs, for example because it waits for a key
+/// of another node.
 const WRITERS: usize = 2;
 /// The usual time after which a second transaction starts beside a slow one. Until then requests collect, because fewer
 /// and larger transactions are cheaper.

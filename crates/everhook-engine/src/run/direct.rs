@@ -1,7 +1,7 @@
 //! Direct messages of chat endpoints: makes the calls that `everhook_chat::direct` asks for.
 //!
-//! The calls pass the egress rules like every other request. Each node remembers tokens, people, and whom it has reached,
-//! so that a repeated attempt does not write to the same person again. Another node may.
+//! The calls pass the egress rules like every other request. Each node remembers tokens, people, and whom it has
+//! reached, so that a repeated attempt does not write to the same person again. Another node may.
 
 use std::sync::{Mutex, MutexGuard};
 

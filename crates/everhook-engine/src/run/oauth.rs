@@ -36,8 +36,8 @@ struct Kept {
 }
 
 impl OauthTokens {
-    /// Returns the header `Authorization` for requests of `client`; fetches a token if none is left. `Err` is the end of
-    /// the attempt.
+    /// Returns the header `Authorization` for requests of `client`; fetches a token if none is left. `Err` is the end
+    /// of the attempt.
     pub(crate) async fn authorization(
         &self,
         node: &Node,

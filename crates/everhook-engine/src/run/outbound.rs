@@ -108,8 +108,8 @@ pub struct TriedWebhook {
 }
 
 impl Node {
-    /// The time to sign. Receivers compare it with their own clocks, so the amount by which the store's clock runs ahead
-    /// is subtracted.
+    /// The time to sign. Receivers compare it with their own clocks, so the amount by which the store's clock runs
+    /// ahead is subtracted.
     pub(crate) fn receivers_time(&self) -> Timestamp {
         self.clock.now().minus(self.store.ahead())
     }

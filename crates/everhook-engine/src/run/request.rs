@@ -66,8 +66,8 @@ pub struct ShownRequest {
 }
 
 impl Node {
-    /// Builds the request of an earlier attempt from the current settings of its endpoint. Nothing is sent. Returns none
-    /// if the settings allow no request.
+    /// Builds the request of an earlier attempt from the current settings of its endpoint. Nothing is sent. Returns
+    /// none if the settings allow no request.
     pub fn show_request(&self, past: &PastAttempt<'_>) -> Option<ShownRequest> {
         let PastAttempt { environment, endpoint, message, payload, id, number, signed_at } = *past;
         let policy = self.policies.of_attempt(environment, endpoint, &message.event_type, &self.config.retry);

@@ -1,5 +1,5 @@
--- Check the plan of a batch against lane groups and lanes, and take its keys, in key order as in `append_dedup`. Indexes: the
--- primary keys of lane_group, lane and dedup.
+-- Check the plan of a batch against lane groups and lanes, and take its keys, in key order as in `append_dedup`.
+-- Indexes: the primary keys of lane_group, lane and dedup.
 -- No twin: SQLite reads and writes in one process, so a cached plan would save nothing.
 clock as materialized (
     select everhook.now_us() as now

@@ -1,6 +1,7 @@
 //! Commands of operators for deliveries, and corrections of dead ones.
 //!
-//! Tasks are locked first, so that no settlement changes them before the commit. Lanes are locked last, as in an append.
+//! Tasks are locked first, so that no settlement changes them before the commit. Lanes are locked last, as in an
+//! append.
 
 use std::collections::BTreeMap;
 

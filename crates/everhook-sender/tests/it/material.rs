@@ -1,4 +1,5 @@
-//! Client certificates and authorities of endpoints. The test authority signed all certificates in `certificates/*.pem`.
+//! Client certificates and authorities of endpoints. The test authority signed all certificates in
+//! `certificates/*.pem`.
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};

@@ -4,7 +4,8 @@
 //! canary in every forbidden range. A scripted name server answers with forbidden, mixed and changing addresses. A
 //! connection to a forbidden address, even one without a request, fails the test.
 //!
-//! The test starts itself again inside the namespace. Where the system allows no namespaces, it prints a line and passes.
+//! The test starts itself again inside the namespace. Where the system allows no namespaces, it prints a line and
+//! passes.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};

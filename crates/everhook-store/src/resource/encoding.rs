@@ -238,7 +238,8 @@ pub(crate) fn application(row: &ResourceRow) -> Result<Application, &'static str
 }
 
 /// Returns the settings that the endpoints of an application inherit, from the specs of the application and of the
-/// environment's policy. Leases need the limits of the environment as of their transaction; nodes know its other settings.
+/// environment's policy. Leases need the limits of the environment as of their transaction; nodes know its other
+/// settings.
 pub fn inherited(application: Option<&str>, environment: Option<&str>) -> Option<Arc<Settings>> {
     let own = application.and_then(|spec| {
         let ApplicationSpec { throttle_rate, policy } = text(spec, "spec").ok()?;

@@ -1,6 +1,7 @@
 //! Commands that talk to a running server.
 //!
-//! Every group has its own file, and `tests/server/binary/coverage.rs` proves that each operation of the API has a command.
+//! Every group has its own file, and `tests/server/binary/coverage.rs` proves that each operation of the API has a
+//! command.
 
 use clap::{Args, Subcommand};
 use everhook_core::traffic::overview::Range;

@@ -1,7 +1,7 @@
 //! The fault suite in the test command: short.
 //!
-//! Long runs are `cargo xtask chaos`. Every test here hurts real processes and has `crash` in its name, so that they run one
-//! after the other.
+//! Long runs are `cargo xtask chaos`. Every test here hurts real processes and has `crash` in its name, so that they
+//! run one after the other.
 
 use std::time::Duration;
 

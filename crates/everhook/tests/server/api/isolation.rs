@@ -211,8 +211,8 @@ async fn every_route_hides_another_application_from_a_token() {
     }
 }
 
-/// Every route that needs a caller refuses a token without the capability that the document names, and every route without one
-/// refuses tokens of applications whatever they may do.
+/// Every route that needs a caller refuses a token without the capability that the document names, and every route
+/// without one refuses tokens of applications whatever they may do.
 #[tokio::test]
 async fn every_route_asks_a_token_for_its_capability() {
     let world = World::new().await;

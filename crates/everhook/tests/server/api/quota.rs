@@ -15,8 +15,8 @@ async fn world() -> World {
     world
 }
 
-/// Sends messages until one is refused; returns the number of accepted ones and the refusal. A world has two sessions of
-/// nodes, so that its node has half of each rate.
+/// Sends messages until one is refused; returns the number of accepted ones and the refusal. A world has two sessions
+/// of nodes, so that its node has half of each rate.
 async fn fill(world: &World, application: &str) -> (usize, String) {
     for accepted in 0..100 {
         let answer = world.post(&format!("/app/{application}/msg"), MESSAGE).await;

@@ -1,4 +1,5 @@
-//! Routes of our own refuse what they do not know, at every depth; compatible routes accept it, because newer clients send it.
+//! Routes of our own refuse what they do not know, at every depth; compatible routes accept it, because newer clients
+//! send it.
 
 use http::Method;
 use serde_json::{Value, json};

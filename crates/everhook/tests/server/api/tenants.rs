@@ -1,7 +1,7 @@
 //! Tenants, generated from the document: every route with every id of another tenant answers 404 and changes nothing.
 //!
-//! A new route is covered as soon as the document has it: its path is filled with objects that exist, and its body is the
-//! example of the document. Only a new kind of path parameter needs a line in `Tenant::create`.
+//! A new route is covered as soon as the document has it: its path is filled with objects that exist, and its body is
+//! the example of the document. Only a new kind of path parameter needs a line in `Tenant::create`.
 
 use std::collections::BTreeMap;
 
@@ -187,8 +187,8 @@ impl Tenant {
     }
 }
 
-/// Calls every operation in the name of `caller`, with ids of `other` in turn. `foreign` returns the sets of parameters to
-/// take from there.
+/// Calls every operation in the name of `caller`, with ids of `other` in turn. `foreign` returns the sets of parameters
+/// to take from there.
 async fn check(
     world: &World,
     caller: &Tenant,
@@ -254,7 +254,8 @@ async fn every_id_of_another_application_is_unknown_on_every_route() {
     assert_eq!(before, (ours.state(&world).await, sibling.state(&world).await), "nothing changed");
 }
 
-/// Names are the caller's own: a route that creates under an unknown name leaves the object of another environment alone.
+/// Names are the caller's own: a route that creates under an unknown name leaves the object of another environment
+/// alone.
 #[tokio::test]
 async fn a_name_of_another_environment_can_be_taken_without_touching_it() {
     let world = World::new().await;

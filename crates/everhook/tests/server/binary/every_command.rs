@@ -2,8 +2,8 @@
 //!
 //! `every_command.txt` lists the commands in an order in which each has something to do. `name <- command` keeps the
 //! first word that the command prints, and `name /pointer <- command` a part of its JSON; `$name` stands for it later.
-//! `until` repeats a command until it prints this part. `!` marks a request that the server refuses. `@` marks a command
-//! that opens the store itself.
+//! `until` repeats a command until it prints this part. `!` marks a request that the server refuses. `@` marks a
+//! command that opens the store itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Output;

@@ -11,7 +11,8 @@ const TOLERANCE_SECONDS: i64 = 300;
 
 /// A request whose signature can be checked.
 pub(crate) trait Signed {
-    /// Fails unless the request is signed with `secret` (`whsec_…`, or the public `whpk_…`) and fresh, in both header families.
+    /// Fails unless the request is signed with `secret` (`whsec_…`, or the public `whpk_…`) and fresh, in both header
+    /// families.
     fn verify(&self, secret: &str);
 }
 
