@@ -34,23 +34,23 @@ const browser = await launch();
 const receiver = await startReceiver();
 let failed = 0;
 for (const test of tests) {
-  const { name } = test;
-  const problems = [];
-  const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
-  const page = await context.newPage();
-  watch(page, problems);
-  const shot = (label) => page.screenshot({ path: `${out}/${name}-${label}.png` });
-  const started = Date.now();
-  try {
-    await test({ page, browser, context, receiver, shot, out, problems, base, signIn: () => signIn(page) });
-    if (problems.length > 0) throw new Error(problems.join('\n'));
-    console.log(`ok   ${name.replaceAll('_', ' ')} (${Date.now() - started} ms)`);
-  } catch (error) {
-    failed += 1;
-    await shot('failed').catch(() => undefined);
-    console.log(`FAIL ${name.replaceAll('_', ' ')}\n${error.stack ?? error}\n${problems.join('\n')}`);
-  }
-  await context.close();
+    const { name } = test;
+    const problems = [];
+    const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
+    const page = await context.newPage();
+    watch(page, problems);
+    const shot = (label) => page.screenshot({ path: `${out}/${name}-${label}.png` });
+    const started = Date.now();
+    try {
+        await test({ page, browser, context, receiver, shot, out, problems, base, signIn: () => signIn(page) });
+        if (problems.length > 0) throw new Error(problems.join('\n'));
+        console.log(`ok   ${name.replaceAll('_', ' ')} (${Date.now() - started} ms)`);
+    } catch (error) {
+        failed += 1;
+        await shot('failed').catch(() => undefined);
+        console.log(`FAIL ${name.replaceAll('_', ' ')}\n${error.stack ?? error}\n${problems.join('\n')}`);
+    }
+    await context.close();
 }
 await browser.close();
 receiver.stop();

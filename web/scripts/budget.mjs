@@ -8,7 +8,9 @@ const FIRST_LOAD_BYTES_MAX = 300_000;
 const ALL_BYTES_MAX = 1_000_000;
 const dist = fileURLToPath(new URL('../dist', import.meta.url));
 const files = (folder) =>
-  readdirSync(folder).flatMap((name) => (statSync(join(folder, name)).isDirectory() ? files(join(folder, name)) : [join(folder, name)]));
+    readdirSync(folder).flatMap((name) =>
+        statSync(join(folder, name)).isDirectory() ? files(join(folder, name)) : [join(folder, name)],
+    );
 const size = (path) => gzipSync(readFileSync(path), { level: 9 }).length;
 
 const html = readFileSync(join(dist, 'index.html'), 'utf8');

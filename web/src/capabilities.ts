@@ -4,8 +4,24 @@
 import { operations } from './api/operations';
 
 export type Screen =
-  | 'overview' | 'messages' | 'endpoints' | 'dead' | 'apps' | 'eventTypes' | 'once' | 'outboxes'
-  | 'jobs' | 'queues' | 'schedules' | 'batches' | 'alerts' | 'bulk' | 'nodes' | 'keys' | 'audit' | 'settings';
+  | 'overview'
+  | 'messages'
+  | 'endpoints'
+  | 'dead'
+  | 'apps'
+  | 'eventTypes'
+  | 'once'
+  | 'outboxes'
+  | 'jobs'
+  | 'queues'
+  | 'schedules'
+  | 'batches'
+  | 'alerts'
+  | 'bulk'
+  | 'nodes'
+  | 'keys'
+  | 'audit'
+  | 'settings';
 
 const API = '/api/v1';
 // For looking at a screen before its route exists, with dev/server.mjs: VITE_EXTRA_OPERATIONS="GET /api/v1/overview".

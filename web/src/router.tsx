@@ -1,6 +1,14 @@
 // Routes. Each screen is its own chunk; search parameters are texts that screens read by name.
 
-import { createRootRoute, createRoute, createRouter, lazyRouteComponent, Navigate, Outlet, redirect } from '@tanstack/react-router';
+import {
+  createRootRoute,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  Navigate,
+  Outlet,
+  redirect,
+} from '@tanstack/react-router';
 import { home, screens } from './capabilities';
 import { NotFound } from './screens/not-found';
 import { loadSession } from './session';

@@ -9,7 +9,9 @@ export function parseSearch(text: string): Search {
 }
 
 export function stringifySearch(search: Record<string, unknown>): string {
-  const entries = Object.entries(search).filter((entry): entry is [string, string] => typeof entry[1] === 'string' && entry[1] !== '');
+  const entries = Object.entries(search).filter(
+    (entry): entry is [string, string] => typeof entry[1] === 'string' && entry[1] !== '',
+  );
   const text = new URLSearchParams(entries).toString();
   return text ? `?${text}` : '';
 }

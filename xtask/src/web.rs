@@ -39,8 +39,7 @@ pub(crate) fn prepare(workspace: &Workspace) -> Result<PathBuf> {
     }
     println!("==> installing the packages of the dashboard");
     node::ensure_npm()?;
-    // `npm ci` would require the packages of all platforms in the lock file, which lists only those of one.
-    npm(&web, &["install", "--no-save", "--no-audit", "--no-fund", "--loglevel=error"])?;
+    npm(&web, &["ci", "--no-audit", "--no-fund", "--loglevel=error"])?;
     fs::copy(&lock, &installed).context("could not note which packages are installed")?;
     Ok(web)
 }
@@ -55,7 +54,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Counts> {
     let web = prepare(workspace)?;
     let mut counts = Counts::default();
     let steps: [(&str, &dyn Fn() -> Result<()>); 4] = [
-        ("the sources follow the lint rules", &|| npm(&web, &["run", "lint"])),
+        ("the sources follow the format and lint rules", &|| npm(&web, &["run", "lint"])),
         ("the types are right", &|| npm(&web, &["run", "typecheck"])),
         ("the unit tests pass", &|| npm(&web, &["run", "test"])),
         ("web/dist is what the sources give", &|| compare(workspace, &web)),

@@ -15,7 +15,13 @@ export class ApiFailure extends Error {
   readonly fields: FieldError[];
   readonly retryAfter: number | null;
 
-  constructor(status: number, code: string, detail: string, fields: FieldError[] = [], retryAfter: number | null = null) {
+  constructor(
+    status: number,
+    code: string,
+    detail: string,
+    fields: FieldError[] = [],
+    retryAfter: number | null = null,
+  ) {
     super(detail);
     this.name = 'ApiFailure';
     this.status = status;
@@ -57,7 +63,8 @@ const middleware: Middleware = {
   },
 };
 
-const offline = () => new ApiFailure(0, 'offline', 'The server does not answer. Check that it runs and that you are online.');
+const offline = () =>
+  new ApiFailure(0, 'offline', 'The server does not answer. Check that it runs and that you are online.');
 
 export const api = createClient<paths>({
   baseUrl: typeof location === 'undefined' ? 'http://localhost' : location.origin,
@@ -77,7 +84,11 @@ export async function ok<T>(call: Promise<Result<T>>): Promise<T> {
 }
 
 /** A request that `openapi.json` does not describe yet. */
-export async function raw<T>(method: string, path: string, options: { query?: Record<string, string | undefined>; body?: unknown } = {}): Promise<T> {
+export async function raw<T>(
+  method: string,
+  path: string,
+  options: { query?: Record<string, string | undefined>; body?: unknown } = {},
+): Promise<T> {
   const url = new URL(path, location.origin);
   for (const [name, value] of Object.entries(options.query ?? {})) {
     if (value !== undefined) url.searchParams.set(name, value);
@@ -108,7 +119,10 @@ function parseJson(text: string): unknown {
 /** Turns an answer into a failure. Text of proxies in between is not shown: only its status is. */
 export function failure(response: Response, error: unknown): ApiFailure {
   const body = typeof error === 'string' ? parseJson(error) : error;
-  const { code, detail } = (typeof body === 'object' && body !== null ? body : {}) as { code?: unknown; detail?: unknown };
+  const { code, detail } = (typeof body === 'object' && body !== null ? body : {}) as {
+    code?: unknown;
+    detail?: unknown;
+  };
   const after = Number(response.headers.get('retry-after'));
   const retryAfter = Number.isFinite(after) && after > 0 ? after : null;
   if (response.status === 401 && !credentials.token) onUnauthenticated();

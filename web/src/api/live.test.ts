@@ -2,7 +2,10 @@ import { expect, it, vi } from 'vitest';
 import { eventNames, throttled } from './live';
 
 it('reads the names of events', () => {
-  expect(eventNames('retry: 5000\nevent: ready\ndata: {}\n\n: alive\n\nevent: change\nda')).toEqual({ names: ['ready'], rest: 'event: change\nda' });
+  expect(eventNames('retry: 5000\nevent: ready\ndata: {}\n\n: alive\n\nevent: change\nda')).toEqual({
+    names: ['ready'],
+    rest: 'event: change\nda',
+  });
   expect(eventNames('event: change\ndata: {}\n\nevent: end\ndata: {}\n\n').names).toEqual(['change', 'end']);
   expect(eventNames('')).toEqual({ names: [], rest: '' });
 });

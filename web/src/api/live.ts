@@ -56,10 +56,15 @@ export function throttled(run: () => void, ms: number): () => void {
 }
 
 async function listen(signal: AbortSignal, onChange: () => void): Promise<'ended' | 'refused'> {
-  const answer = await fetch('/auth/stream', { headers: { ...authHeaders('GET'), accept: 'text/event-stream' }, credentials: 'same-origin', signal });
+  const answer = await fetch('/auth/stream', {
+    headers: { ...authHeaders('GET'), accept: 'text/event-stream' },
+    credentials: 'same-origin',
+    signal,
+  });
   // A key of one application, or a server without the stream: polling is all there is.
   if (answer.status >= 400 && answer.status < 500) return 'refused';
-  if (!answer.ok || !answer.body || !answer.headers.get('content-type')?.startsWith('text/event-stream')) throw new Error('no stream');
+  if (!answer.ok || !answer.body || !answer.headers.get('content-type')?.startsWith('text/event-stream'))
+    throw new Error('no stream');
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let buffer = '';
   for (;;) {
@@ -76,7 +81,11 @@ async function listen(signal: AbortSignal, onChange: () => void): Promise<'ended
 }
 
 const refresh = throttled(() => {
-  if (preferences().live) void queryClient.invalidateQueries({ type: 'active', predicate: ({ options }) => Boolean((options as { refetchInterval?: unknown }).refetchInterval) });
+  if (preferences().live)
+    void queryClient.invalidateQueries({
+      type: 'active',
+      predicate: ({ options }) => Boolean((options as { refetchInterval?: unknown }).refetchInterval),
+    });
 }, PAUSE_MS);
 
 /** Listens while the page is visible. A browser allows few connections to one server, and hidden tabs need none. */

@@ -1,12 +1,31 @@
 // Reads of the API as queries. Keys begin with the noun, so that a change can refetch everything that shows it.
 
-import { keepPreviousData, QueryClient, queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import {
+  keepPreviousData,
+  QueryClient,
+  queryOptions,
+  useMutation,
+  useQuery,
+  useQueryClient,
+} from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import type { AlertRule } from '../lib/alerts';
 import { parseLossless } from '../lib/json';
 import { preferences, usePreferences } from '../preferences';
 import { api, ApiFailure, failure, ok, raw } from './client';
-import type { Attempt, BackgroundTask, Delivery, Destination, Endpoint, FilterTest, Message, Overview, Page, PlacedEndpoint, PlacedMessage } from './types';
+import type {
+  Attempt,
+  BackgroundTask,
+  Delivery,
+  Destination,
+  Endpoint,
+  FilterTest,
+  Message,
+  Overview,
+  Page,
+  PlacedEndpoint,
+  PlacedMessage,
+} from './types';
 
 export const POLL_MS = 5000;
 export const PAGE_ROWS = 50;
@@ -31,13 +50,23 @@ export function usePoll(ms = POLL_MS): number | false {
 type Query = Record<string, string | undefined>;
 
 export const overviewQuery = (range: string) =>
-  queryOptions({ queryKey: ['overview', range], queryFn: () => raw<Overview>('GET', '/api/v1/overview', { query: { range } }) });
+  queryOptions({
+    queryKey: ['overview', range],
+    queryFn: () => raw<Overview>('GET', '/api/v1/overview', { query: { range } }),
+  });
 
 export const alertRulesQuery = (iterator?: string) =>
-  queryOptions({ queryKey: ['alerts', 'list', iterator], queryFn: () => raw<Page<AlertRule>>('GET', '/api/v1/alert', { query: { limit: String(PAGE_ROWS), iterator } }) });
+  queryOptions({
+    queryKey: ['alerts', 'list', iterator],
+    queryFn: () => raw<Page<AlertRule>>('GET', '/api/v1/alert', { query: { limit: String(PAGE_ROWS), iterator } }),
+  });
 
 export const appsQuery = (query: { iterator?: string; limit?: number } = {}) =>
-  queryOptions({ queryKey: ['apps', query], queryFn: () => ok(api.GET('/api/v1/app', { params: { query } })), staleTime: 30_000 });
+  queryOptions({
+    queryKey: ['apps', query],
+    queryFn: () => ok(api.GET('/api/v1/app', { params: { query } })),
+    staleTime: 30_000,
+  });
 
 export const appQuery = (app: string) =>
   queryOptions({
@@ -57,9 +86,17 @@ export function useAppName(app: string): string {
 const SEARCH_REQUESTS_MAX = 5;
 
 /** Reads pages until one has a row. */
-async function search<T>(read: (cursor: string | undefined) => Promise<Page<T>>, cursor: string | undefined): Promise<Page<T>> {
+async function search<T>(
+  read: (cursor: string | undefined) => Promise<Page<T>>,
+  cursor: string | undefined,
+): Promise<Page<T>> {
   let page = await read(cursor);
-  for (let requests = 1; requests < SEARCH_REQUESTS_MAX && page.data.length === 0 && !page.done && page.iterator; requests += 1) page = await read(page.iterator);
+  for (
+    let requests = 1;
+    requests < SEARCH_REQUESTS_MAX && page.data.length === 0 && !page.done && page.iterator;
+    requests += 1
+  )
+    page = await read(page.iterator);
   return page;
 }
 
@@ -67,19 +104,28 @@ export const messagesQuery = (app: string, query: Query) =>
   queryOptions({
     queryKey: ['messages', app, query],
     queryFn: () =>
-      search((cursor) =>
-        ok(
-          api.GET('/api/v1/app/{app_id}/msg', {
-            params: {
-              path: { app_id: app },
-              query: {
-                limit: PAGE_ROWS, with_content: false, iterator: cursor, tag: query.tag, channel: query.channel,
-                before: query.before, after: query.after, event_types: query.type ? query.type.split(',') : undefined,
-                payload_contains: query.text,
+      search(
+        (cursor) =>
+          ok(
+            api.GET('/api/v1/app/{app_id}/msg', {
+              params: {
+                path: { app_id: app },
+                query: {
+                  limit: PAGE_ROWS,
+                  with_content: false,
+                  iterator: cursor,
+                  tag: query.tag,
+                  channel: query.channel,
+                  before: query.before,
+                  after: query.after,
+                  event_types: query.type ? query.type.split(',') : undefined,
+                  payload_contains: query.text,
+                },
               },
-            },
-          }),
-        ) as Promise<Page<Message>>, query.cursor),
+            }),
+          ) as Promise<Page<Message>>,
+        query.cursor,
+      ),
     enabled: app !== '',
   });
 
@@ -88,18 +134,27 @@ export const allMessagesQuery = (query: Query) =>
   queryOptions({
     queryKey: ['messages', 'all', query],
     queryFn: () =>
-      search((cursor) =>
-        ok(
-          api.GET('/api/v1/message', {
-            params: {
-              query: {
-                limit: PAGE_ROWS, with_deliveries: true, iterator: cursor, tag: query.tag, channel: query.channel,
-                before: query.before, after: query.after, event_types: query.type ? query.type.split(',') : undefined,
-                payload_contains: query.text,
+      search(
+        (cursor) =>
+          ok(
+            api.GET('/api/v1/message', {
+              params: {
+                query: {
+                  limit: PAGE_ROWS,
+                  with_deliveries: true,
+                  iterator: cursor,
+                  tag: query.tag,
+                  channel: query.channel,
+                  before: query.before,
+                  after: query.after,
+                  event_types: query.type ? query.type.split(',') : undefined,
+                  payload_contains: query.text,
+                },
               },
-            },
-          }),
-        ) as Promise<Page<PlacedMessage>>, query.cursor),
+            }),
+          ) as Promise<Page<PlacedMessage>>,
+        query.cursor,
+      ),
   });
 
 /** A message with its payload, whose numbers keep their digits. */
@@ -121,19 +176,34 @@ export const destinationsQuery = (app: string, msg: string) =>
   queryOptions({
     queryKey: ['deliveries', 'destinations', app, msg],
     queryFn: () =>
-      ok(api.GET('/api/v1/app/{app_id}/msg/{msg_id}/endpoint', { params: { path: { app_id: app, msg_id: msg }, query: { limit: 250 } } })) as Promise<Page<Destination>>,
+      ok(
+        api.GET('/api/v1/app/{app_id}/msg/{msg_id}/endpoint', {
+          params: { path: { app_id: app, msg_id: msg }, query: { limit: 250 } },
+        }),
+      ) as Promise<Page<Destination>>,
     placeholderData: undefined,
   });
 
 const DELIVERY_PAGES_MAX = 4;
 
 /** Every delivery of messages that were accepted between two times, up to a bound. */
-async function deliveriesBetween(app: string, from: number, to: number): Promise<{ data: Delivery[]; complete: boolean }> {
+async function deliveriesBetween(
+  app: string,
+  from: number,
+  to: number,
+): Promise<{ data: Delivery[]; complete: boolean }> {
   const rows: Delivery[] = [];
   let iterator: string | undefined;
   for (let page = 0; page < DELIVERY_PAGES_MAX; page += 1) {
-    const query = { after: new Date(from - 1).toISOString(), before: new Date(to + 1).toISOString(), limit: 250, iterator };
-    const found = (await ok(api.GET('/api/v1/app/{app_id}/delivery', { params: { path: { app_id: app }, query } }))) as Page<Delivery>;
+    const query = {
+      after: new Date(from - 1).toISOString(),
+      before: new Date(to + 1).toISOString(),
+      limit: 250,
+      iterator,
+    };
+    const found = (await ok(
+      api.GET('/api/v1/app/{app_id}/delivery', { params: { path: { app_id: app }, query } }),
+    )) as Page<Delivery>;
     rows.push(...found.data);
     if (found.done || !found.iterator) return { data: rows, complete: true };
     iterator = found.iterator;
@@ -173,15 +243,28 @@ export const messageDeliveriesQuery = (app: string, msg: string, timestamp: stri
 export const deliveryQuery = (app: string, msg: string, ep: string) =>
   queryOptions({
     queryKey: ['deliveries', 'one', app, msg, ep],
-    queryFn: () => ok(api.GET('/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}', { params: { path: { app_id: app, msg_id: msg, endpoint_id: ep } } })),
+    queryFn: () =>
+      ok(
+        api.GET('/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}', {
+          params: { path: { app_id: app, msg_id: msg, endpoint_id: ep } },
+        }),
+      ),
     placeholderData: undefined,
   });
 
 /** Open deliveries over all applications, or every delivery of one. */
 export const deliveriesQuery = (app: string, query: Query) => {
   const all = {
-    limit: PAGE_ROWS, iterator: query.cursor, state: query.state, class: query.class, endpoint_id: query.endpoint, before: query.before, after: query.after,
-    tag: query.tag, channel: query.channel, event_types: query.type ? query.type.split(',') : undefined,
+    limit: PAGE_ROWS,
+    iterator: query.cursor,
+    state: query.state,
+    class: query.class,
+    endpoint_id: query.endpoint,
+    before: query.before,
+    after: query.after,
+    tag: query.tag,
+    channel: query.channel,
+    event_types: query.type ? query.type.split(',') : undefined,
   };
   return queryOptions({
     queryKey: ['deliveries', 'list', app, query],
@@ -196,7 +279,14 @@ export const attemptsQuery = (app: string, msg: string, ep: string) =>
   queryOptions({
     queryKey: ['attempts', 'message', app, msg, ep],
     queryFn: () =>
-      ok(api.GET('/api/v1/app/{app_id}/attempt/msg/{msg_id}', { params: { path: { app_id: app, msg_id: msg }, query: { endpoint_id: ep, limit: 250, expanded_statuses: true } } })) as Promise<Page<Attempt>>,
+      ok(
+        api.GET('/api/v1/app/{app_id}/attempt/msg/{msg_id}', {
+          params: {
+            path: { app_id: app, msg_id: msg },
+            query: { endpoint_id: ep, limit: 250, expanded_statuses: true },
+          },
+        }),
+      ) as Promise<Page<Attempt>>,
     placeholderData: undefined,
   });
 
@@ -204,21 +294,46 @@ export const attemptsQuery = (app: string, msg: string, ep: string) =>
 export const attemptQuery = (app: string, msg: string, attempt: string) =>
   queryOptions({
     queryKey: ['attempts', 'one', app, msg, attempt],
-    queryFn: () => ok(api.GET('/api/v1/app/{app_id}/msg/{msg_id}/attempt/{attempt_id}', { params: { path: { app_id: app, msg_id: msg, attempt_id: attempt }, query: { expanded_statuses: true } } })) as Promise<Attempt>,
+    queryFn: () =>
+      ok(
+        api.GET('/api/v1/app/{app_id}/msg/{msg_id}/attempt/{attempt_id}', {
+          params: { path: { app_id: app, msg_id: msg, attempt_id: attempt }, query: { expanded_statuses: true } },
+        }),
+      ) as Promise<Attempt>,
     staleTime: 10_000,
     placeholderData: undefined,
   });
 
-export const endpointAttemptsQuery = (app: string, ep: string, query: { limit: number; iterator?: string; status?: number; with_msg?: boolean; with_content?: boolean; after?: string; before?: string }) =>
+export const endpointAttemptsQuery = (
+  app: string,
+  ep: string,
+  query: {
+    limit: number;
+    iterator?: string;
+    status?: number;
+    with_msg?: boolean;
+    with_content?: boolean;
+    after?: string;
+    before?: string;
+  },
+) =>
   queryOptions({
     queryKey: ['attempts', 'endpoint', app, ep, query],
-    queryFn: () => ok(api.GET('/api/v1/app/{app_id}/attempt/endpoint/{endpoint_id}', { params: { path: { app_id: app, endpoint_id: ep }, query } })) as Promise<Page<Attempt>>,
+    queryFn: () =>
+      ok(
+        api.GET('/api/v1/app/{app_id}/attempt/endpoint/{endpoint_id}', {
+          params: { path: { app_id: app, endpoint_id: ep }, query },
+        }),
+      ) as Promise<Page<Attempt>>,
   });
 
 export const endpointsQuery = (app: string, iterator?: string, limit = PAGE_ROWS) =>
   queryOptions({
     queryKey: ['endpoints', app, iterator, limit],
-    queryFn: () => ok(api.GET('/api/v1/app/{app_id}/endpoint', { params: { path: { app_id: app }, query: { limit, iterator } } })) as Promise<Page<Endpoint>>,
+    queryFn: () =>
+      ok(
+        api.GET('/api/v1/app/{app_id}/endpoint', { params: { path: { app_id: app }, query: { limit, iterator } } }),
+      ) as Promise<Page<Endpoint>>,
     enabled: app !== '',
   });
 
@@ -226,13 +341,17 @@ export const endpointsQuery = (app: string, iterator?: string, limit = PAGE_ROWS
 export const allEndpointsQuery = (iterator?: string) =>
   queryOptions({
     queryKey: ['endpoints', 'all', iterator],
-    queryFn: () => raw<Page<PlacedEndpoint>>('GET', '/api/v1/endpoint', { query: { limit: String(PAGE_ROWS), iterator } }),
+    queryFn: () =>
+      raw<Page<PlacedEndpoint>>('GET', '/api/v1/endpoint', { query: { limit: String(PAGE_ROWS), iterator } }),
   });
 
 export const filterTestQuery = (app: string, ep: string, msg: string) =>
   queryOptions({
     queryKey: ['endpoints', 'filter', app, ep, msg],
-    queryFn: () => raw<FilterTest>('POST', `/api/v1/app/${encodeURIComponent(app)}/endpoint/${ep}/filter/test`, { body: { msgId: msg } }),
+    queryFn: () =>
+      raw<FilterTest>('POST', `/api/v1/app/${encodeURIComponent(app)}/endpoint/${ep}/filter/test`, {
+        body: { msgId: msg },
+      }),
     staleTime: 60_000,
     retry: false,
   });
@@ -240,7 +359,10 @@ export const filterTestQuery = (app: string, ep: string, msg: string) =>
 export const endpointQuery = (app: string, ep: string) =>
   queryOptions({
     queryKey: ['endpoints', 'one', app, ep],
-    queryFn: () => ok(api.GET('/api/v1/app/{app_id}/endpoint/{endpoint_id}', { params: { path: { app_id: app, endpoint_id: ep } } })) as Promise<Endpoint>,
+    queryFn: () =>
+      ok(
+        api.GET('/api/v1/app/{app_id}/endpoint/{endpoint_id}', { params: { path: { app_id: app, endpoint_id: ep } } }),
+      ) as Promise<Endpoint>,
     staleTime: 10_000,
     placeholderData: undefined,
   });
@@ -252,7 +374,10 @@ export const endpointStatsQuery = (app: string, ep: string, since?: number) =>
     queryFn: () =>
       ok(
         api.GET('/api/v1/app/{app_id}/endpoint/{endpoint_id}/stats', {
-          params: { path: { app_id: app, endpoint_id: ep }, query: { since: since === undefined ? undefined : new Date(Date.now() - since).toISOString() } },
+          params: {
+            path: { app_id: app, endpoint_id: ep },
+            query: { since: since === undefined ? undefined : new Date(Date.now() - since).toISOString() },
+          },
         }),
       ),
     staleTime: 15_000,
@@ -261,14 +386,22 @@ export const endpointStatsQuery = (app: string, ep: string, since?: number) =>
 export const eventTypesQuery = (archived = false) =>
   queryOptions({
     queryKey: ['eventTypes', archived],
-    queryFn: () => ok(api.GET('/api/v1/event-type', { params: { query: { limit: 250, include_archived: archived, with_content: true } } })),
+    queryFn: () =>
+      ok(
+        api.GET('/api/v1/event-type', {
+          params: { query: { limit: 250, include_archived: archived, with_content: true } },
+        }),
+      ),
     staleTime: 30_000,
   });
 
 export const backgroundTaskQuery = (id: string) =>
   queryOptions({
     queryKey: ['bulk', 'one', id],
-    queryFn: () => ok(api.GET('/api/v1/background-task/{task_id}', { params: { path: { task_id: id } } })) as Promise<BackgroundTask>,
+    queryFn: () =>
+      ok(
+        api.GET('/api/v1/background-task/{task_id}', { params: { path: { task_id: id } } }),
+      ) as Promise<BackgroundTask>,
     refetchInterval: (query) => (query.state.data?.status === 'running' ? 1000 : false),
     placeholderData: undefined,
   });
@@ -289,7 +422,11 @@ export function useChange<A, R>(run: (input: A) => Promise<R>, nouns: string[], 
  * Holds back new rows while the person looks at old ones: a list must not move under the pointer. Returns the rows to
  * show, and how many new ones wait.
  */
-export function useHeld<T>(rows: T[] | undefined, id: (row: T) => string, hold: boolean): { rows: T[] | undefined; waiting: number; release: () => void } {
+export function useHeld<T>(
+  rows: T[] | undefined,
+  id: (row: T) => string,
+  hold: boolean,
+): { rows: T[] | undefined; waiting: number; release: () => void } {
   const [held, setHeld] = useState(rows);
   const known = new Set(held?.map(id));
   const waiting = hold && held ? (rows ?? []).filter((row) => !known.has(id(row))).length : 0;

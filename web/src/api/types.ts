@@ -67,10 +67,23 @@ export type AuditEntry = {
   hash: string;
 };
 
-export type AuditCheck = { valid: boolean; checked: number; seq: number; hash: string; problem?: string; done: boolean };
+export type AuditCheck = {
+  valid: boolean;
+  checked: number;
+  seq: number;
+  hash: string;
+  problem?: string;
+  done: boolean;
+};
 
 export type ChatPreview = { body: unknown; templateError?: string | null };
-export type ChatTest = ChatPreview & { posted: boolean; explanation: string; class: string; responseStatusCode: number; response: string };
+export type ChatTest = ChatPreview & {
+  posted: boolean;
+  explanation: string;
+  class: string;
+  responseStatusCode: number;
+  response: string;
+};
 
 export type PortalSettings = { name?: string; logoUrl?: string; accent?: string; backUrl?: string };
 

@@ -2,21 +2,63 @@ import { expect, it } from 'vitest';
 import { alertState, bodyOf, formErrors, formOf, ruleText, valueText, type AlertRule } from './alerts';
 
 const rule: AlertRule = {
-  id: 'alert_1', name: 'failures', description: 'Look at the overview', signal: 'failure-rate', condition: 'above', threshold: 0.25, windowSeconds: 300,
-  forSeconds: 60, resolveAfterSeconds: 300, cooldownSeconds: 3600, destinations: ['ep_1'], escalation: { afterOngoing: 2, destinations: ['ep_2'] },
-  disabled: false, state: 'quiet', escalated: false, createdAt: '', updatedAt: '',
+  id: 'alert_1',
+  name: 'failures',
+  description: 'Look at the overview',
+  signal: 'failure-rate',
+  condition: 'above',
+  threshold: 0.25,
+  windowSeconds: 300,
+  forSeconds: 60,
+  resolveAfterSeconds: 300,
+  cooldownSeconds: 3600,
+  destinations: ['ep_1'],
+  escalation: { afterOngoing: 2, destinations: ['ep_2'] },
+  disabled: false,
+  state: 'quiet',
+  escalated: false,
+  createdAt: '',
+  updatedAt: '',
 };
 
 it('says a rule as a sentence', () => {
   expect(ruleText(rule)).toBe('Share of failed attempts above 25 % within 5 min, for 1 min');
-  expect(ruleText({ signal: 'queue-depth', queue: 'email', condition: 'below', threshold: 1, forSeconds: 0 })).toBe('Waiting jobs of email below 1');
+  expect(ruleText({ signal: 'queue-depth', queue: 'email', condition: 'below', threshold: 1, forSeconds: 0 })).toBe(
+    'Waiting jobs of email below 1',
+  );
   expect(valueText('oldest-due-age', 90)).toBe('1 min 30 s');
   expect(valueText('dead', null)).toBe('no value');
 });
 
 it('keeps a rule through its form', () => {
-  const { name, description, signal, condition, threshold, windowSeconds, forSeconds, resolveAfterSeconds, cooldownSeconds, destinations, escalation, disabled } = rule;
-  expect(bodyOf(formOf(rule))).toEqual({ name, description, signal, condition, threshold, windowSeconds, forSeconds, resolveAfterSeconds, cooldownSeconds, destinations, escalation, disabled });
+  const {
+    name,
+    description,
+    signal,
+    condition,
+    threshold,
+    windowSeconds,
+    forSeconds,
+    resolveAfterSeconds,
+    cooldownSeconds,
+    destinations,
+    escalation,
+    disabled,
+  } = rule;
+  expect(bodyOf(formOf(rule))).toEqual({
+    name,
+    description,
+    signal,
+    condition,
+    threshold,
+    windowSeconds,
+    forSeconds,
+    resolveAfterSeconds,
+    cooldownSeconds,
+    destinations,
+    escalation,
+    disabled,
+  });
 });
 
 it('keeps the endpoint of a rule, which a queue cannot have', () => {
@@ -36,8 +78,14 @@ it('sends only the members that the signal has', () => {
 });
 
 it('names what a form lacks', () => {
-  expect(formErrors({ ...formOf(null), signal: 'queue-depth', threshold: 'many', lasts: '', escalates: 'time' })).toEqual({
-    name: 'The name is required', queue: 'The queue is required', threshold: 'must be a number', forSeconds: 'must be a whole number of seconds', further: 'Choose at least one endpoint',
+  expect(
+    formErrors({ ...formOf(null), signal: 'queue-depth', threshold: 'many', lasts: '', escalates: 'time' }),
+  ).toEqual({
+    name: 'The name is required',
+    queue: 'The queue is required',
+    threshold: 'must be a number',
+    forSeconds: 'must be a whole number of seconds',
+    further: 'Choose at least one endpoint',
   });
   expect(formErrors({ ...formOf(null), name: 'dead' })).toEqual({});
 });

@@ -6,7 +6,13 @@ import { shortId } from './text';
 
 export type AlertEscalation = { afterSeconds?: number | null; afterOngoing?: number | null; destinations: string[] };
 
-export type AlertPage = { kind: string; at: string; value?: number | null; escalated: boolean; messages: { endpointId: string; msgId: string }[] };
+export type AlertPage = {
+  kind: string;
+  at: string;
+  value?: number | null;
+  escalated: boolean;
+  messages: { endpointId: string; msgId: string }[];
+};
 
 export type AlertRule = {
   id: string;
@@ -48,7 +54,8 @@ export const conditions: readonly (readonly [string, string])[] = [
   ['change', 'changed by more than'],
 ];
 
-const wordOf = (list: readonly (readonly [string, string])[], key: string) => list.find(([name]) => name === key)?.[1] ?? key;
+const wordOf = (list: readonly (readonly [string, string])[], key: string) =>
+  list.find(([name]) => name === key)?.[1] ?? key;
 
 /** The value of a signal in its unit. */
 export function valueText(signal: string, value: number | null | undefined): string {
@@ -58,13 +65,17 @@ export function valueText(signal: string, value: number | null | undefined): str
   return String(Number(value.toFixed(2)));
 }
 
-export const unitOf = (signal: string): string => (signal === 'failure-rate' ? 'of 1' : signal === 'oldest-due-age' ? 'seconds' : '');
+export const unitOf = (signal: string): string =>
+  signal === 'failure-rate' ? 'of 1' : signal === 'oldest-due-age' ? 'seconds' : '';
 
 const span = (seconds: number) => (seconds === 0 ? '0 s' : delayLabel(seconds));
 
 /** The condition of a rule as one sentence. */
-export function ruleText(rule: Pick<AlertRule, 'signal' | 'queue' | 'endpointId' | 'condition' | 'threshold' | 'windowSeconds' | 'forSeconds'>): string {
-  const subject = rule.signal === 'queue-depth' && rule.queue ? `Waiting jobs of ${rule.queue}` : wordOf(signals, rule.signal);
+export function ruleText(
+  rule: Pick<AlertRule, 'signal' | 'queue' | 'endpointId' | 'condition' | 'threshold' | 'windowSeconds' | 'forSeconds'>,
+): string {
+  const subject =
+    rule.signal === 'queue-depth' && rule.queue ? `Waiting jobs of ${rule.queue}` : wordOf(signals, rule.signal);
   const within = rule.windowSeconds ? ` within ${span(rule.windowSeconds)}` : '';
   const lasts = rule.forSeconds > 0 ? `, for ${span(rule.forSeconds)}` : '';
   const place = rule.endpointId ? ` of ${shortId(rule.endpointId)}` : '';
@@ -72,7 +83,8 @@ export function ruleText(rule: Pick<AlertRule, 'signal' | 'queue' | 'endpointId'
 }
 
 export function alertState(rule: Pick<AlertRule, 'state' | 'clearSince'>): Shown {
-  if (rule.state === 'triggered') return rule.clearSince ? { look: 'retrying', word: 'Clearing' } : { look: 'dead', word: 'Triggered' };
+  if (rule.state === 'triggered')
+    return rule.clearSince ? { look: 'retrying', word: 'Clearing' } : { look: 'dead', word: 'Triggered' };
   if (rule.state === 'pending') return { look: 'retrying', word: 'Pending' };
   if (rule.state === 'disabled') return { look: 'disabled', word: 'Disabled' };
   return { look: 'delivered', word: 'Quiet' };
@@ -129,16 +141,24 @@ export function formOf(rule: AlertRule | null): AlertForm {
 }
 
 /** A failure rate is measured over a window, and a change is looked for in one. */
-export const hasWindow = (form: Pick<AlertForm, 'signal' | 'condition'>): boolean => form.signal === 'failure-rate' || form.condition === 'change';
+export const hasWindow = (form: Pick<AlertForm, 'signal' | 'condition'>): boolean =>
+  form.signal === 'failure-rate' || form.condition === 'change';
 
 /** The rule that a form stands for. It replaces the whole rule. */
 export function bodyOf(form: AlertForm): Record<string, unknown> {
-  const escalation = { [form.escalates === 'time' ? 'afterSeconds' : 'afterOngoing']: Number(form.after), destinations: form.further };
+  const escalation = {
+    [form.escalates === 'time' ? 'afterSeconds' : 'afterOngoing']: Number(form.after),
+    destinations: form.further,
+  };
   return {
     name: form.name.trim(),
     description: form.description.trim(),
     signal: form.signal,
-    ...(form.signal === 'queue-depth' ? { queue: form.queue.trim() } : form.endpoint.trim() ? { endpointId: form.endpoint.trim() } : {}),
+    ...(form.signal === 'queue-depth'
+      ? { queue: form.queue.trim() }
+      : form.endpoint.trim()
+        ? { endpointId: form.endpoint.trim() }
+        : {}),
     condition: form.condition,
     threshold: Number(form.threshold),
     ...(hasWindow(form) ? { windowSeconds: Number(form.window) } : {}),

@@ -14,5 +14,7 @@ export function resultOf(entry: { phase: string; status?: number | null }): { lo
   if (entry.phase === 'begun') return { look: 'leased', word: 'Begun' };
   // Commands end without a status.
   if (!entry.status || entry.status < 300) return { look: 'delivered', word: 'Done' };
-  return entry.status < 500 ? { look: 'cancelled', word: `Refused, ${entry.status}` } : { look: 'dead', word: `Failed, ${entry.status}` };
+  return entry.status < 500
+    ? { look: 'cancelled', word: `Refused, ${entry.status}` }
+    : { look: 'dead', word: `Failed, ${entry.status}` };
 }

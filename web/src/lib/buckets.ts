@@ -2,9 +2,22 @@
 
 import { percentile } from './retry';
 
-export type Sample = { timestamp: string; status: number; class: string; responseStatusCode: number; responseDurationMs: number };
+export type Sample = {
+  timestamp: string;
+  status: number;
+  class: string;
+  responseStatusCode: number;
+  responseDurationMs: number;
+};
 
-export type Buckets = { times: number[]; success: number[]; failures: Map<string, number[]>; p50: (number | null)[]; p95: (number | null)[]; p99: (number | null)[] };
+export type Buckets = {
+  times: number[];
+  success: number[];
+  failures: Map<string, number[]>;
+  p50: (number | null)[];
+  p95: (number | null)[];
+  p99: (number | null)[];
+};
 
 /** The class of a failure for charts: statuses by their hundreds, errors by their class. */
 export function failureClass(sample: Pick<Sample, 'class' | 'responseStatusCode'>): string {

@@ -2,8 +2,21 @@
 
 import { kinds } from './chat';
 
-export type ChatApp = { kind: string; clientId?: string | null; tenantId?: string | null; agentId?: number | null; apiUrl?: string | null };
-export type AppForm = { kind: string; clientId: string; tenantId: string; agentId: string; secret: string; apiUrl: string };
+export type ChatApp = {
+  kind: string;
+  clientId?: string | null;
+  tenantId?: string | null;
+  agentId?: number | null;
+  apiUrl?: string | null;
+};
+export type AppForm = {
+  kind: string;
+  clientId: string;
+  tenantId: string;
+  agentId: string;
+  secret: string;
+  apiUrl: string;
+};
 
 type Member = 'clientId' | 'tenantId' | 'agentId' | 'secret';
 type Label = { label: string; hint?: string };
@@ -11,15 +24,34 @@ type Label = { label: string; hint?: string };
 /** The members of each platform, in the order of its own console. */
 const members: Record<string, Partial<Record<Member, Label>>> = {
   slack: { secret: { label: 'Bot token', hint: 'Begins with xoxb-. The bot needs users:read.email and chat:write' } },
-  teams: { clientId: { label: 'Bot id' }, tenantId: { label: 'Tenant id' }, secret: { label: 'Client secret', hint: 'The bot needs User.Read.All, and must be installed for the people' } },
-  feishu: { clientId: { label: 'App id' }, secret: { label: 'App secret', hint: 'The app needs im:message:send_as_bot' } },
-  lark: { clientId: { label: 'App id' }, secret: { label: 'App secret', hint: 'The app needs im:message:send_as_bot' } },
-  wecom: { clientId: { label: 'Corp id' }, agentId: { label: 'Agent id' }, secret: { label: 'Secret', hint: 'The members must be visible to the app' } },
-  dingtalk: { clientId: { label: 'App key' }, agentId: { label: 'Agent id' }, secret: { label: 'App secret', hint: 'The app needs the look-up by mobile number, and work notices' } },
+  teams: {
+    clientId: { label: 'Bot id' },
+    tenantId: { label: 'Tenant id' },
+    secret: { label: 'Client secret', hint: 'The bot needs User.Read.All, and must be installed for the people' },
+  },
+  feishu: {
+    clientId: { label: 'App id' },
+    secret: { label: 'App secret', hint: 'The app needs im:message:send_as_bot' },
+  },
+  lark: {
+    clientId: { label: 'App id' },
+    secret: { label: 'App secret', hint: 'The app needs im:message:send_as_bot' },
+  },
+  wecom: {
+    clientId: { label: 'Corp id' },
+    agentId: { label: 'Agent id' },
+    secret: { label: 'Secret', hint: 'The members must be visible to the app' },
+  },
+  dingtalk: {
+    clientId: { label: 'App key' },
+    agentId: { label: 'Agent id' },
+    secret: { label: 'App secret', hint: 'The app needs the look-up by mobile number, and work notices' },
+  },
 };
 
 /** The platforms that can have an app, without those that have one. */
-export const freeKinds = (taken: string[]): (readonly [string, string])[] => kinds.filter(([kind]) => kind in members && !taken.includes(kind));
+export const freeKinds = (taken: string[]): (readonly [string, string])[] =>
+  kinds.filter(([kind]) => kind in members && !taken.includes(kind));
 
 export const membersOf = (kind: string): [Member, Label][] => Object.entries(members[kind] ?? {}) as [Member, Label][];
 

@@ -19,7 +19,8 @@ const SHARED_MIN = 160;
 
 /** The columns that fit into `space` pixels: all of them, or with tight widths, or without the less important ones. */
 export function fitColumns(columns: readonly Sized[], space: number): Fit[] {
-  const needs = (list: readonly Sized[], tight: boolean) => list.reduce((sum, column) => sum + (widthOf(column, tight) ?? SHARED_MIN), 0);
+  const needs = (list: readonly Sized[], tight: boolean) =>
+    list.reduce((sum, column) => sum + (widthOf(column, tight) ?? SHARED_MIN), 0);
   if (needs(columns, false) <= space) return columns.map(({ id, width }) => ({ id, width }));
   let left = [...columns];
   for (const dropped of order(columns)) {

@@ -1,7 +1,23 @@
 // Dead deliveries in groups: one decision for each endpoint and class of error. Pure.
 
-export type Dead = { appId: string; endpointId: string; eventType: string; msgId: string; timestamp: string; lastAttempt?: { class: string; status: number; timestamp: string } | null };
-export type Group<T> = { id: string; appId: string; endpointId: string; label: string; class: string; status: number; rows: T[]; last: number };
+export type Dead = {
+  appId: string;
+  endpointId: string;
+  eventType: string;
+  msgId: string;
+  timestamp: string;
+  lastAttempt?: { class: string; status: number; timestamp: string } | null;
+};
+export type Group<T> = {
+  id: string;
+  appId: string;
+  endpointId: string;
+  label: string;
+  class: string;
+  status: number;
+  rows: T[];
+  last: number;
+};
 
 /** Groups deliveries by endpoint and result, the largest group first. */
 export function groupDead<T extends Dead>(rows: T[], by: 'endpoint' | 'type'): Group<T>[] {
@@ -12,7 +28,16 @@ export function groupDead<T extends Dead>(rows: T[], by: 'endpoint' | 'type'): G
     const result = status > 0 ? String(status) : name;
     const id = by === 'endpoint' ? `${row.appId}/${row.endpointId}/${result}` : row.eventType;
     const label = by === 'endpoint' ? row.endpointId : row.eventType;
-    const group = groups.get(id) ?? { id, appId: row.appId, endpointId: row.endpointId, label, class: name, status, rows: [], last: 0 };
+    const group = groups.get(id) ?? {
+      id,
+      appId: row.appId,
+      endpointId: row.endpointId,
+      label,
+      class: name,
+      status,
+      rows: [],
+      last: 0,
+    };
     group.rows.push(row);
     group.last = Math.max(group.last, Date.parse(row.lastAttempt?.timestamp ?? row.timestamp));
     groups.set(id, group);

@@ -1,10 +1,21 @@
 // Ids of objects, and where they are shown. Pure.
 
-export type Target = { kind: string; to?: string; params?: Record<string, string>; search?: Record<string, string>; needsApp?: boolean };
+export type Target = {
+  kind: string;
+  to?: string;
+  params?: Record<string, string>;
+  search?: Record<string, string>;
+  needsApp?: boolean;
+};
 
 const kinds: Record<string, (id: string, app: string) => Target> = {
   msg: (id, app) => ({ kind: 'Message', to: '/apps/$app/messages/$msg', params: { app, msg: id }, needsApp: true }),
-  ep: (id, app) => ({ kind: 'Endpoint', to: '/apps/$app/endpoints/$ep/$tab', params: { app, ep: id, tab: 'health' }, needsApp: true }),
+  ep: (id, app) => ({
+    kind: 'Endpoint',
+    to: '/apps/$app/endpoints/$ep/$tab',
+    params: { app, ep: id, tab: 'health' },
+    needsApp: true,
+  }),
   app: (id) => ({ kind: 'Application', to: '/apps/$app', params: { app: id } }),
   job: (id) => ({ kind: 'Job', to: '/jobs/$job', params: { job: id } }),
   batch: (id) => ({ kind: 'Batch', to: '/batches/$id', params: { id } }),

@@ -12,7 +12,13 @@ describe('payloads', () => {
   });
   it('folds by path', () => {
     const value = { a: { b: 1 }, 'x y': [1, 2], e: [] };
-    expect(text(value, new Set(['$.a', '$["x y"]']))).toEqual(['{', ' "a": { … },  1 key', ' "x y": [ … ],  2 items', ' "e": []', '}']);
+    expect(text(value, new Set(['$.a', '$["x y"]']))).toEqual([
+      '{',
+      ' "a": { … },  1 key',
+      ' "x y": [ … ],  2 items',
+      ' "e": []',
+      '}',
+    ]);
     expect([...foldedBelow({ a: { b: { c: 1 } } }, 2)]).toEqual(['$.a.b']);
   });
   it('leaves markup as text', () => {

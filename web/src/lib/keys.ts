@@ -12,7 +12,8 @@ export type ScopeName = (typeof scopes)[number][0];
 const order: readonly string[] = ['read', 'write', 'operate', 'admin'];
 
 /** The scopes that a key may grant: none above its own. */
-export const grantable = (own: string): (typeof scopes)[number][] => scopes.filter(([name]) => order.indexOf(name) <= order.indexOf(own));
+export const grantable = (own: string): (typeof scopes)[number][] =>
+  scopes.filter(([name]) => order.indexOf(name) <= order.indexOf(own));
 
 export const scopeText = (name: string): string => scopes.find(([key]) => key === name)?.[1] ?? name;
 

@@ -1,15 +1,22 @@
 import { expect, test } from 'vitest';
 import { phasesOf, spanText } from './phases';
 
-const brief = (...args: Parameters<typeof phasesOf>) => phasesOf(...args).map((phase) => `${phase.name} ${phase.ms}${phase.failed ? ' failed' : ''}`);
+const brief = (...args: Parameters<typeof phasesOf>) =>
+  phasesOf(...args).map((phase) => `${phase.name} ${phase.ms}${phase.failed ? ' failed' : ''}`);
 
 test('a reply is the steps that were measured', () => {
-  expect(brief({ reused: false, dnsMs: 4, connectMs: 18, tlsMs: 41, firstByteMs: 236, bodyMs: 13 }, 312, 'reply')).toEqual(['DNS 4', 'Connect 18', 'TLS 41', 'First byte 236', 'Body 13']);
+  expect(
+    brief({ reused: false, dnsMs: 4, connectMs: 18, tlsMs: 41, firstByteMs: 236, bodyMs: 13 }, 312, 'reply'),
+  ).toEqual(['DNS 4', 'Connect 18', 'TLS 41', 'First byte 236', 'Body 13']);
   expect(brief({ reused: true, firstByteMs: 2, bodyMs: 0 }, 2, 'reply')).toEqual(['First byte 2', 'Body 0']);
 });
 
 test('time that no step explains is shown', () => {
-  expect(brief({ reused: true, firstByteMs: 100, bodyMs: 0 }, 300, 'reply')).toEqual(['First byte 100', 'Body 0', 'Other 200']);
+  expect(brief({ reused: true, firstByteMs: 100, bodyMs: 0 }, 300, 'reply')).toEqual([
+    'First byte 100',
+    'Body 0',
+    'Other 200',
+  ]);
 });
 
 test('a request without a reply fails in its last step or waits in vain', () => {

@@ -25,7 +25,11 @@ const steps = [
 const UNEXPLAINED = 0.05;
 
 /** The steps that the server measured, in their order; the whole duration as one phase without them. */
-export function phasesOf(phases: Phases | null | undefined, totalMs: number, ended: 'reply' | 'no reply' | 'cancelled'): Phase[] {
+export function phasesOf(
+  phases: Phases | null | undefined,
+  totalMs: number,
+  ended: 'reply' | 'no reply' | 'cancelled',
+): Phase[] {
   const failed = ended === 'no reply';
   if (!phases) return [{ name: 'Total', className: 'ph-wait', ms: totalMs, failed }];
   const measured: Phase[] = steps.flatMap(([key, name, className]) => {

@@ -27,11 +27,14 @@ export function parseDelays(text: string): number[] | null {
 /** Final statuses: numbers and classes such as `4xx`; null if one is neither. */
 export function parseStatuses(text: string): (number | string)[] | null {
   const parts = text.split(/[\s,]+/).filter(Boolean);
-  const values = parts.map((part) => (/^\d{3}$/.test(part) ? Number(part) : /^[1-5]xx$/i.test(part) ? part.toLowerCase() : null));
+  const values = parts.map((part) =>
+    /^\d{3}$/.test(part) ? Number(part) : /^[1-5]xx$/i.test(part) ? part.toLowerCase() : null,
+  );
   return values.includes(null) ? null : (values as (number | string)[]);
 }
 
 export type Level = 'endpoint' | 'application' | 'environment';
 
 /** The origin of a value, as seen from a level. */
-export const originText = (from: string, level: Level): string => (from === level ? 'set here' : from === 'server' ? 'default' : from);
+export const originText = (from: string, level: Level): string =>
+  from === level ? 'set here' : from === 'server' ? 'default' : from;

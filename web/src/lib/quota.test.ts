@@ -3,7 +3,12 @@ import { quotaBody, quotaErrors, quotaForm } from './quota';
 
 describe('quota', () => {
   it('comes back from its form unchanged', () => {
-    for (const quota of [{}, { endpoints: 50, messageRate: { count: 100, seconds: 1, burst: 500 } }, { storedMessages: 'none' as const, messageRate: 'none' as const }, { messageRate: { count: 6000, seconds: 60 } }]) {
+    for (const quota of [
+      {},
+      { endpoints: 50, messageRate: { count: 100, seconds: 1, burst: 500 } },
+      { storedMessages: 'none' as const, messageRate: 'none' as const },
+      { messageRate: { count: 6000, seconds: 60 } },
+    ]) {
       expect(quotaBody(quotaForm(quota))).toEqual(quota);
     }
     expect(quotaBody(quotaForm(null))).toEqual({});

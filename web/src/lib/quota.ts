@@ -7,11 +7,19 @@ export type EnvironmentQuota = Quota & { eachApplication?: Quota | null };
 
 export type Mode = 'inherit' | 'none' | 'own';
 type NumberForm = { mode: Mode; value: string };
-export type QuotaForm = { endpoints: NumberForm; storedMessages: NumberForm; messageRate: { mode: Mode; count: string; seconds: string; burst: string } };
+export type QuotaForm = {
+  endpoints: NumberForm;
+  storedMessages: NumberForm;
+  messageRate: { mode: Mode; count: string; seconds: string; burst: string };
+};
 
-const modeOf = (limit: Limit<unknown>): Mode => (limit === undefined || limit === null ? 'inherit' : limit === 'none' ? 'none' : 'own');
+const modeOf = (limit: Limit<unknown>): Mode =>
+  limit === undefined || limit === null ? 'inherit' : limit === 'none' ? 'none' : 'own';
 
-const numberForm = (limit: Limit<number>): NumberForm => ({ mode: modeOf(limit), value: typeof limit === 'number' ? String(limit) : '' });
+const numberForm = (limit: Limit<number>): NumberForm => ({
+  mode: modeOf(limit),
+  value: typeof limit === 'number' ? String(limit) : '',
+});
 
 export function quotaForm(quota: Quota | null | undefined): QuotaForm {
   const { endpoints, storedMessages, messageRate } = quota ?? {};
@@ -19,7 +27,12 @@ export function quotaForm(quota: Quota | null | undefined): QuotaForm {
   return {
     endpoints: numberForm(endpoints),
     storedMessages: numberForm(storedMessages),
-    messageRate: { mode: modeOf(messageRate), count: String(rate?.count ?? ''), seconds: String(rate?.seconds ?? 1), burst: String(rate?.burst ?? '') },
+    messageRate: {
+      mode: modeOf(messageRate),
+      count: String(rate?.count ?? ''),
+      seconds: String(rate?.seconds ?? 1),
+      burst: String(rate?.burst ?? ''),
+    },
   };
 }
 
@@ -49,6 +62,11 @@ export function quotaBody(form: QuotaForm): Quota {
   }
   const { mode, count, seconds, burst } = form.messageRate;
   if (mode === 'none') body.messageRate = 'none';
-  if (mode === 'own') body.messageRate = { count: Number(count), seconds: Number(seconds), ...(burst.trim() ? { burst: Number(burst) } : {}) };
+  if (mode === 'own')
+    body.messageRate = {
+      count: Number(count),
+      seconds: Number(seconds),
+      ...(burst.trim() ? { burst: Number(burst) } : {}),
+    };
   return body;
 }

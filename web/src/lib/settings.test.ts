@@ -17,7 +17,8 @@ it('says settings in words', () => {
 });
 
 it('keeps a value through its form', () => {
-  const check = (key: string, value: unknown) => expect(valueOf(rule(key), draftOf(rule(key), value, null))).toEqual(value);
+  const check = (key: string, value: unknown) =>
+    expect(valueOf(rule(key), draftOf(rule(key), value, null))).toEqual(value);
   check('rate', { count: 10, seconds: 1 });
   check('rate', 'none');
   check('concurrency', 4);
@@ -37,7 +38,8 @@ it('starts a form from the inherited value', () => {
 });
 
 it('takes a JSON pointer as the key of an order', () => {
-  const check = (key: string, want: string | null) => expect(draftError(rule('ordering'), { mode: 'own', parts: { key } })).toBe(want);
+  const check = (key: string, want: string | null) =>
+    expect(draftError(rule('ordering'), { mode: 'own', parts: { key } })).toBe(want);
   check('', 'Key is required');
   check('customerId', 'Key must be a JSON pointer, such as /customerId');
   check('/a~2', 'Key must have ~0 for ~ and ~1 for / in a name');
@@ -45,7 +47,9 @@ it('takes a JSON pointer as the key of an order', () => {
 });
 
 it('refuses a form without its values', () => {
-  expect(draftError(rule('concurrency'), { mode: 'own', parts: { '': 'many' } })).toBe('Attempts at once must be a whole number');
+  expect(draftError(rule('concurrency'), { mode: 'own', parts: { '': 'many' } })).toBe(
+    'Attempts at once must be a whole number',
+  );
   expect(draftError(rule('legacySignature'), { mode: 'own', parts: {} })).toBe('Header is required');
   expect(draftError(rule('ordering'), { mode: 'inherit', parts: {} })).toBeNull();
 });

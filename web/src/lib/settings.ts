@@ -6,7 +6,14 @@ import type { Level } from './policy';
 import { delayLabel } from './retry';
 
 /** One value of a setting. A setting with the single part `''` is that value itself. */
-export type Part = { name: string; label: string; unit?: string; text?: boolean; placeholder?: string; check?: (text: string) => string | null };
+export type Part = {
+  name: string;
+  label: string;
+  unit?: string;
+  text?: boolean;
+  placeholder?: string;
+  check?: (text: string) => string | null;
+};
 
 export type Rule = {
   key: string;
@@ -31,12 +38,30 @@ export const OWN = 'own';
 
 export const rules: readonly Rule[] = [
   {
-    key: 'rate', label: 'Rate limit', hint: 'Deliveries beyond it wait; none is lost.', off: 'No limit', own: 'Limit',
-    parts: [{ name: 'count', label: 'Deliveries' }, { name: 'seconds', label: 'In each', unit: 'seconds' }],
+    key: 'rate',
+    label: 'Rate limit',
+    hint: 'Deliveries beyond it wait; none is lost.',
+    off: 'No limit',
+    own: 'Limit',
+    parts: [
+      { name: 'count', label: 'Deliveries' },
+      { name: 'seconds', label: 'In each', unit: 'seconds' },
+    ],
   },
-  { key: 'concurrency', label: 'Concurrency limit', hint: 'Attempts that may run at the same time.', off: 'No limit', own: 'Limit', parts: [{ name: '', label: 'Attempts at once' }] },
   {
-    key: 'breaker', label: 'Circuit breaker', hint: 'Stops sending while most attempts fail, and probes until one succeeds.', off: 'No breaker', own: 'Set here',
+    key: 'concurrency',
+    label: 'Concurrency limit',
+    hint: 'Attempts that may run at the same time.',
+    off: 'No limit',
+    own: 'Limit',
+    parts: [{ name: '', label: 'Attempts at once' }],
+  },
+  {
+    key: 'breaker',
+    label: 'Circuit breaker',
+    hint: 'Stops sending while most attempts fail, and probes until one succeeds.',
+    off: 'No breaker',
+    own: 'Set here',
     parts: [
       { name: 'failurePercent', label: 'Failed attempts', unit: '%' },
       { name: 'minAttempts', label: 'At least', unit: 'attempts' },
@@ -45,17 +70,64 @@ export const rules: readonly Rule[] = [
       { name: 'maxOpenSeconds', label: 'At most', unit: 'seconds' },
     ],
   },
-  { key: 'disableAfterSeconds', label: 'Disable when failing', hint: 'Disables the endpoint after this time of nothing but failures.', off: 'Never', own: 'After', parts: [{ name: '', label: 'Time of failures', unit: 'seconds' }] },
   {
-    key: 'ordering', label: 'Order', hint: 'Ordered deliveries wait for each other, one at a time. With a key, only those with the same value in their payload.', off: 'Unordered',
-    choices: [['endpoint', 'All deliveries']], own: 'By a key of the payload', parts: [{ name: 'key', label: 'Key', text: true, placeholder: '/customerId', check: pointerError }],
+    key: 'disableAfterSeconds',
+    label: 'Disable when failing',
+    hint: 'Disables the endpoint after this time of nothing but failures.',
+    off: 'Never',
+    own: 'After',
+    parts: [{ name: '', label: 'Time of failures', unit: 'seconds' }],
   },
-  { key: 'onDead', label: 'After a dead delivery', hint: 'For ordered deliveries: what happens to those behind it.', choices: [['skip', 'The next one starts'], ['block', 'The lane waits for a decision']] },
-  { key: 'whileDisabled', only: 'endpoint', label: 'Messages while disabled', hint: 'Messages that are accepted while the endpoint is disabled.', choices: [['skip', 'Not delivered to it'], ['hold', 'Held until it is enabled']] },
-  { key: 'keepReplies', label: 'Replies', hint: 'Whether bodies and headers of replies are stored. They are not if any level says no.', choices: [['true', 'Stored, up to 16 KiB'], ['false', 'Not stored']] },
-  { key: 'retryBudget', label: 'Retry budget', hint: 'Retries that are allowed for now, for example 0 during an incident.', own: 'Limit', parts: [{ name: '', label: 'Retries' }] },
   {
-    key: 'legacySignature', label: 'Legacy signature', hint: 'A second signature header, for receivers that migrate.', off: 'None', own: 'Set here',
+    key: 'ordering',
+    label: 'Order',
+    hint: 'Ordered deliveries wait for each other, one at a time. With a key, only those with the same value in their payload.',
+    off: 'Unordered',
+    choices: [['endpoint', 'All deliveries']],
+    own: 'By a key of the payload',
+    parts: [{ name: 'key', label: 'Key', text: true, placeholder: '/customerId', check: pointerError }],
+  },
+  {
+    key: 'onDead',
+    label: 'After a dead delivery',
+    hint: 'For ordered deliveries: what happens to those behind it.',
+    choices: [
+      ['skip', 'The next one starts'],
+      ['block', 'The lane waits for a decision'],
+    ],
+  },
+  {
+    key: 'whileDisabled',
+    only: 'endpoint',
+    label: 'Messages while disabled',
+    hint: 'Messages that are accepted while the endpoint is disabled.',
+    choices: [
+      ['skip', 'Not delivered to it'],
+      ['hold', 'Held until it is enabled'],
+    ],
+  },
+  {
+    key: 'keepReplies',
+    label: 'Replies',
+    hint: 'Whether bodies and headers of replies are stored. They are not if any level says no.',
+    choices: [
+      ['true', 'Stored, up to 16 KiB'],
+      ['false', 'Not stored'],
+    ],
+  },
+  {
+    key: 'retryBudget',
+    label: 'Retry budget',
+    hint: 'Retries that are allowed for now, for example 0 during an incident.',
+    own: 'Limit',
+    parts: [{ name: '', label: 'Retries' }],
+  },
+  {
+    key: 'legacySignature',
+    label: 'Legacy signature',
+    hint: 'A second signature header, for receivers that migrate.',
+    off: 'None',
+    own: 'Set here',
     parts: [
       { name: 'header', label: 'Header', text: true },
       { name: 'encoding', label: 'Encoding', text: true },
@@ -73,7 +145,8 @@ export function pointerError(text: string): string | null {
 
 type Members = Record<string, unknown>;
 
-const isObject = (value: unknown): value is Members => typeof value === 'object' && value !== null && !Array.isArray(value);
+const isObject = (value: unknown): value is Members =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** The value of a setting in words. */
 export function settingText(key: string, value: unknown): string {
@@ -112,7 +185,8 @@ export function draftOf(rule: Rule, own: unknown, effective: unknown): Draft {
 }
 
 function partText(name: string, value: unknown): string {
-  if (name === '') return typeof value === 'number' || typeof value === 'string' ? String(value === OFF ? '' : value) : '';
+  if (name === '')
+    return typeof value === 'number' || typeof value === 'string' ? String(value === OFF ? '' : value) : '';
   const member = isObject(value) ? value[name] : undefined;
   return member === undefined || member === null ? '' : String(member);
 }
@@ -122,7 +196,10 @@ export function valueOf(rule: Rule, draft: Draft): unknown {
   if (draft.mode === INHERIT) return undefined;
   if (draft.mode === 'true' || draft.mode === 'false') return draft.mode === 'true';
   if (draft.mode !== OWN) return draft.mode;
-  const values = (rule.parts ?? []).map((part) => [part.name, part.text ? (draft.parts[part.name] ?? '').trim() : toNumber(draft.parts[part.name] ?? '')] as const);
+  const values = (rule.parts ?? []).map(
+    (part) =>
+      [part.name, part.text ? (draft.parts[part.name] ?? '').trim() : toNumber(draft.parts[part.name] ?? '')] as const,
+  );
   const single = values.find(([name]) => name === '');
   return single ? single[1] : Object.fromEntries(values.filter(([, value]) => value !== ''));
 }
@@ -137,7 +214,9 @@ export function draftError(rule: Rule, draft: Draft): string | null {
     return part.text ? text === '' : !/^\d+$/.test(text);
   });
   if (!bad) {
-    const wrong = rule.parts?.map((part) => [part.label, part.check?.((draft.parts[part.name] ?? '').trim())] as const).find(([, why]) => why);
+    const wrong = rule.parts
+      ?.map((part) => [part.label, part.check?.((draft.parts[part.name] ?? '').trim())] as const)
+      .find(([, why]) => why);
     return wrong ? `${wrong[0]} ${String(wrong[1])}` : null;
   }
   return bad.text ? `${bad.label} is required` : `${bad.label} must be a whole number`;

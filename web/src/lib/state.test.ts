@@ -1,5 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { attemptLabel, deliveryState, destinationState, endpointState, fanOut, jobState, reasonText, tallyChips } from './state';
+import {
+  attemptLabel,
+  deliveryState,
+  destinationState,
+  endpointState,
+  fanOut,
+  jobState,
+  reasonText,
+  tallyChips,
+} from './state';
 import { delayLabel, percentile, points } from './retry';
 
 describe('states', () => {
@@ -31,7 +40,10 @@ describe('states', () => {
   it('counts deliveries by state', () => {
     const none = { succeeded: 0, sending: 0, pending: 0, held: 0, retrying: 0, cancelled: 0, dead: 0 };
     expect(tallyChips(none)).toEqual([]);
-    expect(tallyChips({ ...none, succeeded: 3, dead: 1 }).map(({ number, word }) => `${number} ${word}`)).toEqual(['3 ', '1 dead']);
+    expect(tallyChips({ ...none, succeeded: 3, dead: 1 }).map(({ number, word }) => `${number} ${word}`)).toEqual([
+      '3 ',
+      '1 dead',
+    ]);
   });
   it('shows a pause before the health', () => {
     expect(endpointState({ policy: { paused: true } }, { attempts: 10, failures: 10 }).word).toBe('Paused');

@@ -1,8 +1,18 @@
 // The words, colours and glyphs of states. One mapping for deliveries, jobs, endpoints, queues and schedules.
 
 export type Look =
-  | 'delivered' | 'retrying' | 'dead' | 'paused' | 'limited' | 'pending' | 'leased' | 'breaker'
-  | 'cancelled' | 'disabled' | 'unmatched' | 'skipped';
+  | 'delivered'
+  | 'retrying'
+  | 'dead'
+  | 'paused'
+  | 'limited'
+  | 'pending'
+  | 'leased'
+  | 'breaker'
+  | 'cancelled'
+  | 'disabled'
+  | 'unmatched'
+  | 'skipped';
 
 export type Shown = { look: Look; word: string };
 
@@ -28,7 +38,11 @@ export function deliveryState(delivery: DeliveryLike): Shown {
     case 'sending':
       return shown('leased', 'Sending');
     case 'held':
-      return kind === 'endpointDisabled' ? shown('disabled', 'Held') : /paus/i.test(kind) ? shown('paused', 'Paused') : shown('limited', 'Held');
+      return kind === 'endpointDisabled'
+        ? shown('disabled', 'Held')
+        : /paus/i.test(kind)
+          ? shown('paused', 'Paused')
+          : shown('limited', 'Held');
     case 'pending':
       return pendingState(kind, (delivery.tries ?? 0) > 0 || Boolean(delivery.lastAttempt));
     default:
@@ -105,17 +119,40 @@ export const classLabel = (name: string): string => classes[name]?.[0] ?? name;
 export const classColor = (name: string): string => `var(${classes[name]?.[1] ?? '--class-blocked'})`;
 
 /** The result of an attempt in a word: the status code, or the class of the error. */
-export function attemptLabel(attempt: { class: string; responseStatusCode?: number; status?: number }, status?: number): string {
+export function attemptLabel(
+  attempt: { class: string; responseStatusCode?: number; status?: number },
+  status?: number,
+): string {
   const code = status ?? attempt.responseStatusCode ?? 0;
   return code > 0 ? String(code) : classLabel(attempt.class);
 }
 
 const phrases: Record<number, string> = {
-  200: 'OK', 201: 'Created', 202: 'Accepted', 204: 'No Content', 301: 'Moved Permanently', 302: 'Found', 307: 'Temporary Redirect',
-  308: 'Permanent Redirect', 400: 'Bad Request', 401: 'Unauthorized', 403: 'Forbidden', 404: 'Not Found', 405: 'Method Not Allowed',
-  408: 'Request Timeout', 409: 'Conflict', 410: 'Gone', 413: 'Content Too Large', 415: 'Unsupported Media Type',
-  422: 'Unprocessable Content', 429: 'Too Many Requests', 500: 'Internal Server Error', 501: 'Not Implemented', 502: 'Bad Gateway',
-  503: 'Service Unavailable', 504: 'Gateway Timeout',
+  200: 'OK',
+  201: 'Created',
+  202: 'Accepted',
+  204: 'No Content',
+  301: 'Moved Permanently',
+  302: 'Found',
+  307: 'Temporary Redirect',
+  308: 'Permanent Redirect',
+  400: 'Bad Request',
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'Not Found',
+  405: 'Method Not Allowed',
+  408: 'Request Timeout',
+  409: 'Conflict',
+  410: 'Gone',
+  413: 'Content Too Large',
+  415: 'Unsupported Media Type',
+  422: 'Unprocessable Content',
+  429: 'Too Many Requests',
+  500: 'Internal Server Error',
+  501: 'Not Implemented',
+  502: 'Bad Gateway',
+  503: 'Service Unavailable',
+  504: 'Gateway Timeout',
 };
 
 export const statusPhrase = (code: number): string => phrases[code] ?? '';
@@ -168,7 +205,10 @@ export const ATTEMPTS_MIN = 20;
 /** A circuit breaker that is not closed. */
 export type Breaker = { state: string; until?: string | null; atOnce?: number | null };
 
-export function endpointState(endpoint: { disabled?: boolean | null; policy?: { paused?: boolean | null } | null; breaker?: Breaker | null }, recent?: Recent): Shown {
+export function endpointState(
+  endpoint: { disabled?: boolean | null; policy?: { paused?: boolean | null } | null; breaker?: Breaker | null },
+  recent?: Recent,
+): Shown {
   if (endpoint.disabled) return shown('disabled', 'Disabled');
   if (endpoint.policy?.paused) return shown('paused', 'Paused');
   if (endpoint.breaker) return shown('breaker', endpoint.breaker.state === 'open' ? 'Breaker open' : 'Recovering');
@@ -181,7 +221,16 @@ export function endpointState(endpoint: { disabled?: boolean | null; policy?: { 
 
 /** The order of fan-out chips. */
 const fanOrder: Look[] = [
-  'delivered', 'leased', 'pending', 'breaker', 'limited', 'paused', 'disabled', 'retrying', 'cancelled', 'dead',
+  'delivered',
+  'leased',
+  'pending',
+  'breaker',
+  'limited',
+  'paused',
+  'disabled',
+  'retrying',
+  'cancelled',
+  'dead',
 ];
 
 export type Chip = { look: Look; number: number; word: string };
@@ -197,7 +246,15 @@ export function fanOut(states: Shown[]): Chip[] {
   return fanOrder.flatMap((look) => counts.get(look) ?? []);
 }
 
-export type Tally = { succeeded: number; sending: number; pending: number; held: number; retrying: number; cancelled: number; dead: number };
+export type Tally = {
+  succeeded: number;
+  sending: number;
+  pending: number;
+  held: number;
+  retrying: number;
+  cancelled: number;
+  dead: number;
+};
 
 /** The chips of deliveries that the server counted by state. */
 export function tallyChips(tally: Tally): Chip[] {

@@ -7,7 +7,13 @@ describe('numbers', () => {
     expect(count(1188)).toBe('1,188');
     expect(plural(1, 'message')).toBe('1 message');
     expect(plural(2, 'delivery', 'deliveries')).toBe('2 deliveries');
-    expect([612, 4100, 12_840, 999_960, 1_000_000].map(bytes)).toEqual(['612 B', '4.1 kB', '13 kB', '1.0 MB', '1.0 MB']);
+    expect([612, 4100, 12_840, 999_960, 1_000_000].map(bytes)).toEqual([
+      '612 B',
+      '4.1 kB',
+      '13 kB',
+      '1.0 MB',
+      '1.0 MB',
+    ]);
   });
   it('does not round a failure away', () => {
     expect([1, 0.99999, 0.9991, 0.912, 0].map(percent)).toEqual(['100', '99.99', '99.91', '91.2', '0']);
@@ -21,7 +27,11 @@ describe('names', () => {
     expect(shortId('acme')).toBe('acme');
   });
   it('splits URLs', () => {
-    expect(urlParts('https://hooks.example/a/b?c=1')).toEqual({ insecure: false, host: 'hooks.example', path: '/a/b?c=1' });
+    expect(urlParts('https://hooks.example/a/b?c=1')).toEqual({
+      insecure: false,
+      host: 'hooks.example',
+      path: '/a/b?c=1',
+    });
     expect(urlParts('http://hooks.example/')).toEqual({ insecure: true, host: 'hooks.example', path: '' });
     expect(urlParts('javascript:alert(1)').host).toBe('javascript:alert(1)');
   });

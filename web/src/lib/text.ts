@@ -11,7 +11,8 @@ export function plural(value: number, noun: string, nouns = `${noun}s`): string 
 }
 
 /** A reason of the API as the beginning of a sentence; `name`, such as an event type, keeps its small letters. */
-export const sentence = (text: string, name: string): string => (text.startsWith(`${name} `) ? text : text.replace(/^./, (first) => first.toUpperCase()));
+export const sentence = (text: string, name: string): string =>
+  text.startsWith(`${name} `) ? text : text.replace(/^./, (first) => first.toUpperCase());
 
 /** SI sizes: `612 B`, `4.1 kB`. */
 export function bytes(value: number): string {

@@ -30,7 +30,9 @@ export function parseViews(text: string | null): View[] {
       if (typeof one !== 'object' || one === null) return [];
       const { name, search } = one as Partial<View>;
       if (typeof name !== 'string' || !name || typeof search !== 'object' || search === null) return [];
-      return [{ name, search: Object.fromEntries(Object.entries(search).filter(([, value]) => typeof value === 'string')) }];
+      return [
+        { name, search: Object.fromEntries(Object.entries(search).filter(([, value]) => typeof value === 'string')) },
+      ];
     });
   } catch {
     return [];

@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest';
 import { allows, readToken, textOn } from './access';
 
-const token = (claims: object) => `h.${btoa(JSON.stringify(claims)).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')}.s`;
+const token = (claims: object) =>
+  `h.${btoa(JSON.stringify(claims)).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')}.s`;
 
 it('reads capabilities and the end of a token', () => {
   const some = readToken(token({ capabilities: ['ViewBase'], exp: 10 }));
@@ -11,5 +12,10 @@ it('reads capabilities and the end of a token', () => {
 });
 
 it('chooses a readable text colour', () => {
-  expect([textOn('#6d3a9c'), textOn('#ffe066'), textOn('red'), textOn('#123456;x')]).toEqual(['#ffffff', '#000000', null, null]);
+  expect([textOn('#6d3a9c'), textOn('#ffe066'), textOn('red'), textOn('#123456;x')]).toEqual([
+    '#ffffff',
+    '#000000',
+    null,
+    null,
+  ]);
 });

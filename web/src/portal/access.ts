@@ -9,7 +9,10 @@ const key = (app: string) => `everhook.portal.${app}`;
 export function readToken(token: string): Access {
   try {
     const part = token.split('.')[1] ?? '';
-    const claims = JSON.parse(atob(part.replaceAll('-', '+').replaceAll('_', '/'))) as { capabilities?: unknown; exp?: unknown };
+    const claims = JSON.parse(atob(part.replaceAll('-', '+').replaceAll('_', '/'))) as {
+      capabilities?: unknown;
+      exp?: unknown;
+    };
     const names = Array.isArray(claims.capabilities) ? new Set(claims.capabilities.map(String)) : null;
     return { token, capabilities: names, expiresAt: typeof claims.exp === 'number' ? claims.exp * 1000 : null };
   } catch {
@@ -45,7 +48,8 @@ export function dropAccess(app: string): void {
 }
 
 /** A token without a list has every capability. */
-export const allows = (access: Access, capability: string): boolean => access.capabilities === null || access.capabilities.has(capability);
+export const allows = (access: Access, capability: string): boolean =>
+  access.capabilities === null || access.capabilities.has(capability);
 
 /** Black or white, whichever is easier to read on a colour; null if the colour is not a hex colour. */
 export function textOn(color: string): '#000000' | '#ffffff' | null {

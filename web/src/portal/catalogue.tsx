@@ -22,8 +22,11 @@ export function Catalogue() {
       </div>
       <Loaded query={query} what="The catalogue">
         {({ data }) => {
-          const found = data.filter((type) => !type.archived && `${type.name} ${type.description}`.toLowerCase().includes(text.toLowerCase()));
-          if (found.length === 0) return <Empty icon={Tag} title={data.length === 0 ? 'No events are described yet' : 'No events match'} />;
+          const found = data.filter(
+            (type) => !type.archived && `${type.name} ${type.description}`.toLowerCase().includes(text.toLowerCase()),
+          );
+          if (found.length === 0)
+            return <Empty icon={Tag} title={data.length === 0 ? 'No events are described yet' : 'No events match'} />;
           const groups = Map.groupBy(found, (type) => type.groupName ?? '');
           return [...groups].map(([group, types]) => (
             <section key={group} className="stack p-group">
@@ -41,7 +44,9 @@ export function Catalogue() {
 
 function Entry({ type }: { type: EventType }) {
   const example = exampleOf(type);
-  const newest = Object.entries((type.schemas ?? {}) as Record<string, unknown>).sort(([a], [b]) => Number(b) - Number(a))[0];
+  const newest = Object.entries((type.schemas ?? {}) as Record<string, unknown>).sort(
+    ([a], [b]) => Number(b) - Number(a),
+  )[0];
   return (
     <details className="card p-entry">
       <summary>

@@ -41,14 +41,29 @@ function Content({ app, endpoint, access }: { app: string; endpoint: Endpoint; a
   const send = allows(access, 'CreateAttempts');
   const secret = allows(access, 'ViewEndpointSecret') || allows(access, 'ManageEndpointSecret');
   const { host, path } = urlParts(endpoint.url);
-  const recent = useQuery({ ...endpointAttemptsQuery(app, endpoint.id, { limit: 24, with_content: false }), refetchInterval: 10_000 }).data?.data;
-  const state = endpointState(endpoint, recent && { attempts: recent.length, failures: recent.filter((row) => row.status !== 0).length });
+  const recent = useQuery({
+    ...endpointAttemptsQuery(app, endpoint.id, { limit: 24, with_content: false }),
+    refetchInterval: 10_000,
+  }).data?.data;
+  const state = endpointState(
+    endpoint,
+    recent && { attempts: recent.length, failures: recent.filter((row) => row.status !== 0).length },
+  );
   const params = { params: { path: { app_id: app, endpoint_id: endpoint.id } } };
-  const remove = useChange(() => ok(api.DELETE('/api/v1/app/{app_id}/endpoint/{endpoint_id}', params)), ['endpoints'], () => {
-    toast('Endpoint deleted');
-    void navigate({ to: '/portal/$app/$', params: { app, _splat: 'endpoints' } });
-  });
-  const enable = useChange((disabled: boolean) => ok(api.PATCH('/api/v1/app/{app_id}/endpoint/{endpoint_id}', { ...params, body: { disabled } })), ['endpoints'], (_, disabled) => toast(disabled ? 'Endpoint disabled' : 'Endpoint enabled'));
+  const remove = useChange(
+    () => ok(api.DELETE('/api/v1/app/{app_id}/endpoint/{endpoint_id}', params)),
+    ['endpoints'],
+    () => {
+      toast('Endpoint deleted');
+      void navigate({ to: '/portal/$app/$', params: { app, _splat: 'endpoints' } });
+    },
+  );
+  const enable = useChange(
+    (disabled: boolean) =>
+      ok(api.PATCH('/api/v1/app/{app_id}/endpoint/{endpoint_id}', { ...params, body: { disabled } })),
+    ['endpoints'],
+    (_, disabled) => toast(disabled ? 'Endpoint disabled' : 'Endpoint enabled'),
+  );
   return (
     <>
       <Link className="p-up" to="/portal/$app/$" params={{ app, _splat: 'endpoints' }}>
@@ -81,7 +96,17 @@ function Content({ app, endpoint, access }: { app: string; endpoint: Endpoint; a
         )}
       </div>
       {endpoint.disabled && (
-        <Callout look="disabled" title="This endpoint is disabled. Nothing is sent to it." action={manage && <Button size="sm" busy={enable.isPending} onClick={() => enable.mutate(false)}>Enable</Button>} />
+        <Callout
+          look="disabled"
+          title="This endpoint is disabled. Nothing is sent to it."
+          action={
+            manage && (
+              <Button size="sm" busy={enable.isPending} onClick={() => enable.mutate(false)}>
+                Enable
+              </Button>
+            )
+          }
+        />
       )}
       <div className="grid cols p-cols">
         <div className="stack">
@@ -94,7 +119,13 @@ function Content({ app, endpoint, access }: { app: string; endpoint: Endpoint; a
           {manage && (
             <Card title="Remove">
               <div className="in row">
-                {!endpoint.disabled && <Button onClick={() => enable.mutate(true, { onError: (error) => toastError('The change failed', error) })}>Disable</Button>}
+                {!endpoint.disabled && (
+                  <Button
+                    onClick={() => enable.mutate(true, { onError: (error) => toastError('The change failed', error) })}
+                  >
+                    Disable
+                  </Button>
+                )}
                 <Button kind="danger" icon={Trash2} onClick={() => setDialog('delete')}>
                   Delete endpoint
                 </Button>
@@ -105,11 +136,25 @@ function Content({ app, endpoint, access }: { app: string; endpoint: Endpoint; a
       </div>
       {dialog === 'edit' && <EditDialog app={app} endpoint={endpoint} onClose={() => setDialog(null)} />}
       {dialog === 'test' && (
-        <Dialog open wide onClose={() => setDialog(null)} title="Send test event" footer={<Button onClick={() => setDialog(null)}>Close</Button>}>
+        <Dialog
+          open
+          wide
+          onClose={() => setDialog(null)}
+          title="Send test event"
+          footer={<Button onClick={() => setDialog(null)}>Close</Button>}
+        >
           <TestFor app={app} endpoint={endpoint} may={send} />
         </Dialog>
       )}
-      <Confirm open={dialog === 'delete'} onClose={() => setDialog(null)} danger title="Delete this endpoint" verb="Delete endpoint" typed={host} run={() => remove.mutateAsync(undefined)}>
+      <Confirm
+        open={dialog === 'delete'}
+        onClose={() => setDialog(null)}
+        danger
+        title="Delete this endpoint"
+        verb="Delete endpoint"
+        typed={host}
+        run={() => remove.mutateAsync(undefined)}
+      >
         Nothing is sent to it any more, and its secret is deleted for good.
       </Confirm>
     </>
@@ -119,19 +164,52 @@ function Content({ app, endpoint, access }: { app: string; endpoint: Endpoint; a
 /** Attempts by day, from the newest 250. */
 function Days({ app, ep }: { app: string; ep: string }) {
   const [now] = useState(() => Date.now());
-  const query = useQuery({ ...endpointAttemptsQuery(app, ep, { limit: 250, with_content: false, after: new Date(now - DAYS * DAY).toISOString() }), refetchInterval: 15_000 });
-  const buckets = useMemo(() => bucketize(query.data?.data ?? [], now + DAY - (now % DAY) - DAYS * DAY, now + DAY - (now % DAY), DAYS), [query.data, now]);
-  const failed = buckets.times.map((_, index) => [...buckets.failures.values()].reduce((sum, row) => sum + (row[index] ?? 0), 0));
+  const query = useQuery({
+    ...endpointAttemptsQuery(app, ep, {
+      limit: 250,
+      with_content: false,
+      after: new Date(now - DAYS * DAY).toISOString(),
+    }),
+    refetchInterval: 15_000,
+  });
+  const buckets = useMemo(
+    () => bucketize(query.data?.data ?? [], now + DAY - (now % DAY) - DAYS * DAY, now + DAY - (now % DAY), DAYS),
+    [query.data, now],
+  );
+  const failed = buckets.times.map((_, index) =>
+    [...buckets.failures.values()].reduce((sum, row) => sum + (row[index] ?? 0), 0),
+  );
   const most = Math.max(1, ...buckets.success.map((value, index) => value + (failed[index] ?? 0)));
   const sum = (values: number[]) => count(values.reduce((total, value) => total + value, 0));
-  const day = (at: number) => new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' }).format(at * 1000);
+  const day = (at: number) =>
+    new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' }).format(at * 1000);
   return (
-    <Card title={`Last ${DAYS} days`} sub={query.data && !query.data.done ? 'the newest 250 attempts' : undefined} tools={<Legend series={[{ label: 'Delivered', color: 'var(--accent)', value: sum(buckets.success) }, { label: 'Failed', color: 'var(--dead)', value: sum(failed) }]} />}>
+    <Card
+      title={`Last ${DAYS} days`}
+      sub={query.data && !query.data.done ? 'the newest 250 attempts' : undefined}
+      tools={
+        <Legend
+          series={[
+            { label: 'Delivered', color: 'var(--accent)', value: sum(buckets.success) },
+            { label: 'Failed', color: 'var(--dead)', value: sum(failed) },
+          ]}
+        />
+      }
+    >
       <div className="in">
-        <div className="p-bars" role="img" aria-label={`${sum(buckets.success)} delivered, ${sum(failed)} failed in ${DAYS} days`}>
+        <div
+          className="p-bars"
+          role="img"
+          aria-label={`${sum(buckets.success)} delivered, ${sum(failed)} failed in ${DAYS} days`}
+        >
           {buckets.success.map((value, index) => (
-            <span key={buckets.times[index]} title={`${day(buckets.times[index] ?? 0)}: ${value} delivered, ${failed[index] ?? 0} failed`}>
-              {(failed[index] ?? 0) > 0 && <i className="bad" style={{ height: `${((failed[index] ?? 0) / most) * 100}%` }} />}
+            <span
+              key={buckets.times[index]}
+              title={`${day(buckets.times[index] ?? 0)}: ${value} delivered, ${failed[index] ?? 0} failed`}
+            >
+              {(failed[index] ?? 0) > 0 && (
+                <i className="bad" style={{ height: `${((failed[index] ?? 0) / most) * 100}%` }} />
+              )}
               {value > 0 && <i style={{ height: `${(value / most) * 100}%` }} />}
             </span>
           ))}
@@ -150,9 +228,18 @@ function Recent({ app, endpoint, send }: { app: string; endpoint: Endpoint; send
   const [asking, setAsking] = useState(false);
   const [task, setTask] = useState<string | null>(null);
   const failed = url.state === 'dead';
-  const query = useQuery({ ...deliveriesQuery(app, { endpoint: endpoint.id, cursor: url.cursor, state: failed ? 'dead' : undefined }), refetchInterval: url.cursor ? false : 5000 });
+  const query = useQuery({
+    ...deliveriesQuery(app, { endpoint: endpoint.id, cursor: url.cursor, state: failed ? 'dead' : undefined }),
+    refetchInterval: url.cursor ? false : 5000,
+  });
   const recover = useChange(
-    () => ok(api.POST('/api/v1/app/{app_id}/endpoint/{endpoint_id}/recover', { params: { path: { app_id: app, endpoint_id: endpoint.id } }, body: { since: new Date(Date.now() - DAYS * DAY).toISOString() } })),
+    () =>
+      ok(
+        api.POST('/api/v1/app/{app_id}/endpoint/{endpoint_id}/recover', {
+          params: { path: { app_id: app, endpoint_id: endpoint.id } },
+          body: { since: new Date(Date.now() - DAYS * DAY).toISOString() },
+        }),
+      ),
     ['deliveries'],
     (result) => setTask(result.id),
   );
@@ -163,7 +250,18 @@ function Recent({ app, endpoint, send }: { app: string; endpoint: Endpoint; send
       className="clip"
       tools={
         <>
-          <Seg small label="State" value={failed ? 'dead' : ''} options={[['', 'All'], ['dead', 'Failed']] as const} onChange={(state) => setUrl({ state, cursor: undefined }, { replace: true })} />
+          <Seg
+            small
+            label="State"
+            value={failed ? 'dead' : ''}
+            options={
+              [
+                ['', 'All'],
+                ['dead', 'Failed'],
+              ] as const
+            }
+            onChange={(state) => setUrl({ state, cursor: undefined }, { replace: true })}
+          />
           {send && (
             <Button size="sm" icon={RotateCw} onClick={() => setAsking(true)}>
               Recover failed
@@ -174,7 +272,16 @@ function Recent({ app, endpoint, send }: { app: string; endpoint: Endpoint; send
     >
       {running && (
         <div className="in">
-          <Callout look={running.status === 'failed' ? 'dead' : 'leased'} title={running.status === 'running' ? 'Recovering' : running.status === 'finished' ? 'Recovered' : 'The recovery failed'}>
+          <Callout
+            look={running.status === 'failed' ? 'dead' : 'leased'}
+            title={
+              running.status === 'running'
+                ? 'Recovering'
+                : running.status === 'finished'
+                  ? 'Recovered'
+                  : 'The recovery failed'
+            }
+          >
             {taskText(running.data)}
           </Callout>
         </div>
@@ -184,7 +291,13 @@ function Recent({ app, endpoint, send }: { app: string; endpoint: Endpoint; send
       {query.data?.data.length === 0 && <Empty title={failed ? 'No failed deliveries' : 'No deliveries yet'} />}
       {query.data && query.data.data.length > 0 && <DeliveryTable app={app} rows={query.data.data} send={send} />}
       <Pager note="Newest first" page={query.data} cursor={url.cursor} go={(cursor) => setUrl({ cursor })} />
-      <Confirm open={asking} onClose={() => setAsking(false)} title="Recover failed deliveries" verb="Recover failed" run={() => recover.mutateAsync(undefined)}>
+      <Confirm
+        open={asking}
+        onClose={() => setAsking(false)}
+        title="Recover failed deliveries"
+        verb="Recover failed"
+        run={() => recover.mutateAsync(undefined)}
+      >
         Every event of the last {DAYS} days that failed for good at this endpoint is sent again.
       </Confirm>
     </Card>
@@ -196,7 +309,12 @@ function EditDialog({ app, endpoint, onClose }: { app: string; endpoint: Endpoin
   const save = useChange(
     () => {
       const { url, description, eventTypes } = bodyOf(form);
-      return ok(api.PATCH('/api/v1/app/{app_id}/endpoint/{endpoint_id}', { params: { path: { app_id: app, endpoint_id: endpoint.id } }, body: { url, description, eventTypes } }));
+      return ok(
+        api.PATCH('/api/v1/app/{app_id}/endpoint/{endpoint_id}', {
+          params: { path: { app_id: app, endpoint_id: endpoint.id } },
+          body: { url, description, eventTypes },
+        }),
+      );
     },
     ['endpoints'],
     () => {

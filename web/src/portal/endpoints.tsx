@@ -43,9 +43,28 @@ export function PortalEndpoints({ app, access }: { app: string; access: Access }
         </>
       ),
     },
-    { id: 'state', header: 'State', width: 140, narrow: 'b', cell: (row) => <Recent app={app} endpoint={row} part="state" /> },
-    { id: 'recent', header: 'Latest attempts', width: 170, narrow: 'd', cell: (row) => <Recent app={app} endpoint={row} part="ticks" /> },
-    { id: 'types', header: 'Events', width: 230, narrow: 'c', cell: (row) => (row.eventTypes?.length ? <Tags names={row.eventTypes.slice(0, 2)} /> : <span className="t3">all</span>) },
+    {
+      id: 'state',
+      header: 'State',
+      width: 140,
+      narrow: 'b',
+      cell: (row) => <Recent app={app} endpoint={row} part="state" />,
+    },
+    {
+      id: 'recent',
+      header: 'Latest attempts',
+      width: 170,
+      narrow: 'd',
+      cell: (row) => <Recent app={app} endpoint={row} part="ticks" />,
+    },
+    {
+      id: 'types',
+      header: 'Events',
+      width: 230,
+      narrow: 'c',
+      cell: (row) =>
+        row.eventTypes?.length ? <Tags names={row.eventTypes.slice(0, 2)} /> : <span className="t3">all</span>,
+    },
     { id: 'created', header: 'Added', width: 120, narrow: 'drop', cell: (row) => <ListTime at={row.createdAt} /> },
   ];
   return (
@@ -66,8 +85,12 @@ export function PortalEndpoints({ app, access }: { app: string; access: Access }
             An endpoint is a URL of yours. It gets a signed request for each event that you choose.
           </Empty>
         )}
-        {rows && rows.length > 0 && <DataTable card label="Endpoints" columns={columns} rows={rows} rowId={(row) => row.id} />}
-        {query.data && (!query.data.done || url.cursor) && <Pager note="Oldest first" page={query.data} cursor={url.cursor} go={(cursor) => setUrl({ cursor })} />}
+        {rows && rows.length > 0 && (
+          <DataTable card label="Endpoints" columns={columns} rows={rows} rowId={(row) => row.id} />
+        )}
+        {query.data && (!query.data.done || url.cursor) && (
+          <Pager note="Oldest first" page={query.data} cursor={url.cursor} go={(cursor) => setUrl({ cursor })} />
+        )}
       </section>
       {creating && <AddDialog app={app} onClose={() => setCreating(false)} />}
     </>
@@ -75,9 +98,19 @@ export function PortalEndpoints({ app, access }: { app: string; access: Access }
 }
 
 function Recent({ app, endpoint, part }: { app: string; endpoint: Endpoint; part: 'state' | 'ticks' }) {
-  const recent = useQuery({ ...endpointAttemptsQuery(app, endpoint.id, { limit: 24, with_content: false }), staleTime: 15_000 }).data?.data;
+  const recent = useQuery({
+    ...endpointAttemptsQuery(app, endpoint.id, { limit: 24, with_content: false }),
+    staleTime: 15_000,
+  }).data?.data;
   if (part === 'ticks') return recent?.length ? <Ticks attempts={recent} /> : <span className="t3">–</span>;
-  return <StateText {...endpointState(endpoint, recent && { attempts: recent.length, failures: recent.filter((row) => row.status !== 0).length })} />;
+  return (
+    <StateText
+      {...endpointState(
+        endpoint,
+        recent && { attempts: recent.length, failures: recent.filter((row) => row.status !== 0).length },
+      )}
+    />
+  );
 }
 
 function AddDialog({ app, onClose }: { app: string; onClose: () => void }) {
@@ -87,7 +120,12 @@ function AddDialog({ app, onClose }: { app: string; onClose: () => void }) {
   const create = useChange(
     () => {
       const { url, description, eventTypes, channels } = bodyOf(form);
-      return ok(api.POST('/api/v1/app/{app_id}/endpoint', { params: { path: { app_id: app } }, body: { url, description, ...(eventTypes ? { eventTypes } : {}), ...(channels ? { channels } : {}) } }));
+      return ok(
+        api.POST('/api/v1/app/{app_id}/endpoint', {
+          params: { path: { app_id: app } },
+          body: { url, description, ...(eventTypes ? { eventTypes } : {}), ...(channels ? { channels } : {}) },
+        }),
+      );
     },
     ['endpoints'],
     (endpoint) => {
@@ -116,9 +154,14 @@ function AddDialog({ app, onClose }: { app: string; onClose: () => void }) {
         </>
       }
     >
-      <EndpointFields form={form} set={(patch) => setForm({ ...form, ...patch })} error={create.error} touched={touched} simple />
+      <EndpointFields
+        form={form}
+        set={(patch) => setForm({ ...form, ...patch })}
+        error={create.error}
+        touched={touched}
+        simple
+      />
       {create.isError && <Callout look="dead" title={messageOf(create.error)} />}
     </Dialog>
   );
 }
-

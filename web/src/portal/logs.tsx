@@ -20,23 +20,40 @@ import { AttemptDetail } from '../screens/parts/attempts';
 import { EndpointUrl } from '../screens/parts/names';
 import { allows, type Access } from './access';
 
-const states = [['', 'All'], ['succeeded', 'Delivered'], ['pending', 'Waiting'], ['dead', 'Failed']] as const;
+const states = [
+  ['', 'All'],
+  ['succeeded', 'Delivered'],
+  ['pending', 'Waiting'],
+  ['dead', 'Failed'],
+] as const;
 
 export function Logs({ app, access }: { app: string; access: Access }) {
   const [url, setUrl] = useUrl();
   const state = (url.state ?? '') as (typeof states)[number][0];
-  const query = useQuery({ ...deliveriesQuery(app, { cursor: url.cursor, state: state || undefined }), refetchInterval: url.cursor ? false : 5000 });
+  const query = useQuery({
+    ...deliveriesQuery(app, { cursor: url.cursor, state: state || undefined }),
+    refetchInterval: url.cursor ? false : 5000,
+  });
   return (
     <>
       <div className="p-head">
         <h1>Logs</h1>
-        <Seg label="State" value={state} options={states} onChange={(next) => setUrl({ state: next, cursor: undefined }, { replace: true })} />
+        <Seg
+          label="State"
+          value={state}
+          options={states}
+          onChange={(next) => setUrl({ state: next, cursor: undefined }, { replace: true })}
+        />
       </div>
       <section className="card clip">
         {query.isError && !query.data && <Failure error={query.error} what="The logs" />}
         {!query.data && !query.isError && <Skeleton rows={8} />}
-        {query.data?.data.length === 0 && <Empty title="No deliveries">Events that are sent to your endpoints appear here.</Empty>}
-        {query.data && query.data.data.length > 0 && <DeliveryTable app={app} rows={query.data.data} send={allows(access, 'CreateAttempts')} withEndpoint />}
+        {query.data?.data.length === 0 && (
+          <Empty title="No deliveries">Events that are sent to your endpoints appear here.</Empty>
+        )}
+        {query.data && query.data.data.length > 0 && (
+          <DeliveryTable app={app} rows={query.data.data} send={allows(access, 'CreateAttempts')} withEndpoint />
+        )}
         <Pager note="Newest first" page={query.data} cursor={url.cursor} go={(cursor) => setUrl({ cursor })} />
       </section>
     </>
@@ -48,7 +65,13 @@ function result(row: Delivery) {
   if (row.state === 'succeeded' && last) return `${last.status} in ${duration(last.durationMs)}`;
   if (!last) return '–';
   const text = last.status > 0 ? String(last.status) : failureText(last.class, 0);
-  return row.nextAttempt ? <>{text}, again <In at={row.nextAttempt} /></> : text;
+  return row.nextAttempt ? (
+    <>
+      {text}, again <In at={row.nextAttempt} />
+    </>
+  ) : (
+    text
+  );
 }
 
 /** The customer's word for dead is failed. */
@@ -57,24 +80,70 @@ function stateFor(row: Delivery) {
   return state.look === 'dead' ? { ...state, word: 'Failed' } : state;
 }
 
-export function DeliveryTable({ app, rows, send, withEndpoint }: { app: string; rows: Delivery[]; send: boolean; withEndpoint?: boolean }) {
+export function DeliveryTable({
+  app,
+  rows,
+  send,
+  withEndpoint,
+}: {
+  app: string;
+  rows: Delivery[];
+  send: boolean;
+  withEndpoint?: boolean;
+}) {
   const [open, setOpen] = useState<Delivery | null>(null);
   const columns = useMemo((): Column<Delivery>[] => {
     const list: Column<Delivery>[] = [
       { id: 'state', header: 'State', width: 120, narrow: 'd', cell: (row) => <StateText {...stateFor(row)} /> },
-      { id: 'type', header: 'Event', narrow: 'a', cell: (row) => <button type="button" className="med p-open" onClick={() => setOpen(row)}>{row.eventType}</button> },
+      {
+        id: 'type',
+        header: 'Event',
+        narrow: 'a',
+        cell: (row) => (
+          <button type="button" className="med p-open" onClick={() => setOpen(row)}>
+            {row.eventType}
+          </button>
+        ),
+      },
     ];
-    if (withEndpoint) list.push({ id: 'endpoint', header: 'Endpoint', narrow: 'drop', cell: (row) => <EndpointUrl app={app} ep={row.endpointId} /> });
+    if (withEndpoint)
+      list.push({
+        id: 'endpoint',
+        header: 'Endpoint',
+        narrow: 'drop',
+        cell: (row) => <EndpointUrl app={app} ep={row.endpointId} />,
+      });
     list.push(
       { id: 'time', header: 'Sent', width: 110, narrow: 'b', cell: (row) => <ListTime at={row.timestamp} /> },
-      { id: 'result', header: 'Result', width: 160, narrow: 'c', cell: (row) => <span className="t2 s12">{result(row)}</span> },
+      {
+        id: 'result',
+        header: 'Result',
+        width: 160,
+        narrow: 'c',
+        cell: (row) => <span className="t2 s12">{result(row)}</span>,
+      },
     );
-    if (send) list.push({ id: 'act', header: <span className="sr">Action</span>, width: 96, num: true, narrow: 'drop', cell: (row) => <Resend app={app} row={row} /> });
+    if (send)
+      list.push({
+        id: 'act',
+        header: <span className="sr">Action</span>,
+        width: 96,
+        num: true,
+        narrow: 'drop',
+        cell: (row) => <Resend app={app} row={row} />,
+      });
     return list;
   }, [app, send, withEndpoint]);
   return (
     <>
-      <DataTable card label="Deliveries" columns={columns} rows={rows} rowId={(row) => `${row.msgId}/${row.endpointId}`} onOpen={setOpen} />
+      <DataTable
+        card
+        label="Deliveries"
+        columns={columns}
+        rows={rows}
+        rowId={(row) => `${row.msgId}/${row.endpointId}`}
+        onOpen={setOpen}
+      />
       {open && <Detail app={app} row={open} onClose={() => setOpen(null)} />}
     </>
   );
@@ -82,12 +151,22 @@ export function DeliveryTable({ app, rows, send, withEndpoint }: { app: string; 
 
 function Resend({ app, row }: { app: string; row: Delivery }) {
   const resend = useChange(
-    () => ok(api.POST('/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/resend', { params: { path: { app_id: app, msg_id: row.msgId, endpoint_id: row.endpointId } } })),
+    () =>
+      ok(
+        api.POST('/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/resend', {
+          params: { path: { app_id: app, msg_id: row.msgId, endpoint_id: row.endpointId } },
+        }),
+      ),
     ['deliveries', 'attempts'],
     () => toast('Sent again'),
   );
   return (
-    <Button size="sm" kind={row.state === 'dead' ? undefined : 'ghost'} busy={resend.isPending} onClick={() => resend.mutate(undefined, { onError: (error) => toastError('Resend failed', error) })}>
+    <Button
+      size="sm"
+      kind={row.state === 'dead' ? undefined : 'ghost'}
+      busy={resend.isPending}
+      onClick={() => resend.mutate(undefined, { onError: (error) => toastError('Resend failed', error) })}
+    >
       Resend
     </Button>
   );
@@ -103,8 +182,19 @@ function Detail({ app, row, onClose }: { app: string; row: Delivery; onClose: ()
     <Dialog open wide onClose={onClose} title={row.eventType} footer={<Button onClick={onClose}>Close</Button>}>
       {attempts.isError && <Failure error={attempts.error} what="Attempts" />}
       {!attempts.data && !attempts.isError && <Skeleton rows={3} />}
-      {list.length > 1 && <Seg label="Attempt" value={String(chosen)} options={list.slice(0, 12).map((_, index) => [String(index), `Attempt ${list.length - index}`] as const)} onChange={(index) => setChosen(Number(index))} />}
-      {attempt ? <AttemptDetail app={app} attempt={attempt} number={list.length - chosen} payload={message.data?.payload} /> : attempts.data && message.data && <Payload value={message.data.payload} />}
+      {list.length > 1 && (
+        <Seg
+          label="Attempt"
+          value={String(chosen)}
+          options={list.slice(0, 12).map((_, index) => [String(index), `Attempt ${list.length - index}`] as const)}
+          onChange={(index) => setChosen(Number(index))}
+        />
+      )}
+      {attempt ? (
+        <AttemptDetail app={app} attempt={attempt} number={list.length - chosen} payload={message.data?.payload} />
+      ) : (
+        attempts.data && message.data && <Payload value={message.data.payload} />
+      )}
     </Dialog>
   );
 }

@@ -34,7 +34,9 @@ export default function Portal() {
 function Closed({ text, name }: { text: string; name?: string }) {
   return (
     <main className="portal lone">
-      <Empty title="Open this page again">{text} Go back to {name ?? 'the application that linked here'} and open it from there.</Empty>
+      <Empty title="Open this page again">
+        {text} Go back to {name ?? 'the application that linked here'} and open it from there.
+      </Empty>
     </main>
   );
 }
@@ -44,8 +46,16 @@ function Opened({ app, access }: { app: string; access: Access }) {
   const [url] = useUrl();
   const { zone } = usePreferences();
   const now = useNow();
-  const application = useQuery({ queryKey: ['portal', app], queryFn: () => ok(api.GET('/api/v1/app/{app_id}', { params: { path: { app_id: app } } })), retry: false });
-  const settings = useQuery({ queryKey: ['portal', 'settings'], queryFn: () => raw<PortalSettings>('GET', '/api/v1/portal-settings'), enabled: offers.portalSettings }).data;
+  const application = useQuery({
+    queryKey: ['portal', app],
+    queryFn: () => ok(api.GET('/api/v1/app/{app_id}', { params: { path: { app_id: app } } })),
+    retry: false,
+  });
+  const settings = useQuery({
+    queryKey: ['portal', 'settings'],
+    queryFn: () => raw<PortalSettings>('GET', '/api/v1/portal-settings'),
+    enabled: offers.portalSettings,
+  }).data;
   const name = settings?.name ?? 'Webhooks';
   const brand = useMemo(() => colours(settings?.accent), [settings?.accent]);
   const embedded = window.parent !== window;
@@ -82,7 +92,13 @@ function Opened({ app, access }: { app: string; access: Access }) {
         {!embedded && (
           <div className="p-in">
             <span className="p-brand">
-              {isLogo(settings?.logoUrl) ? <img className="p-logo" src={settings.logoUrl} alt="" /> : <span className="p-logo" aria-hidden="true">{name.slice(0, 1)}</span>}
+              {isLogo(settings?.logoUrl) ? (
+                <img className="p-logo" src={settings.logoUrl} alt="" />
+              ) : (
+                <span className="p-logo" aria-hidden="true">
+                  {name.slice(0, 1)}
+                </span>
+              )}
               {name}
             </span>
             {application.data && (
@@ -105,15 +121,21 @@ function Opened({ app, access }: { app: string; access: Access }) {
         </nav>
       </header>
       <main className="p-in p-main" id="main">
-        {application.isError && <Failure error={application.error} what="This page" retry={() => void application.refetch()} />}
+        {application.isError && (
+          <Failure error={application.error} what="This page" retry={() => void application.refetch()} />
+        )}
         {!application.data && !application.isError && <Skeleton />}
         {application.data && section === 'endpoints' && !id && <PortalEndpoints app={app} access={access} />}
-        {application.data && section === 'endpoints' && id && <PortalEndpoint key={id} app={app} ep={id} access={access} />}
+        {application.data && section === 'endpoints' && id && (
+          <PortalEndpoint key={id} app={app} ep={id} access={access} />
+        )}
         {application.data && section === 'logs' && <Logs app={app} access={access} />}
         {application.data && section === 'events' && <Catalogue />}
         <footer className="p-foot">
           <span>Delivered by Everhook</span>
-          <span className="push">Times in {zone === 'utc' ? 'UTC' : Intl.DateTimeFormat().resolvedOptions().timeZone}</span>
+          <span className="push">
+            Times in {zone === 'utc' ? 'UTC' : Intl.DateTimeFormat().resolvedOptions().timeZone}
+          </span>
         </footer>
       </main>
     </div>
@@ -132,7 +154,9 @@ function useHeight(embedded: boolean): void {
     if (!embedded) return undefined;
     const origin = location.ancestorOrigins?.[0];
     if (!origin) return undefined;
-    const observer = new ResizeObserver(() => window.parent.postMessage({ type: 'everhook.height', height: document.body.scrollHeight }, origin));
+    const observer = new ResizeObserver(() =>
+      window.parent.postMessage({ type: 'everhook.height', height: document.body.scrollHeight }, origin),
+    );
     observer.observe(document.body);
     return () => observer.disconnect();
   }, [embedded]);

@@ -42,7 +42,11 @@ export default function Alerts() {
           ]}
         />
       )}
-      {tab === 'rules' ? <AlertRules onAdd={may ? () => setAdding(true) : undefined} /> : <AlertEndpoints adding={adding} onAdded={() => setAdding(false)} />}
+      {tab === 'rules' ? (
+        <AlertRules onAdd={may ? () => setAdding(true) : undefined} />
+      ) : (
+        <AlertEndpoints adding={adding} onAdded={() => setAdding(false)} />
+      )}
       {tab === 'rules' && adding && (
         <Suspense>
           <AlertDialog rule={null} onClose={() => setAdding(false)} />

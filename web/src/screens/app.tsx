@@ -32,7 +32,17 @@ export default function AppScreen() {
   const app = query.data;
   return (
     <Page title={app?.name ?? id} crumbs={[{ to: '/apps', label: 'Applications' }]}>
-      {app ? <Content key={app.updatedAt} app={app} /> : <Body>{query.isError ? <Failure error={query.error} what={`Application ${id}`} retry={() => void query.refetch()} /> : <Skeleton />}</Body>}
+      {app ? (
+        <Content key={app.updatedAt} app={app} />
+      ) : (
+        <Body>
+          {query.isError ? (
+            <Failure error={query.error} what={`Application ${id}`} retry={() => void query.refetch()} />
+          ) : (
+            <Skeleton />
+          )}
+        </Body>
+      )}
     </Page>
   );
 }
@@ -44,14 +54,19 @@ function Content({ app }: { app: Application }) {
   const mayDelete = useMay('DELETE /api/v1/app/{app_id}');
   const navigate = useNavigate();
   const [url] = useUrl();
-  const tab = url.tab === 'policy' && offers.outerPolicy ? 'policy' : url.tab === 'quota' && offers.quotas ? 'quota' : '';
+  const tab =
+    url.tab === 'policy' && offers.outerPolicy ? 'policy' : url.tab === 'quota' && offers.quotas ? 'quota' : '';
   const [dialog, setDialog] = useState<'delete' | 'endpoint' | null>(null);
   const endpoints = useQuery(endpointsQuery(app.id));
   const path = { app_id: app.id };
-  const remove = useChange(() => ok(api.DELETE('/api/v1/app/{app_id}', { params: { path } })), ['apps', 'endpoints', 'messages', 'deliveries'], () => {
-    toast('Application deleted');
-    void navigate({ to: '/apps' });
-  });
+  const remove = useChange(
+    () => ok(api.DELETE('/api/v1/app/{app_id}', { params: { path } })),
+    ['apps', 'endpoints', 'messages', 'deliveries'],
+    () => {
+      toast('Application deleted');
+      void navigate({ to: '/apps' });
+    },
+  );
   return (
     <Body
       head={
@@ -88,8 +103,24 @@ function Content({ app }: { app: Application }) {
             label="Application"
             tabs={[
               { to: '/apps/$app', params: { app: app.id }, label: 'Overview', active: tab === '' },
-              { to: '/apps/$app', params: { app: app.id }, search: { tab: 'policy' }, label: 'Policy', active: tab === 'policy' },
-              ...(offers.quotas ? [{ to: '/apps/$app', params: { app: app.id }, search: { tab: 'quota' }, label: 'Quota', active: tab === 'quota' }] : []),
+              {
+                to: '/apps/$app',
+                params: { app: app.id },
+                search: { tab: 'policy' },
+                label: 'Policy',
+                active: tab === 'policy',
+              },
+              ...(offers.quotas
+                ? [
+                    {
+                      to: '/apps/$app',
+                      params: { app: app.id },
+                      search: { tab: 'quota' },
+                      label: 'Quota',
+                      active: tab === 'quota',
+                    },
+                  ]
+                : []),
             ]}
           />
         )
@@ -103,7 +134,16 @@ function Content({ app }: { app: Application }) {
       ) : (
         <div className="grid cols two-cards wide-left">
           <div className="stack">
-            <Card title="Endpoints" sub={endpoints.data?.done ? plural(endpoints.data.data.length, 'endpoint') : undefined} className="clip" tools={<Link className="link" to="/endpoints" search={{ app: app.id }}>All endpoints</Link>}>
+            <Card
+              title="Endpoints"
+              sub={endpoints.data?.done ? plural(endpoints.data.data.length, 'endpoint') : undefined}
+              className="clip"
+              tools={
+                <Link className="link" to="/endpoints" search={{ app: app.id }}>
+                  All endpoints
+                </Link>
+              }
+            >
               {endpoints.data?.data.length === 0 && <Empty icon={Webhook} title="No endpoints yet" />}
               {!endpoints.data && <Skeleton rows={3} />}
               <table className="tbl card-tbl">
@@ -112,7 +152,10 @@ function Content({ app }: { app: Application }) {
                     <tr key={endpoint.id}>
                       <td className="two">
                         <b>
-                          <Link to="/apps/$app/endpoints/$ep/$tab" params={{ app: app.id, ep: endpoint.id, tab: 'health' }}>
+                          <Link
+                            to="/apps/$app/endpoints/$ep/$tab"
+                            params={{ app: app.id, ep: endpoint.id, tab: 'health' }}
+                          >
                             <Url url={endpoint.url} />
                           </Link>
                         </b>
@@ -152,7 +195,15 @@ function Content({ app }: { app: Application }) {
         </div>
       )}
       {dialog === 'endpoint' && <EndpointDialog app={app.id} onClose={() => setDialog(null)} />}
-      <Confirm open={dialog === 'delete'} onClose={() => setDialog(null)} danger title={`Delete ${app.name}`} verb="Delete application" typed={app.name} run={() => remove.mutateAsync(undefined)}>
+      <Confirm
+        open={dialog === 'delete'}
+        onClose={() => setDialog(null)}
+        danger
+        title={`Delete ${app.name}`}
+        verb="Delete application"
+        typed={app.name}
+        run={() => remove.mutateAsync(undefined)}
+      >
         The application and its endpoints are deleted for good. Its messages are kept until they are pruned.
       </Confirm>
     </Body>
@@ -168,7 +219,10 @@ function PortalLink({ app }: { app: Application }) {
       ok(
         api.POST('/api/v1/auth/app-portal-access/{app_id}', {
           params: { path: { app_id: app.id } },
-          body: { expiry: Math.round(Number(hours) * 3600), ...(readOnly === 'yes' ? { capabilities: ['ViewBase'] } : {}) },
+          body: {
+            expiry: Math.round(Number(hours) * 3600),
+            ...(readOnly === 'yes' ? { capabilities: ['ViewBase'] } : {}),
+          },
         }),
       ),
   });
@@ -177,15 +231,36 @@ function PortalLink({ app }: { app: Application }) {
     <Card title="Consumer portal" sub="what the customer sees">
       <div className="in stack">
         <div className="fgrid two-col">
-          <SelectField label="Rights" value={readOnly} onChange={setReadOnly} options={[['no', 'Everything'], ['yes', 'Read only, no secrets']]} />
-          <TextField label="Valid for" value={hours} onChange={setHours} unit="hours" inputMode="numeric" hint="1 to 168" />
+          <SelectField
+            label="Rights"
+            value={readOnly}
+            onChange={setReadOnly}
+            options={[
+              ['no', 'Everything'],
+              ['yes', 'Read only, no secrets'],
+            ]}
+          />
+          <TextField
+            label="Valid for"
+            value={hours}
+            onChange={setHours}
+            unit="hours"
+            inputMode="numeric"
+            hint="1 to 168"
+          />
         </div>
         {make.isError && <Callout look="dead" title={messageOf(make.error)} />}
         {url ? (
           <span className="inp secret">
             <span className="mono cut grow">{url}</span>
             <CopyButton text={url} label="Copy the link" />
-            <a className="btn ghost icon sm" href={portalPath(url)} target="_blank" rel="noreferrer" aria-label="Open the portal">
+            <a
+              className="btn ghost icon sm"
+              href={portalPath(url)}
+              target="_blank"
+              rel="noreferrer"
+              aria-label="Open the portal"
+            >
               <ExternalLink className="i s" aria-hidden="true" />
             </a>
           </span>
@@ -196,7 +271,9 @@ function PortalLink({ app }: { app: Application }) {
             </Button>
           </span>
         )}
-        {url && <p className="s12 t3">Anyone with this link has these rights until it ends. Send it only to this customer.</p>}
+        {url && (
+          <p className="s12 t3">Anyone with this link has these rights until it ends. Send it only to this customer.</p>
+        )}
       </div>
     </Card>
   );
@@ -215,8 +292,21 @@ function portalPath(url: string): string {
 function Settings({ app, may }: { app: Application; may: boolean }) {
   const [name, setName] = useState(app.name);
   const [uid, setUid] = useState(app.uid ?? '');
-  const save = useChange(() => ok(api.PATCH('/api/v1/app/{app_id}', { params: { path: { app_id: app.id } }, body: { name: name.trim(), uid: uid.trim() || null } })), ['apps'], () => toast('Application saved'));
-  const fields = save.error instanceof ApiFailure ? Object.fromEntries(save.error.fields.map(({ field, message }) => [field, message])) : {};
+  const save = useChange(
+    () =>
+      ok(
+        api.PATCH('/api/v1/app/{app_id}', {
+          params: { path: { app_id: app.id } },
+          body: { name: name.trim(), uid: uid.trim() || null },
+        }),
+      ),
+    ['apps'],
+    () => toast('Application saved'),
+  );
+  const fields =
+    save.error instanceof ApiFailure
+      ? Object.fromEntries(save.error.fields.map(({ field, message }) => [field, message]))
+      : {};
   const changed = name !== app.name || uid !== (app.uid ?? '');
   return (
     <Card title="Settings">

@@ -26,7 +26,17 @@ export default function BatchScreen() {
   const query = useQuery({ ...batchQuery(id), refetchInterval: usePoll(3000) });
   return (
     <Page title={query.data?.name ?? 'Batch'} crumbs={[{ to: '/batches', label: 'Batches' }]} tools={<LiveButton />}>
-      {query.data ? <Content batch={query.data} /> : <Body>{query.isError ? <Failure error={query.error} what={`Batch ${id}`} retry={() => void query.refetch()} /> : <Skeleton />}</Body>}
+      {query.data ? (
+        <Content batch={query.data} />
+      ) : (
+        <Body>
+          {query.isError ? (
+            <Failure error={query.error} what={`Batch ${id}`} retry={() => void query.refetch()} />
+          ) : (
+            <Skeleton />
+          )}
+        </Body>
+      )}
     </Page>
   );
 }
@@ -35,14 +45,27 @@ function Content({ batch }: { batch: Batch }) {
   const may = useMay('POST /api/v1/batch/{batch_id}/retry');
   const app = useAppName(batch.application);
   const [dialog, setDialog] = useState<'seal' | 'retry' | 'skip' | null>(null);
-  const dead = useQuery({ ...jobsQuery({ batch: batch.id, state: 'dead' }), refetchInterval: usePoll() }).data?.data ?? [];
+  const dead =
+    useQuery({ ...jobsQuery({ batch: batch.id, state: 'dead' }), refetchInterval: usePoll() }).data?.data ?? [];
   const latest = useQuery({ ...jobsQuery({ batch: batch.id }), refetchInterval: usePoll() }).data?.data ?? [];
   const path = { batch_id: batch.id };
   const jobs = dead.map(({ id }) => id);
   const nouns = ['batches', 'jobs'];
-  const seal = useChange(() => ok(api.POST('/api/v1/batch/{batch_id}/seal', { params: { path } })), nouns, () => toast('Batch sealed'));
-  const retry = useChange(() => ok(api.POST('/api/v1/batch/{batch_id}/retry', { params: { path }, body: { jobs } })), nouns, () => toast(`Retried ${plural(jobs.length, 'job')}`));
-  const skip = useChange(() => ok(api.POST('/api/v1/batch/{batch_id}/skip', { params: { path }, body: { jobs } })), nouns, () => toast(`Skipped ${plural(jobs.length, 'job')}`));
+  const seal = useChange(
+    () => ok(api.POST('/api/v1/batch/{batch_id}/seal', { params: { path } })),
+    nouns,
+    () => toast('Batch sealed'),
+  );
+  const retry = useChange(
+    () => ok(api.POST('/api/v1/batch/{batch_id}/retry', { params: { path }, body: { jobs } })),
+    nouns,
+    () => toast(`Retried ${plural(jobs.length, 'job')}`),
+  );
+  const skip = useChange(
+    () => ok(api.POST('/api/v1/batch/{batch_id}/skip', { params: { path }, body: { jobs } })),
+    nouns,
+    () => toast(`Skipped ${plural(jobs.length, 'job')}`),
+  );
   return (
     <Body
       head={
@@ -76,8 +99,18 @@ function Content({ batch }: { batch: Batch }) {
     >
       <Strip
         items={[
-          ['Application', <Link key="a" className="link" to="/apps/$app" params={{ app: batch.application }}>{app}</Link>],
-          ['Announces', <span key="p" className="mono">{batch.prefix}.completed, {batch.prefix}.failed</span>],
+          [
+            'Application',
+            <Link key="a" className="link" to="/apps/$app" params={{ app: batch.application }}>
+              {app}
+            </Link>,
+          ],
+          [
+            'Announces',
+            <span key="p" className="mono">
+              {batch.prefix}.completed, {batch.prefix}.failed
+            </span>,
+          ],
           ['Phase', String(batch.phase)],
           ['Announced', batch.announced ?? 'not yet'],
           ['Created', <FullTime key="c" at={batch.createdAt} />],
@@ -91,7 +124,15 @@ function Content({ batch }: { batch: Batch }) {
         <Kpi label="Cancelled" value={count(batch.counts.cancelled)} />
       </div>
       <BatchBar batch={batch} />
-      <Card title="Jobs" className="clip" tools={<Link className="link" to="/jobs" search={{ batch: batch.id }}>All jobs</Link>}>
+      <Card
+        title="Jobs"
+        className="clip"
+        tools={
+          <Link className="link" to="/jobs" search={{ batch: batch.id }}>
+            All jobs
+          </Link>
+        }
+      >
         {latest.length === 0 && <Empty title="No jobs in this batch yet" />}
         <table className="tbl card-tbl jobrows">
           <tbody>
@@ -115,13 +156,32 @@ function Content({ batch }: { batch: Batch }) {
           </tbody>
         </table>
       </Card>
-      <Confirm open={dialog === 'seal'} onClose={() => setDialog(null)} title="Seal this batch" verb="Seal batch" run={() => seal.mutateAsync(undefined)}>
+      <Confirm
+        open={dialog === 'seal'}
+        onClose={() => setDialog(null)}
+        title="Seal this batch"
+        verb="Seal batch"
+        run={() => seal.mutateAsync(undefined)}
+      >
         No more jobs can be added. The batch announces its end when all jobs have ended. It cannot be undone.
       </Confirm>
-      <Confirm open={dialog === 'retry'} onClose={() => setDialog(null)} title="Retry dead jobs" verb={`Retry ${jobs.length}`} run={() => retry.mutateAsync(undefined)}>
+      <Confirm
+        open={dialog === 'retry'}
+        onClose={() => setDialog(null)}
+        title="Retry dead jobs"
+        verb={`Retry ${jobs.length}`}
+        run={() => retry.mutateAsync(undefined)}
+      >
         {plural(jobs.length, 'dead job')} become pending again, and a new phase begins.
       </Confirm>
-      <Confirm open={dialog === 'skip'} onClose={() => setDialog(null)} danger title="Skip dead jobs" verb={`Skip ${jobs.length}`} run={() => skip.mutateAsync(undefined)}>
+      <Confirm
+        open={dialog === 'skip'}
+        onClose={() => setDialog(null)}
+        danger
+        title="Skip dead jobs"
+        verb={`Skip ${jobs.length}`}
+        run={() => skip.mutateAsync(undefined)}
+      >
         {plural(jobs.length, 'dead job')} end as skipped, and the batch can complete without them.
       </Confirm>
     </Body>

@@ -33,7 +33,15 @@ const columns: Column<Batch>[] = [
   },
   { id: 'state', header: 'State', width: 130, narrow: 'b', cell: (row) => <StateText {...batchState(row)} /> },
   { id: 'bar', header: 'Jobs', width: 260, narrow: 'c', cell: (row) => <BatchBar batch={row} /> },
-  { id: 'done', header: 'Succeeded', width: 130, num: true, narrow: 'd', unit: 'succeeded', cell: (row) => `${count(row.counts.succeeded)} of ${count(totalOf(row))}` },
+  {
+    id: 'done',
+    header: 'Succeeded',
+    width: 130,
+    num: true,
+    narrow: 'd',
+    unit: 'succeeded',
+    cell: (row) => `${count(row.counts.succeeded)} of ${count(totalOf(row))}`,
+  },
   { id: 'dead', header: 'Dead', width: 80, num: true, narrow: 'drop', cell: (row) => count(row.counts.dead) },
   { id: 'phase', header: 'Phase', width: 80, num: true, narrow: 'drop', cell: (row) => row.phase },
   { id: 'created', header: 'Created', width: 130, narrow: 'drop', cell: (row) => <ListTime at={row.createdAt} /> },
@@ -47,14 +55,26 @@ export default function Batches() {
     <Page title="Batches" tools={<LiveButton />}>
       <div className="col grow">
         <div className="body listbody">
-          {query.isError && !rows && <Failure error={query.error} what="The list of batches" retry={() => void query.refetch()} />}
+          {query.isError && !rows && (
+            <Failure error={query.error} what="The list of batches" retry={() => void query.refetch()} />
+          )}
           {!rows && !query.isError && <Skeleton rows={8} />}
           {rows?.length === 0 && (
-            <Empty icon={Boxes} title="No batches yet" command={curl({ method: 'POST', url: `${location.origin}/api/v1/batch`, body: '{"application":"acme","name":"October statements","prefix":"statements"}' })}>
+            <Empty
+              icon={Boxes}
+              title="No batches yet"
+              command={curl({
+                method: 'POST',
+                url: `${location.origin}/api/v1/batch`,
+                body: '{"application":"acme","name":"October statements","prefix":"statements"}',
+              })}
+            >
               A batch is a set of jobs that announces its end once.
             </Empty>
           )}
-          {rows && rows.length > 0 && <DataTable label="Batches" columns={columns} rows={rows} rowId={(row) => row.id} />}
+          {rows && rows.length > 0 && (
+            <DataTable label="Batches" columns={columns} rows={rows} rowId={(row) => row.id} />
+          )}
         </div>
         <Pager note="Newest first" page={query.data} cursor={url.cursor} go={(cursor) => setUrl({ cursor })} />
       </div>

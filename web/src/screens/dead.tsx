@@ -38,8 +38,16 @@ const deadQuery = (app: string | undefined, filter: { class?: string; type?: str
       const rows: Delivery[] = [];
       let iterator: string | undefined;
       for (let page = 0; page < PAGES_MAX; page += 1) {
-        const query = { state: 'dead', limit: 250, iterator, class: filter.class, event_types: filter.type ? [filter.type] : undefined };
-        const found = (await (app ? ok(api.GET('/api/v1/app/{app_id}/delivery', { params: { path: { app_id: app }, query } })) : ok(api.GET('/api/v1/delivery', { params: { query } })))) as ApiPage<Delivery>;
+        const query = {
+          state: 'dead',
+          limit: 250,
+          iterator,
+          class: filter.class,
+          event_types: filter.type ? [filter.type] : undefined,
+        };
+        const found = (await (app
+          ? ok(api.GET('/api/v1/app/{app_id}/delivery', { params: { path: { app_id: app }, query } }))
+          : ok(api.GET('/api/v1/delivery', { params: { query } })))) as ApiPage<Delivery>;
         rows.push(...found.data);
         if (found.done || !found.iterator) return { rows, complete: true };
         iterator = found.iterator;
@@ -49,9 +57,25 @@ const deadQuery = (app: string | undefined, filter: { class?: string; type?: str
   });
 
 const idOf = (row: Delivery) => `${row.msgId}/${row.endpointId}`;
-const classes = ['status', 'timeout', 'throttled', 'gone', 'connect', 'dns', 'tls', 'reset', 'blocked', 'abandoned', 'internal'];
+const classes = [
+  'status',
+  'timeout',
+  'throttled',
+  'gone',
+  'connect',
+  'dns',
+  'tls',
+  'reset',
+  'blocked',
+  'abandoned',
+  'internal',
+];
 
-const states = [['open', 'Open'], ['acknowledged', 'Acknowledged'], ['resolved', 'Resolved']] as const;
+const states = [
+  ['open', 'Open'],
+  ['acknowledged', 'Acknowledged'],
+  ['resolved', 'Resolved'],
+] as const;
 
 const viewNames = ['app', 'class', 'type', 'endpoint', 'group'] as const;
 
@@ -65,13 +89,31 @@ export default function DeadLetters() {
       title="Dead letters"
       tools={
         <>
-          <Seg label="Show" value="groups" options={[['groups', 'Groups'], ['none', 'Deliveries']] as const} onChange={(value) => value === 'none' && setUrl({ group: 'none', state: undefined, cursor: undefined })} />
+          <Seg
+            label="Show"
+            value="groups"
+            options={
+              [
+                ['groups', 'Groups'],
+                ['none', 'Deliveries'],
+              ] as const
+            }
+            onChange={(value) => value === 'none' && setUrl({ group: 'none', state: undefined, cursor: undefined })}
+          />
           <LiveButton />
         </>
       }
     >
       <div className="col grow">
-        <Tabs label="States" tabs={states.map(([key, label]) => ({ to: '/dead', search: key === 'open' ? {} : { state: key }, label, active: key === state }))} />
+        <Tabs
+          label="States"
+          tabs={states.map(([key, label]) => ({
+            to: '/dead',
+            search: key === 'open' ? {} : { state: key },
+            label,
+            active: key === state,
+          }))}
+        />
         <FailureGroups state={state} />
       </div>
     </Page>
@@ -81,9 +123,19 @@ export default function DeadLetters() {
 function Deliveries() {
   const [url, setUrl] = useUrl();
   const may = useMay('POST /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/redrive');
-  const query = useQuery({ ...deadQuery(url.app, { class: url.class, type: url.type }), refetchInterval: usePoll(10_000) });
+  const query = useQuery({
+    ...deadQuery(url.app, { class: url.class, type: url.type }),
+    refetchInterval: usePoll(10_000),
+  });
   const by = url.group === 'type' ? 'type' : 'endpoint';
-  const groups = useMemo(() => groupDead((query.data?.rows ?? []).filter((row) => !url.endpoint || row.endpointId === url.endpoint), by), [query.data, by, url.endpoint]);
+  const groups = useMemo(
+    () =>
+      groupDead(
+        (query.data?.rows ?? []).filter((row) => !url.endpoint || row.endpointId === url.endpoint),
+        by,
+      ),
+    [query.data, by, url.endpoint],
+  );
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
   const [chosen, setChosen] = useState<ReadonlyMap<string, Delivery>>(new Map());
   const [dialog, setDialog] = useState<'redrive' | 'dismiss' | null>(null);
@@ -98,36 +150,103 @@ function Deliveries() {
   useKeys({ r: () => may && chosen.size > 0 && setDialog('redrive') });
   const filtered = url.class ?? url.type ?? url.endpoint;
   return (
-    <Page title="Dead letters" heading={<AppPicker app={url.app ?? ''} all onChange={(app) => setUrl({ app })} />} tools={<>{offers.failureGroups && <Seg label="Show" value="none" options={[['groups', 'Groups'], ['none', 'Deliveries']] as const} onChange={(value) => value === 'groups' && setUrl({ group: undefined, app: undefined, endpoint: undefined, class: undefined, type: undefined })} />}<LiveButton /></>}>
+    <Page
+      title="Dead letters"
+      heading={<AppPicker app={url.app ?? ''} all onChange={(app) => setUrl({ app })} />}
+      tools={
+        <>
+          {offers.failureGroups && (
+            <Seg
+              label="Show"
+              value="none"
+              options={
+                [
+                  ['groups', 'Groups'],
+                  ['none', 'Deliveries'],
+                ] as const
+              }
+              onChange={(value) =>
+                value === 'groups' &&
+                setUrl({ group: undefined, app: undefined, endpoint: undefined, class: undefined, type: undefined })
+              }
+            />
+          )}
+          <LiveButton />
+        </>
+      }
+    >
       <div className="col grow">
         <FilterBar
           end={
             <>
-              <Seg small label="Group by" value={by} options={[['endpoint', 'Endpoint and class'], ['type', 'Event type']] as const} onChange={(group) => setUrl({ group: group === 'endpoint' ? (offers.failureGroups ? 'none' : undefined) : group }, { replace: true })} />
+              <Seg
+                small
+                label="Group by"
+                value={by}
+                options={
+                  [
+                    ['endpoint', 'Endpoint and class'],
+                    ['type', 'Event type'],
+                  ] as const
+                }
+                onChange={(group) =>
+                  setUrl(
+                    { group: group === 'endpoint' ? (offers.failureGroups ? 'none' : undefined) : group },
+                    { replace: true },
+                  )
+                }
+              />
               <Views screen="dead" names={viewNames} />
             </>
           }
         >
-          <Filter name="Error class" value={url.class} onChange={(value) => setUrl({ class: value })} options={classes.map((name) => [name, classLabel(name)] as const)} />
+          <Filter
+            name="Error class"
+            value={url.class}
+            onChange={(value) => setUrl({ class: value })}
+            options={classes.map((name) => [name, classLabel(name)] as const)}
+          />
           <Filter name="Event type" value={url.type} onChange={(type) => setUrl({ type })} />
-          {url.endpoint && <Filter name="Endpoint" value={url.endpoint} onChange={(endpoint) => setUrl({ endpoint })} />}
+          {url.endpoint && (
+            <Filter name="Endpoint" value={url.endpoint} onChange={(endpoint) => setUrl({ endpoint })} />
+          )}
         </FilterBar>
         <div className="body listbody">
-          {query.isError && !query.data && <Failure error={query.error} what="Dead letters" retry={() => void query.refetch()} />}
+          {query.isError && !query.data && (
+            <Failure error={query.error} what="Dead letters" retry={() => void query.refetch()} />
+          )}
           {!query.data && !query.isError && <Skeleton rows={8} />}
           {query.data && groups.length === 0 && (
-            <Empty title={filtered ? 'No dead letters match' : 'No dead letters'} action={filtered && <Button onClick={() => setUrl({ class: undefined, type: undefined, endpoint: undefined })}>Clear filters</Button>}>
+            <Empty
+              title={filtered ? 'No dead letters match' : 'No dead letters'}
+              action={
+                filtered && (
+                  <Button onClick={() => setUrl({ class: undefined, type: undefined, endpoint: undefined })}>
+                    Clear filters
+                  </Button>
+                )
+              }
+            >
               {filtered ? undefined : 'A delivery that runs out of attempts waits here for your decision.'}
             </Empty>
           )}
-          {groups.length > 0 && <Groups groups={groups} by={by} open={open} setOpen={setOpen} chosen={chosen} toggle={toggle} may={may} />}
+          {groups.length > 0 && (
+            <Groups groups={groups} by={by} open={open} setOpen={setOpen} chosen={chosen} toggle={toggle} may={may} />
+          )}
           {query.data && groups.length > 0 && (
             <p className="dead-note s12 t3">
-              {query.data.complete ? `${plural(query.data.rows.length, 'dead delivery', 'dead deliveries')}.` : 'Groups of the newest 1,000 dead deliveries. Redrive an endpoint’s whole range on its Recover tab.'} They stay until they are redriven, dismissed, or pruned.
+              {query.data.complete
+                ? `${plural(query.data.rows.length, 'dead delivery', 'dead deliveries')}.`
+                : 'Groups of the newest 1,000 dead deliveries. Redrive an endpoint’s whole range on its Recover tab.'}{' '}
+              They stay until they are redriven, dismissed, or pruned.
             </p>
           )}
         </div>
-        <BulkBar count={chosen.size} noun={chosen.size === 1 ? 'delivery' : 'deliveries'} onClear={() => setChosen(new Map())}>
+        <BulkBar
+          count={chosen.size}
+          noun={chosen.size === 1 ? 'delivery' : 'deliveries'}
+          onClear={() => setChosen(new Map())}
+        >
           <Button kind="primary" size="sm" icon={RotateCw} hint="R" onClick={() => setDialog('redrive')}>
             Redrive
           </Button>
@@ -150,7 +269,15 @@ function Deliveries() {
   );
 }
 
-type GroupsProps = { groups: Group<Delivery>[]; by: 'endpoint' | 'type'; open: ReadonlySet<string>; setOpen: (open: ReadonlySet<string>) => void; chosen: ReadonlyMap<string, Delivery>; toggle: (rows: Delivery[], on: boolean) => void; may: boolean };
+type GroupsProps = {
+  groups: Group<Delivery>[];
+  by: 'endpoint' | 'type';
+  open: ReadonlySet<string>;
+  setOpen: (open: ReadonlySet<string>) => void;
+  chosen: ReadonlyMap<string, Delivery>;
+  toggle: (rows: Delivery[], on: boolean) => void;
+  may: boolean;
+};
 
 const ROWS_SHOWN = 10;
 
@@ -190,16 +317,34 @@ function Groups({ groups, by, open, setOpen, chosen, toggle, may }: GroupsProps)
             <Fragment key={group.id}>
               <tr className="grp">
                 <td className="c-cb">
-                  {may && <input type="checkbox" className={`cb ${picked > 0 && picked < group.rows.length ? 'mixed' : ''}`} aria-label={`Select ${plural(group.rows.length, 'delivery', 'deliveries')}`} checked={picked === group.rows.length} onChange={(event) => toggle(group.rows, event.target.checked)} />}
+                  {may && (
+                    <input
+                      type="checkbox"
+                      className={`cb ${picked > 0 && picked < group.rows.length ? 'mixed' : ''}`}
+                      aria-label={`Select ${plural(group.rows.length, 'delivery', 'deliveries')}`}
+                      checked={picked === group.rows.length}
+                      onChange={(event) => toggle(group.rows, event.target.checked)}
+                    />
+                  )}
                 </td>
                 <td className="two">
                   <b>
                     <button type="button" className="dl-open" aria-expanded={isOpen} onClick={flip}>
-                      {isOpen ? <ChevronDown className="i s" aria-hidden="true" /> : <ChevronRight className="i s" aria-hidden="true" />}
+                      {isOpen ? (
+                        <ChevronDown className="i s" aria-hidden="true" />
+                      ) : (
+                        <ChevronRight className="i s" aria-hidden="true" />
+                      )}
                       {by === 'endpoint' ? <EndpointUrl app={group.appId} ep={group.endpointId} /> : group.label}
                     </button>
                   </b>
-                  <small className="dl-sub">{by === 'endpoint' ? <AppName app={group.appId} /> : plural(new Set(group.rows.map((row) => row.endpointId)).size, 'endpoint')}</small>
+                  <small className="dl-sub">
+                    {by === 'endpoint' ? (
+                      <AppName app={group.appId} />
+                    ) : (
+                      plural(new Set(group.rows.map((row) => row.endpointId)).size, 'endpoint')
+                    )}
+                  </small>
                 </td>
                 <td className="two hide-narrow">
                   <Code bad>{attemptLabel(group, group.status)}</Code>
@@ -207,7 +352,12 @@ function Groups({ groups, by, open, setOpen, chosen, toggle, may }: GroupsProps)
                 </td>
                 <td className="num strong">{count(group.rows.length)}</td>
                 <td className="hide-narrow">
-                  <Hourly counts={hourly(group.rows.map((row) => Date.parse(row.lastAttempt?.timestamp ?? row.timestamp)), Date.now())} />
+                  <Hourly
+                    counts={hourly(
+                      group.rows.map((row) => Date.parse(row.lastAttempt?.timestamp ?? row.timestamp)),
+                      Date.now(),
+                    )}
+                  />
                 </td>
                 <td className="t2 hide-narrow">
                   <Ago at={group.last} />
@@ -216,16 +366,32 @@ function Groups({ groups, by, open, setOpen, chosen, toggle, may }: GroupsProps)
               {isOpen &&
                 group.rows.slice(0, limit).map((row) => (
                   <tr key={idOf(row)} className="sub" aria-selected={chosen.has(idOf(row)) || undefined}>
-                    <td className="c-cb">{may && <input type="checkbox" className="cb" aria-label={`Select ${row.msgId}`} checked={chosen.has(idOf(row))} onChange={(event) => toggle([row], event.target.checked)} />}</td>
+                    <td className="c-cb">
+                      {may && (
+                        <input
+                          type="checkbox"
+                          className="cb"
+                          aria-label={`Select ${row.msgId}`}
+                          checked={chosen.has(idOf(row))}
+                          onChange={(event) => toggle([row], event.target.checked)}
+                        />
+                      )}
+                    </td>
                     <td>
-                      <Link className="med dl-sub" to="/apps/$app/messages/$msg/endpoints/$ep" params={{ app: row.appId, msg: row.msgId, ep: row.endpointId }}>
+                      <Link
+                        className="med dl-sub"
+                        to="/apps/$app/messages/$msg/endpoints/$ep"
+                        params={{ app: row.appId, msg: row.msgId, ep: row.endpointId }}
+                      >
                         {row.eventType}
                       </Link>{' '}
                       <span className="t3 s12">
                         accepted <ListTime at={row.timestamp} />
                       </span>
                     </td>
-                    <td className="hide-narrow">{row.lastAttempt && <Code>{attemptLabel(row.lastAttempt, row.lastAttempt.status)}</Code>}</td>
+                    <td className="hide-narrow">
+                      {row.lastAttempt && <Code>{attemptLabel(row.lastAttempt, row.lastAttempt.status)}</Code>}
+                    </td>
                     <td className="num t2 s12">{row.tries ? plural(row.tries, 'try', 'tries') : ''}</td>
                     <td className="t2 s12 hide-narrow" colSpan={2}>
                       died <ListTime at={row.lastAttempt?.timestamp ?? row.timestamp} />
@@ -236,7 +402,11 @@ function Groups({ groups, by, open, setOpen, chosen, toggle, may }: GroupsProps)
                 <tr className="sub">
                   <td />
                   <td colSpan={5}>
-                    <button type="button" className="link dl-sub" onClick={() => setLimits({ ...limits, [group.id]: limit + 50 })}>
+                    <button
+                      type="button"
+                      className="link dl-sub"
+                      onClick={() => setLimits({ ...limits, [group.id]: limit + 50 })}
+                    >
                       Show more of {count(group.rows.length)}
                     </button>
                   </td>
@@ -262,7 +432,8 @@ function EachDialog({ verb, rows, onClose }: { verb: 'redrive' | 'dismiss'; rows
     for (const [index, row] of rows.entries()) {
       const params = { params: { path: { app_id: row.appId, msg_id: row.msgId, endpoint_id: row.endpointId } } };
       try {
-        if (verb === 'redrive') await ok(api.POST('/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/redrive', params));
+        if (verb === 'redrive')
+          await ok(api.POST('/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/redrive', params));
         else await ok(api.POST('/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/dismiss', params));
       } catch (error) {
         bad.push(messageOf(error));
@@ -282,14 +453,29 @@ function EachDialog({ verb, rows, onClose }: { verb: 'redrive' | 'dismiss'; rows
       <Button onClick={onClose} disabled={running} autoFocus={verb === 'dismiss'}>
         {done > 0 ? 'Close' : 'Keep'}
       </Button>
-      <Button kind={verb === 'redrive' ? 'primary' : 'danger-solid'} submit busy={running} disabled={done > 0 && !running}>
+      <Button
+        kind={verb === 'redrive' ? 'primary' : 'danger-solid'}
+        submit
+        busy={running}
+        disabled={done > 0 && !running}
+      >
         {word} {count(rows.length)}
       </Button>
     </>
   );
   return (
-    <Dialog open onClose={() => !running && onClose()} title={`${word} ${plural(rows.length, 'delivery', 'deliveries')}`} footer={footer} onSubmit={() => void run()}>
-      <p>{verb === 'redrive' ? 'They become pending again, with fresh attempts, and are sent at once. What was sent cannot be taken back.' : 'They end as cancelled, and no redrive finds them any more. It cannot be undone.'}</p>
+    <Dialog
+      open
+      onClose={() => !running && onClose()}
+      title={`${word} ${plural(rows.length, 'delivery', 'deliveries')}`}
+      footer={footer}
+      onSubmit={() => void run()}
+    >
+      <p>
+        {verb === 'redrive'
+          ? 'They become pending again, with fresh attempts, and are sent at once. What was sent cannot be taken back.'
+          : 'They end as cancelled, and no redrive finds them any more. It cannot be undone.'}
+      </p>
       {done > 0 && <Meter share={done / rows.length} label={`${done} of ${rows.length}`} />}
       {failed.length > 0 && (
         <Callout look="dead" title={`${plural(failed.length, 'delivery', 'deliveries')} failed`}>

@@ -42,9 +42,23 @@ export default function DeliveryScreen() {
   return (
     <Page title={target.host} crumbs={crumbs} tools={<LiveButton />}>
       {!delivery.data ? (
-        <Body>{delivery.isError ? <Failure error={delivery.error} what="The delivery" retry={() => void delivery.refetch()} /> : <Skeleton />}</Body>
+        <Body>
+          {delivery.isError ? (
+            <Failure error={delivery.error} what="The delivery" retry={() => void delivery.refetch()} />
+          ) : (
+            <Skeleton />
+          )}
+        </Body>
       ) : (
-        <Loaded delivery={delivery.data} app={app} type={type} target={target} attempts={attempts.data?.data} attemptsError={attempts.error} payload={message.data} />
+        <Loaded
+          delivery={delivery.data}
+          app={app}
+          type={type}
+          target={target}
+          attempts={attempts.data?.data}
+          attemptsError={attempts.error}
+          payload={message.data}
+        />
       )}
     </Page>
   );
@@ -77,11 +91,25 @@ function Loaded({ delivery, app, type, target, attempts, attemptsError, payload 
     if (next) setUrl({ attempt: next.id }, { replace: true });
   };
   const open = delivery.state === 'pending' || delivery.state === 'held';
-  const main = delivery.state === 'dead' ? 'redrive' : open ? 'retry' : delivery.state === 'succeeded' || delivery.state === 'cancelled' ? 'resend' : null;
+  const main =
+    delivery.state === 'dead'
+      ? 'redrive'
+      : open
+        ? 'retry'
+        : delivery.state === 'succeeded' || delivery.state === 'cancelled'
+          ? 'resend'
+          : null;
   const labels = { redrive: 'Redrive', retry: 'Retry now', resend: 'Resend' } as const;
-  const run = () => main && commands[main].mutate(undefined, { onError: (error) => toastError(`${labels[main]} failed`, error) });
+  const run = () =>
+    main && commands[main].mutate(undefined, { onError: (error) => toastError(`${labels[main]} failed`, error) });
   const curl = () => payload && copy(messageCurl(app, payload.message, payload.payload));
-  useKeys({ r: () => may && run(), c: curl, l: () => copyLink(location.href), '[': () => step(1), ']': () => step(-1) });
+  useKeys({
+    r: () => may && run(),
+    c: curl,
+    l: () => copyLink(location.href),
+    '[': () => step(1),
+    ']': () => step(-1),
+  });
   const state = deliveryState(delivery);
   const tools = (
     <>
@@ -102,7 +130,13 @@ function Loaded({ delivery, app, type, target, attempts, attemptsError, payload 
         </Button>
       )}
       {may && main && (
-        <Button kind="primary" icon={main === 'resend' ? Send : RotateCw} hint="R" busy={commands[main].isPending} onClick={run}>
+        <Button
+          kind="primary"
+          icon={main === 'resend' ? Send : RotateCw}
+          hint="R"
+          busy={commands[main].isPending}
+          onClick={run}
+        >
           {labels[main]}
         </Button>
       )}
@@ -138,7 +172,9 @@ function Loaded({ delivery, app, type, target, attempts, attemptsError, payload 
       }
     >
       <Why delivery={delivery} />
-      {(rows.length > 0 || delivery.nextAttempt) && delivery.state !== 'succeeded' && <RetryTrack delivery={delivery} attempts={rows} />}
+      {(rows.length > 0 || delivery.nextAttempt) && delivery.state !== 'succeeded' && (
+        <RetryTrack delivery={delivery} attempts={rows} />
+      )}
       <div className="grid cols dlv-cols">
         <Card
           title="Attempts"
@@ -146,21 +182,60 @@ function Loaded({ delivery, app, type, target, attempts, attemptsError, payload 
           className="clip"
           tools={
             rows.length > 1 && (
-              <Button size="sm" kind="ghost" icon={GitCompare} aria-pressed={other !== undefined} onClick={() => setUrl({ compare: other ? undefined : rows.find((row) => row.id !== chosen?.id)?.id }, { replace: true })}>
+              <Button
+                size="sm"
+                kind="ghost"
+                icon={GitCompare}
+                aria-pressed={other !== undefined}
+                onClick={() =>
+                  setUrl(
+                    { compare: other ? undefined : rows.find((row) => row.id !== chosen?.id)?.id },
+                    { replace: true },
+                  )
+                }
+              >
                 Compare
               </Button>
             )
           }
         >
           {attemptsError instanceof ApiFailure && <Failure error={attemptsError} what="Attempts" />}
-          <AttemptList delivery={delivery} attempts={rows} chosen={chosen?.id} compared={other?.id} onChoose={(id) => setUrl(other ? { compare: id } : { attempt: id }, { replace: true })} />
+          <AttemptList
+            delivery={delivery}
+            attempts={rows}
+            chosen={chosen?.id}
+            compared={other?.id}
+            onChoose={(id) => setUrl(other ? { compare: id } : { attempt: id }, { replace: true })}
+          />
         </Card>
-        {other && chosen ? <AttemptDiff a={other} b={chosen} /> : chosen ? <AttemptDetail app={app} attempt={chosen} number={numberOf(rows, chosen)} payload={payload?.payload} /> : <NoAttempt delivery={delivery} />}
+        {other && chosen ? (
+          <AttemptDiff a={other} b={chosen} />
+        ) : chosen ? (
+          <AttemptDetail app={app} attempt={chosen} number={numberOf(rows, chosen)} payload={payload?.payload} />
+        ) : (
+          <NoAttempt delivery={delivery} />
+        )}
       </div>
-      <Confirm open={dialog === 'cancel'} onClose={() => setDialog(null)} danger title="Cancel this delivery" verb="Cancel delivery" run={() => commands.cancel.mutateAsync(undefined)}>
-        The endpoint does not get the message any more. {delivery.state === 'sending' && 'The current attempt ends first, and counts if it succeeds.'} The message and its other deliveries stay.
+      <Confirm
+        open={dialog === 'cancel'}
+        onClose={() => setDialog(null)}
+        danger
+        title="Cancel this delivery"
+        verb="Cancel delivery"
+        run={() => commands.cancel.mutateAsync(undefined)}
+      >
+        The endpoint does not get the message any more.{' '}
+        {delivery.state === 'sending' && 'The current attempt ends first, and counts if it succeeds.'} The message and
+        its other deliveries stay.
       </Confirm>
-      <Confirm open={dialog === 'dismiss'} onClose={() => setDialog(null)} danger title="Dismiss this dead delivery" verb="Dismiss delivery" run={() => commands.dismiss.mutateAsync(undefined)}>
+      <Confirm
+        open={dialog === 'dismiss'}
+        onClose={() => setDialog(null)}
+        danger
+        title="Dismiss this dead delivery"
+        verb="Dismiss delivery"
+        run={() => commands.dismiss.mutateAsync(undefined)}
+      >
         The delivery ends as cancelled, and no redrive finds it any more. It cannot be undone.
       </Confirm>
     </Body>
@@ -194,12 +269,15 @@ function Why({ delivery }: { delivery: Delivery }) {
     <section className={`wait st-${look} ${waits ? '' : 'ended'}`} aria-label={waits ? 'Why it waits' : 'Why it ended'}>
       {waits && (
         <div>
-          <p className="lab">{state === 'sending' ? 'Attempt running' : nextAttempt ? 'Next attempt in' : 'Next attempt'}</p>
+          <p className="lab">
+            {state === 'sending' ? 'Attempt running' : nextAttempt ? 'Next attempt in' : 'Next attempt'}
+          </p>
           <p className="clock" role="timer" aria-live="off">
             {state === 'sending' ? 'now' : nextAttempt ? remaining(Date.parse(nextAttempt), now) : 'not planned'}
           </p>
           <p className="s12 t2">
-            {nextAttempt && <ListTime at={nextAttempt} />} {tries ? `after ${tries} failed ${tries === 1 ? 'attempt' : 'attempts'}` : ''}
+            {nextAttempt && <ListTime at={nextAttempt} />}{' '}
+            {tries ? `after ${tries} failed ${tries === 1 ? 'attempt' : 'attempts'}` : ''}
           </p>
         </div>
       )}
@@ -217,7 +295,11 @@ function Why({ delivery }: { delivery: Delivery }) {
           </li>
         </ul>
         {state === 'pending' && <p className="s12 t3 wait-note">Retry now sends it at once, and skips this wait.</p>}
-        {state === 'dead' && <p className="s12 t3 wait-note">Redrive makes it pending again, with fresh attempts. Dismiss ends it for good.</p>}
+        {state === 'dead' && (
+          <p className="s12 t3 wait-note">
+            Redrive makes it pending again, with fresh attempts. Dismiss ends it for good.
+          </p>
+        )}
       </div>
     </section>
   );

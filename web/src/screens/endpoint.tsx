@@ -73,15 +73,30 @@ export default function EndpointScreen() {
     >
       <div className="body">
         {!endpoint ? (
-          <div className="pad">{query.isError ? <Failure error={query.error} what={`Endpoint ${ep}`} retry={() => void query.refetch()} /> : <Skeleton />}</div>
+          <div className="pad">
+            {query.isError ? (
+              <Failure error={query.error} what={`Endpoint ${ep}`} retry={() => void query.refetch()} />
+            ) : (
+              <Skeleton />
+            )}
+          </div>
         ) : (
           <>
             <Head app={app} endpoint={endpoint} />
-            <Tabs label="Endpoint" tabs={tabs.map(([key, label]) => ({ to: '/apps/$app/endpoints/$ep/$tab', params: { app, ep, tab: key }, label, active: key === tab }))} />
+            <Tabs
+              label="Endpoint"
+              tabs={tabs.map(([key, label]) => ({
+                to: '/apps/$app/endpoints/$ep/$tab',
+                params: { app, ep, tab: key },
+                label,
+                active: key === tab,
+              }))}
+            />
             <div className="pad stack">
               {endpoint.disabled && (
                 <Callout look="disabled" title="This endpoint is disabled. Nothing is sent to it.">
-                  Open deliveries wait until it is enabled. Messages that are accepted meanwhile are not delivered to it; “Replay missing” sends them later.
+                  Open deliveries wait until it is enabled. Messages that are accepted meanwhile are not delivered to
+                  it; “Replay missing” sends them later.
                 </Callout>
               )}
               <PausedAbove app={application.data} />
@@ -90,16 +105,22 @@ export default function EndpointScreen() {
                   New messages are accepted, and their deliveries wait. Resuming sends them in order.
                 </Callout>
               )}
-              {!endpoint.disabled && !endpoint.policy?.paused && endpoint.breaker && <BreakerNote breaker={endpoint.breaker} />}
+              {!endpoint.disabled && !endpoint.policy?.paused && endpoint.breaker && (
+                <BreakerNote breaker={endpoint.breaker} />
+              )}
               {tab === 'health' && <Health app={app} endpoint={endpoint} range={range} />}
               {tab === 'deliveries' && <EndpointDeliveries app={app} endpoint={endpoint} />}
               {tab === 'recover' && <Recover app={app} endpoint={endpoint} />}
               {tab === 'policy' && offers.policy && <Policy app={app} endpoint={endpoint} />}
               {tab === 'settings' && <EndpointSettings app={app} endpoint={endpoint} />}
-              {tab === 'chat' && kindOf(endpoint) && <ChatTab app={app} endpoint={endpoint} kind={kindOf(endpoint) ?? ''} />}
+              {tab === 'chat' && kindOf(endpoint) && (
+                <ChatTab app={app} endpoint={endpoint} kind={kindOf(endpoint) ?? ''} />
+              )}
               {tab === 'secret' && <Secret app={app} endpoint={endpoint} />}
               {tab === 'test' && <Test app={app} endpoint={endpoint} />}
-              {!tabs.some(([key]) => key === tab) && <Navigate to="/apps/$app/endpoints/$ep/$tab" params={{ app, ep, tab: 'health' }} replace />}
+              {!tabs.some(([key]) => key === tab) && (
+                <Navigate to="/apps/$app/endpoints/$ep/$tab" params={{ app, ep, tab: 'health' }} replace />
+              )}
             </div>
           </>
         )}
@@ -111,13 +132,34 @@ export default function EndpointScreen() {
 function BreakerNote({ breaker }: { breaker: Breaker }) {
   if (breaker.state !== 'open') {
     return (
-      <Callout look="breaker" title={breaker.atOnce ? `The circuit breaker tests this endpoint with ${breaker.atOnce} ${breaker.atOnce === 1 ? 'delivery' : 'deliveries'} at once.` : 'The circuit breaker tests this endpoint.'}>
+      <Callout
+        look="breaker"
+        title={
+          breaker.atOnce
+            ? `The circuit breaker tests this endpoint with ${breaker.atOnce} ${breaker.atOnce === 1 ? 'delivery' : 'deliveries'} at once.`
+            : 'The circuit breaker tests this endpoint.'
+        }
+      >
         Each success lets more deliveries through. A failure stops them again.
       </Callout>
     );
   }
   return (
-    <Callout look="breaker" title={<>The circuit breaker is open. Nothing is sent{breaker.until && <> until <ListTime at={breaker.until} /></>}.</>}>
+    <Callout
+      look="breaker"
+      title={
+        <>
+          The circuit breaker is open. Nothing is sent
+          {breaker.until && (
+            <>
+              {' '}
+              until <ListTime at={breaker.until} />
+            </>
+          )}
+          .
+        </>
+      }
+    >
       Too many attempts failed. Then one delivery tests the endpoint; waiting uses no attempts.
     </Callout>
   );
@@ -127,7 +169,12 @@ function BreakerNote({ breaker }: { breaker: Breaker }) {
 async function setPaused(app: string, ep: string, paused: boolean): Promise<Endpoint> {
   const params = { path: { app_id: app, endpoint_id: ep } };
   const { policy } = (await ok(api.GET('/api/v1/app/{app_id}/endpoint/{endpoint_id}', { params }))) as Endpoint;
-  return (await ok(api.PATCH('/api/v1/app/{app_id}/endpoint/{endpoint_id}', { params, body: { policy: { ...policy, paused: paused || undefined } } }))) as Endpoint;
+  return (await ok(
+    api.PATCH('/api/v1/app/{app_id}/endpoint/{endpoint_id}', {
+      params,
+      body: { policy: { ...policy, paused: paused || undefined } },
+    }),
+  )) as Endpoint;
 }
 
 function Head({ app, endpoint }: { app: string; endpoint: Endpoint }) {
@@ -136,12 +183,23 @@ function Head({ app, endpoint }: { app: string; endpoint: Endpoint }) {
   const navigate = useNavigate();
   const [dialog, setDialog] = useState<'disable' | 'delete' | null>(null);
   const path = { app_id: app, endpoint_id: endpoint.id };
-  const recent = useQuery({ ...endpointAttemptsQuery(app, endpoint.id, { limit: 24, with_content: false }), refetchInterval: usePoll(10_000) }).data?.data;
-  const state = endpointState(endpoint, recent && { attempts: recent.length, failures: recent.filter((row) => row.status !== 0).length });
+  const recent = useQuery({
+    ...endpointAttemptsQuery(app, endpoint.id, { limit: 24, with_content: false }),
+    refetchInterval: usePoll(10_000),
+  }).data?.data;
+  const state = endpointState(
+    endpoint,
+    recent && { attempts: recent.length, failures: recent.filter((row) => row.status !== 0).length },
+  );
   const set = useChange(
-    (disabled: boolean) => ok(api.PATCH('/api/v1/app/{app_id}/endpoint/{endpoint_id}', { params: { path }, body: { disabled } })),
+    (disabled: boolean) =>
+      ok(api.PATCH('/api/v1/app/{app_id}/endpoint/{endpoint_id}', { params: { path }, body: { disabled } })),
     ['endpoints', 'deliveries'],
-    (_, disabled) => toast(disabled ? 'Endpoint disabled' : 'Endpoint enabled', disabled ? { action: { label: 'Undo', run: () => set.mutate(false) } } : {}),
+    (_, disabled) =>
+      toast(
+        disabled ? 'Endpoint disabled' : 'Endpoint enabled',
+        disabled ? { action: { label: 'Undo', run: () => set.mutate(false) } } : {},
+      ),
   );
   const remove = useChange(
     () => ok(api.DELETE('/api/v1/app/{app_id}/endpoint/{endpoint_id}', { params: { path } })),
@@ -155,12 +213,21 @@ function Head({ app, endpoint }: { app: string; endpoint: Endpoint }) {
   const pause = useChange(
     (paused: boolean) => setPaused(app, endpoint.id, paused),
     ['endpoints', 'deliveries'],
-    (_, paused) => toast(paused ? 'Endpoint paused' : 'Endpoint resumed', paused ? { text: 'New deliveries wait.', action: { label: 'Undo', run: () => pause.mutate(false) } } : { text: 'Waiting deliveries go out now.' }),
+    (_, paused) =>
+      toast(
+        paused ? 'Endpoint paused' : 'Endpoint resumed',
+        paused
+          ? { text: 'New deliveries wait.', action: { label: 'Undo', run: () => pause.mutate(false) } }
+          : { text: 'Waiting deliveries go out now.' },
+      ),
   );
-  const steer = (paused: boolean) => pause.mutate(paused, { onError: (error) => toastError(paused ? 'Pausing failed' : 'Resuming failed', error) });
+  const steer = (paused: boolean) =>
+    pause.mutate(paused, { onError: (error) => toastError(paused ? 'Pausing failed' : 'Resuming failed', error) });
   const { host, path: rest } = urlParts(endpoint.url);
   const items: MenuItem[] = [
-    endpoint.disabled ? { label: 'Enable endpoint', icon: Power, run: () => set.mutate(false) } : { label: 'Disable endpoint', icon: Power, run: () => setDialog('disable') },
+    endpoint.disabled
+      ? { label: 'Enable endpoint', icon: Power, run: () => set.mutate(false) }
+      : { label: 'Disable endpoint', icon: Power, run: () => setDialog('disable') },
     'line',
     { label: 'Delete endpoint', icon: Trash2, danger: true, run: () => setDialog('delete') },
   ];
@@ -189,12 +256,31 @@ function Head({ app, endpoint }: { app: string; endpoint: Endpoint }) {
         tools={
           may && (
             <>
-              <Button icon={Send} onClick={() => void navigate({ to: '/apps/$app/endpoints/$ep/$tab', params: { app, ep: endpoint.id, tab: 'test' } })}>
+              <Button
+                icon={Send}
+                onClick={() =>
+                  void navigate({ to: '/apps/$app/endpoints/$ep/$tab', params: { app, ep: endpoint.id, tab: 'test' } })
+                }
+              >
                 Send test
               </Button>
-              {!endpoint.disabled && (isPaused ? <Button kind="primary" icon={Play} busy={pause.isPending} onClick={() => steer(false)}>Resume</Button> : <Button icon={Pause} busy={pause.isPending} onClick={() => steer(true)}>Pause</Button>)}
+              {!endpoint.disabled &&
+                (isPaused ? (
+                  <Button kind="primary" icon={Play} busy={pause.isPending} onClick={() => steer(false)}>
+                    Resume
+                  </Button>
+                ) : (
+                  <Button icon={Pause} busy={pause.isPending} onClick={() => steer(true)}>
+                    Pause
+                  </Button>
+                ))}
               {endpoint.disabled && (
-                <Button kind="primary" icon={Power} busy={set.isPending} onClick={() => set.mutate(false, { onError: (error) => toastError('Enabling failed', error) })}>
+                <Button
+                  kind="primary"
+                  icon={Power}
+                  busy={set.isPending}
+                  onClick={() => set.mutate(false, { onError: (error) => toastError('Enabling failed', error) })}
+                >
                   Enable
                 </Button>
               )}
@@ -203,10 +289,25 @@ function Head({ app, endpoint }: { app: string; endpoint: Endpoint }) {
           )
         }
       />
-      <Confirm open={dialog === 'disable'} onClose={() => setDialog(null)} danger title="Disable this endpoint" verb="Disable endpoint" run={() => set.mutateAsync(true)}>
+      <Confirm
+        open={dialog === 'disable'}
+        onClose={() => setDialog(null)}
+        danger
+        title="Disable this endpoint"
+        verb="Disable endpoint"
+        run={() => set.mutateAsync(true)}
+      >
         Nothing is sent to {host} until it is enabled again. Open deliveries wait.
       </Confirm>
-      <Confirm open={dialog === 'delete'} onClose={() => setDialog(null)} danger title="Delete this endpoint" verb="Delete endpoint" typed={host} run={() => remove.mutateAsync(undefined)}>
+      <Confirm
+        open={dialog === 'delete'}
+        onClose={() => setDialog(null)}
+        danger
+        title="Delete this endpoint"
+        verb="Delete endpoint"
+        typed={host}
+        run={() => remove.mutateAsync(undefined)}
+      >
         The endpoint, its secret and its headers are deleted for good. Its open deliveries end as cancelled.
       </Confirm>
     </>

@@ -50,7 +50,15 @@ function List({ app, query }: { app: string | null | undefined; query: UseQueryR
   return (
     <Frame
       title="Endpoints"
-      heading={app !== null ? <AppPicker app={app ?? ''} all={offers.endpointsOfAllApps} onChange={(next) => setUrl({ app: next, cursor: undefined })} /> : null}
+      heading={
+        app !== null ? (
+          <AppPicker
+            app={app ?? ''}
+            all={offers.endpointsOfAllApps}
+            onChange={(next) => setUrl({ app: next, cursor: undefined })}
+          />
+        ) : null
+      }
       tools={
         <>
           <LiveButton />
@@ -64,18 +72,54 @@ function List({ app, query }: { app: string | null | undefined; query: UseQueryR
     >
       <div className="col grow">
         <FilterBar>
-          <SearchBox value={url.q ?? ''} placeholder="URL, description or id" onChange={(q) => setUrl({ q }, { replace: true })} />
-          <Filter name="State" value={url.state} onChange={(state) => setUrl({ state })} options={[['enabled', 'Enabled'], ['paused', 'Paused'], ['disabled', 'Disabled']]} />
+          <SearchBox
+            value={url.q ?? ''}
+            placeholder="URL, description or id"
+            onChange={(q) => setUrl({ q }, { replace: true })}
+          />
+          <Filter
+            name="State"
+            value={url.state}
+            onChange={(state) => setUrl({ state })}
+            options={[
+              ['enabled', 'Enabled'],
+              ['paused', 'Paused'],
+              ['disabled', 'Disabled'],
+            ]}
+          />
           <Filter name="Event type" value={url.type} onChange={(type) => setUrl({ type })} />
         </FilterBar>
         <div className="body listbody">
-          {query.isError && !query.data && <Failure error={query.error} what="The list of endpoints" retry={() => void query.refetch()} />}
+          {query.isError && !query.data && (
+            <Failure error={query.error} what="The list of endpoints" retry={() => void query.refetch()} />
+          )}
           {!rows && !query.isError && app !== null && <Skeleton rows={10} />}
-          {app === null && <Empty title="No application yet">Endpoints belong to an application. Create one first.</Empty>}
-          {rows?.length === 0 && (query.data?.data.length ? <Empty title="No endpoints match" action={<Button onClick={() => setUrl({ q: undefined, state: undefined, type: undefined })}>Clear filters</Button>} /> : <NoEndpoints app={app ?? 'acme'} onCreate={may ? () => setCreating(true) : undefined} />)}
-          {rows && rows.length > 0 && <DataTable label="Endpoints" columns={columns} rows={rows} rowId={(row) => row.id} />}
+          {app === null && (
+            <Empty title="No application yet">Endpoints belong to an application. Create one first.</Empty>
+          )}
+          {rows?.length === 0 &&
+            (query.data?.data.length ? (
+              <Empty
+                title="No endpoints match"
+                action={
+                  <Button onClick={() => setUrl({ q: undefined, state: undefined, type: undefined })}>
+                    Clear filters
+                  </Button>
+                }
+              />
+            ) : (
+              <NoEndpoints app={app ?? 'acme'} onCreate={may ? () => setCreating(true) : undefined} />
+            ))}
+          {rows && rows.length > 0 && (
+            <DataTable label="Endpoints" columns={columns} rows={rows} rowId={(row) => row.id} />
+          )}
         </div>
-        <Pager note={query.data?.done && !url.cursor ? `${count(query.data.data.length)} endpoints` : 'Oldest first'} page={query.data} cursor={url.cursor} go={(cursor) => setUrl({ cursor })} />
+        <Pager
+          note={query.data?.done && !url.cursor ? `${count(query.data.data.length)} endpoints` : 'Oldest first'}
+          page={query.data}
+          cursor={url.cursor}
+          go={(cursor) => setUrl({ cursor })}
+        />
       </div>
       {creating && <EndpointDialog app={app ?? undefined} onClose={() => setCreating(false)} />}
     </Frame>
@@ -83,9 +127,24 @@ function List({ app, query }: { app: string | null | undefined; query: UseQueryR
 }
 
 function NoEndpoints({ app, onCreate }: { app: string; onCreate?: () => void }) {
-  const command = curl({ method: 'POST', url: `${location.origin}/api/v1/app/${app}/endpoint`, body: '{"url":"https://example.com/hook"}' });
+  const command = curl({
+    method: 'POST',
+    url: `${location.origin}/api/v1/app/${app}/endpoint`,
+    body: '{"url":"https://example.com/hook"}',
+  });
   return (
-    <Empty icon={Webhook} title="No endpoints yet" command={command} action={onCreate && <Button icon={Plus} onClick={onCreate}>New endpoint</Button>}>
+    <Empty
+      icon={Webhook}
+      title="No endpoints yet"
+      command={command}
+      action={
+        onCreate && (
+          <Button icon={Plus} onClick={onCreate}>
+            New endpoint
+          </Button>
+        )
+      }
+    >
       An endpoint is a URL that receives the messages of the application.
     </Empty>
   );
@@ -97,7 +156,8 @@ function filter(rows: Row[] | undefined, { q, state, type }: Record<string, stri
   const text = q?.toLowerCase();
   return rows?.filter(
     (row) =>
-      (!text || `${row.url} ${row.description} ${row.id} ${row.uid ?? ''} ${row.appName ?? ''}`.toLowerCase().includes(text)) &&
+      (!text ||
+        `${row.url} ${row.description} ${row.id} ${row.uid ?? ''} ${row.appName ?? ''}`.toLowerCase().includes(text)) &&
       (!state || state === settingState(row)) &&
       (!type || !row.eventTypes?.length || row.eventTypes.includes(type)),
   );
@@ -122,13 +182,63 @@ function columnsFor(one: string): Column<Row>[] {
         </>
       ),
     },
-    { id: 'state', header: 'State', width: 170, tight: 150, className: 'two', narrow: 'd', cell: (row) => <EndpointCell app={of(row)} endpoint={row} part="state" /> },
-    { id: 'success', header: 'Success, 24 h', width: 104, num: true, narrow: 'b', cell: (row) => <EndpointCell app={of(row)} endpoint={row} part="success" /> },
-    { id: 'recent', header: 'Latest attempts', width: 164, narrow: 'drop', cell: (row) => <EndpointCell app={of(row)} endpoint={row} part="recent" /> },
-    { id: 'p95', header: 'p95', width: 76, num: true, wide: true, narrow: 'drop', cell: (row) => <EndpointCell app={of(row)} endpoint={row} part="p95" /> },
-    { id: 'waiting', header: 'Waiting', width: 76, num: true, narrow: 'drop', cell: (row) => <EndpointCell app={of(row)} endpoint={row} part="waiting" /> },
-    { id: 'last', header: 'Last success', width: 104, wide: true, narrow: 'drop', cell: (row) => <EndpointCell app={of(row)} endpoint={row} part="last" /> },
-    { id: 'types', header: 'Event types', width: 190, wide: true, narrow: 'c', cell: (row) => <Types names={row.eventTypes ?? []} /> },
+    {
+      id: 'state',
+      header: 'State',
+      width: 170,
+      tight: 150,
+      className: 'two',
+      narrow: 'd',
+      cell: (row) => <EndpointCell app={of(row)} endpoint={row} part="state" />,
+    },
+    {
+      id: 'success',
+      header: 'Success, 24 h',
+      width: 104,
+      num: true,
+      narrow: 'b',
+      cell: (row) => <EndpointCell app={of(row)} endpoint={row} part="success" />,
+    },
+    {
+      id: 'recent',
+      header: 'Latest attempts',
+      width: 164,
+      narrow: 'drop',
+      cell: (row) => <EndpointCell app={of(row)} endpoint={row} part="recent" />,
+    },
+    {
+      id: 'p95',
+      header: 'p95',
+      width: 76,
+      num: true,
+      wide: true,
+      narrow: 'drop',
+      cell: (row) => <EndpointCell app={of(row)} endpoint={row} part="p95" />,
+    },
+    {
+      id: 'waiting',
+      header: 'Waiting',
+      width: 76,
+      num: true,
+      narrow: 'drop',
+      cell: (row) => <EndpointCell app={of(row)} endpoint={row} part="waiting" />,
+    },
+    {
+      id: 'last',
+      header: 'Last success',
+      width: 104,
+      wide: true,
+      narrow: 'drop',
+      cell: (row) => <EndpointCell app={of(row)} endpoint={row} part="last" />,
+    },
+    {
+      id: 'types',
+      header: 'Event types',
+      width: 190,
+      wide: true,
+      narrow: 'c',
+      cell: (row) => <Types names={row.eventTypes ?? []} />,
+    },
   ];
 }
 

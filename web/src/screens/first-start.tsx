@@ -29,7 +29,10 @@ export function FirstStart() {
 
   useEffect(() => {
     if (!message || !endpoint) return;
-    void navigate({ to: '/apps/$app/messages/$msg/endpoints/$ep', params: { app: APP, msg: message.id, ep: endpoint.id } });
+    void navigate({
+      to: '/apps/$app/messages/$msg/endpoints/$ep',
+      params: { app: APP, msg: message.id, ep: endpoint.id },
+    });
   }, [message, endpoint, navigate]);
 
   const run = (step: 'endpoint' | 'send', work: () => Promise<unknown>) => {
@@ -43,11 +46,16 @@ export function FirstStart() {
   const addEndpoint = (event: FormEvent) => {
     event.preventDefault();
     run('endpoint', async () => {
-      await ok(api.POST('/api/v1/app', { params: { query: { get_if_exists: true } }, body: { name: 'Acme', uid: APP } }));
-      await ok(api.POST('/api/v1/app/{app_id}/endpoint', { params: { path: { app_id: APP } }, body: { url: address.trim() } }));
+      await ok(
+        api.POST('/api/v1/app', { params: { query: { get_if_exists: true } }, body: { name: 'Acme', uid: APP } }),
+      );
+      await ok(
+        api.POST('/api/v1/app/{app_id}/endpoint', { params: { path: { app_id: APP } }, body: { url: address.trim() } }),
+      );
     });
   };
-  const send = () => run('send', () => ok(api.POST('/api/v1/app/{app_id}/msg', { params: { path: { app_id: APP } }, body: sample })));
+  const send = () =>
+    run('send', () => ok(api.POST('/api/v1/app/{app_id}/msg', { params: { path: { app_id: APP } }, body: sample })));
   const body = JSON.stringify({ ...sample, application: { name: 'Acme', uid: APP } });
   const command = curl({ method: 'POST', url: `${location.origin}/api/v1/app/${APP}/msg`, body });
 
@@ -61,17 +69,26 @@ export function FirstStart() {
         <ol className="steps">
           <Step number={1} done title="Get a key">
             <p className="t2">
-              Signed in with {session?.keyName ?? 'your key'}. Your shell needs the key as <code className="mono">$KEY</code>.
+              Signed in with {session?.keyName ?? 'your key'}. Your shell needs the key as{' '}
+              <code className="mono">$KEY</code>.
             </p>
           </Step>
           <Step number={2} done={endpoint !== undefined} now={!endpoint} title="Add an endpoint">
             <p className="t2">
-              A URL of yours that receives messages of the application <code className="mono">{APP}</code>, which is created on the way.
+              A URL of yours that receives messages of the application <code className="mono">{APP}</code>, which is
+              created on the way.
             </p>
             {may && !endpoint && (
               <form className="row" onSubmit={addEndpoint}>
                 <span className="inp">
-                  <input type="url" required value={address} placeholder="https://example.com/hook" aria-label="URL of the endpoint" onChange={(event) => setAddress(event.target.value)} />
+                  <input
+                    type="url"
+                    required
+                    value={address}
+                    placeholder="https://example.com/hook"
+                    aria-label="URL of the endpoint"
+                    onChange={(event) => setAddress(event.target.value)}
+                  />
                 </span>
                 <Button kind="primary" submit busy={busy === 'endpoint'} disabled={!address.trim()}>
                   Add endpoint
@@ -81,7 +98,8 @@ export function FirstStart() {
             {endpoint && <p className="mono t2">{endpoint.url}</p>}
             {!endpoint && (
               <p className="s12 t3">
-                No receiver at hand? <code className="mono">everhook listen</code> starts one on this machine and shows what arrives.
+                No receiver at hand? <code className="mono">everhook listen</code> starts one on this machine and shows
+                what arrives.
               </p>
             )}
           </Step>
@@ -129,10 +147,24 @@ export function FirstStart() {
   );
 }
 
-function Step({ number, title, done, now, children }: { number: number; title: string; done?: boolean; now?: boolean; children: React.ReactNode }) {
+function Step({
+  number,
+  title,
+  done,
+  now,
+  children,
+}: {
+  number: number;
+  title: string;
+  done?: boolean;
+  now?: boolean;
+  children: React.ReactNode;
+}) {
   return (
     <li className="step">
-      <span className={`stepn ${done ? 'done' : now ? 'now' : ''}`}>{done ? <Check className="i s" aria-label="Done" /> : number}</span>
+      <span className={`stepn ${done ? 'done' : now ? 'now' : ''}`}>
+        {done ? <Check className="i s" aria-label="Done" /> : number}
+      </span>
       <div className="grow">
         <h3>{title}</h3>
         {children}

@@ -20,7 +20,13 @@ export default function JobScreen() {
   return (
     <Page title={title} crumbs={[{ to: '/jobs', label: 'Jobs' }]} tools={<LiveButton />}>
       {!data ? (
-        <Body>{query.isError ? <Failure error={query.error} what={`Job ${id}`} retry={() => void query.refetch()} /> : <Skeleton />}</Body>
+        <Body>
+          {query.isError ? (
+            <Failure error={query.error} what={`Job ${id}`} retry={() => void query.refetch()} />
+          ) : (
+            <Skeleton />
+          )}
+        </Body>
       ) : (
         <Body
           head={

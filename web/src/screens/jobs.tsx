@@ -29,7 +29,14 @@ import { JobPanel } from './parts/job-view';
 
 const viewNames = ['state', 'error', 'queue', 'kind', 'tag', 'batch'] as const;
 
-const states = [['', 'All'], ['pending', 'Pending'], ['leased', 'Leased'], ['dead', 'Dead'], ['succeeded', 'Succeeded'], ['cancelled', 'Cancelled']] as const;
+const states = [
+  ['', 'All'],
+  ['pending', 'Pending'],
+  ['leased', 'Leased'],
+  ['dead', 'Dead'],
+  ['succeeded', 'Succeeded'],
+  ['cancelled', 'Cancelled'],
+] as const;
 const filterNames = ['queue', 'kind', 'tag', 'batch', 'error', 'after', 'before'] as const;
 
 export const jobsQuery = (url: Search) =>
@@ -38,7 +45,20 @@ export const jobsQuery = (url: Search) =>
     queryFn: () =>
       ok(
         api.GET('/api/v1/job', {
-          params: { query: { limit: PAGE_ROWS, iterator: url.cursor, state: url.state, queue: url.queue, kind: url.kind, tag: url.tag, batch: url.batch, error: url.error, after: url.after, before: url.before } },
+          params: {
+            query: {
+              limit: PAGE_ROWS,
+              iterator: url.cursor,
+              state: url.state,
+              queue: url.queue,
+              kind: url.kind,
+              tag: url.tag,
+              batch: url.batch,
+              error: url.error,
+              after: url.after,
+              before: url.before,
+            },
+          },
         }),
       ) as Promise<ApiPage<Job>>,
   });
@@ -76,11 +96,49 @@ const columns: Column<Job>[] = [
       </>
     ),
   },
-  { id: 'queue', header: 'Queue', width: 160, tight: 106, narrow: 'c', cell: (job) => <span className="t2">{job.queue}</span> },
-  { id: 'state', header: 'State', width: 130, tight: 112, narrow: 'd', cell: (job) => <StateText {...jobState(job)} /> },
+  {
+    id: 'queue',
+    header: 'Queue',
+    width: 160,
+    tight: 106,
+    narrow: 'c',
+    cell: (job) => <span className="t2">{job.queue}</span>,
+  },
+  {
+    id: 'state',
+    header: 'State',
+    width: 130,
+    tight: 112,
+    narrow: 'd',
+    cell: (job) => <StateText {...jobState(job)} />,
+  },
   { id: 'detail', header: 'Detail', tight: 136, narrow: 'drop', cell: (job) => <Detail job={job} /> },
-  { id: 'tries', header: 'Tries', width: 90, num: true, wide: true, narrow: 'drop', cell: (job) => <span className="t2">{job.tries ?? 0} of {job.maxAttempts}</span> },
-  { id: 'age', header: 'Created', width: 116, tight: 112, num: true, narrow: 'b', cell: (job) => <span className="t2"><Ago at={job.createdAt} /></span> },
+  {
+    id: 'tries',
+    header: 'Tries',
+    width: 90,
+    num: true,
+    wide: true,
+    narrow: 'drop',
+    cell: (job) => (
+      <span className="t2">
+        {job.tries ?? 0} of {job.maxAttempts}
+      </span>
+    ),
+  },
+  {
+    id: 'age',
+    header: 'Created',
+    width: 116,
+    tight: 112,
+    num: true,
+    narrow: 'b',
+    cell: (job) => (
+      <span className="t2">
+        <Ago at={job.createdAt} />
+      </span>
+    ),
+  },
 ];
 
 export default function Jobs() {
@@ -90,21 +148,44 @@ export default function Jobs() {
   const [dialog, setDialog] = useState<'enqueue' | 'redrive' | null>(null);
   const selection = useSelection();
   const query = useQuery({ ...jobsQuery(url), refetchInterval: usePoll(url.cursor ? 15_000 : 5000) });
-  const { rows, waiting, release } = useHeld(query.data?.data, jobId, url.open !== undefined || selection.list.length > 0);
-  const set = (name: string) => (value: string | undefined) => setUrl({ [name]: value, cursor: undefined, open: undefined });
+  const { rows, waiting, release } = useHeld(
+    query.data?.data,
+    jobId,
+    url.open !== undefined || selection.list.length > 0,
+  );
+  const set = (name: string) => (value: string | undefined) =>
+    setUrl({ [name]: value, cursor: undefined, open: undefined });
   const open = (job: Job) => setUrl({ open: job.id }, { replace: url.open !== undefined });
   const keep = useMemo(() => Object.fromEntries(filterNames.map((name) => [name, url[name]])), [url]);
   const filtered = filterNames.some((name) => url[name]);
   const redrive = useChange(
-    () => ok(api.POST('/api/v1/job/redrive', { body: { queue: url.queue ?? null, kind: url.kind ?? null, tag: url.tag ?? null, batch: url.batch ?? null, error: url.error ?? null, after: url.after ?? null, before: url.before ?? null } })),
+    () =>
+      ok(
+        api.POST('/api/v1/job/redrive', {
+          body: {
+            queue: url.queue ?? null,
+            kind: url.kind ?? null,
+            tag: url.tag ?? null,
+            batch: url.batch ?? null,
+            error: url.error ?? null,
+            after: url.after ?? null,
+            before: url.before ?? null,
+          },
+        }),
+      ),
     ['jobs', 'queues'],
-    (result) => toast(`Redriven ${plural(result.redriven, 'job')}`, { text: result.done ? undefined : 'More match: redrive again to continue.' }),
+    (result) =>
+      toast(`Redriven ${plural(result.redriven, 'job')}`, {
+        text: result.done ? undefined : 'More match: redrive again to continue.',
+      }),
   );
   const each = useChange(
     async (verb: 'retry' | 'cancel') => {
       for (const id of selection.list) {
         const params = { params: { path: { job_id: id } } };
-        await (verb === 'retry' ? ok(api.POST('/api/v1/job/{job_id}/retry', params)) : ok(api.POST('/api/v1/job/{job_id}/cancel', params)));
+        await (verb === 'retry'
+          ? ok(api.POST('/api/v1/job/{job_id}/retry', params))
+          : ok(api.POST('/api/v1/job/{job_id}/cancel', params)));
       }
       return selection.list.length;
     },
@@ -118,7 +199,16 @@ export default function Jobs() {
   const dead = useDead();
   const list = (
     <>
-      <Tabs label="States" tabs={states.map(([key, label]) => ({ to: '/jobs', search: { ...keep, state: key || undefined }, label, active: key === (url.state ?? ''), number: key === 'dead' ? dead.jobs : undefined }))} />
+      <Tabs
+        label="States"
+        tabs={states.map(([key, label]) => ({
+          to: '/jobs',
+          search: { ...keep, state: key || undefined },
+          label,
+          active: key === (url.state ?? ''),
+          number: key === 'dead' ? dead.jobs : undefined,
+        }))}
+      />
       <FilterBar
         end={
           <>
@@ -143,18 +233,60 @@ export default function Jobs() {
         </button>
       )}
       <div className="body listbody">
-        {query.isError && !rows && <Failure error={query.error} what="The list of jobs" retry={() => void query.refetch()} />}
+        {query.isError && !rows && (
+          <Failure error={query.error} what="The list of jobs" retry={() => void query.refetch()} />
+        )}
         {!rows && !query.isError && <Skeleton rows={14} />}
         {rows?.length === 0 &&
           (filtered || url.state ? (
-            <Empty title="No jobs match" action={<Button onClick={() => setUrl({ ...Object.fromEntries(filterNames.map((name) => [name, undefined])), state: undefined })}>Clear filters</Button>} />
+            <Empty
+              title="No jobs match"
+              action={
+                <Button
+                  onClick={() =>
+                    setUrl({ ...Object.fromEntries(filterNames.map((name) => [name, undefined])), state: undefined })
+                  }
+                >
+                  Clear filters
+                </Button>
+              }
+            />
           ) : (
-            <Empty title="No jobs yet" command={curl({ method: 'POST', url: `${location.origin}/api/v1/job`, body: '{"queue":"emails","kind":"receipt.send","payload":{"to":"a@example.com"}}' })} action={may && <Button icon={Plus} onClick={() => setDialog('enqueue')}>Enqueue job</Button>}>
+            <Empty
+              title="No jobs yet"
+              command={curl({
+                method: 'POST',
+                url: `${location.origin}/api/v1/job`,
+                body: '{"queue":"emails","kind":"receipt.send","payload":{"to":"a@example.com"}}',
+              })}
+              action={
+                may && (
+                  <Button icon={Plus} onClick={() => setDialog('enqueue')}>
+                    Enqueue job
+                  </Button>
+                )
+              }
+            >
               A job is a unit of work on a queue. A worker takes it, or it is pushed to a URL.
             </Empty>
           ))}
-        {rows && rows.length > 0 && <DataTable label="Jobs" keyboard columns={columns} rows={rows} rowId={jobId} selection={may ? selection : undefined} openId={url.open} onOpen={open} />}
-        <BulkBar count={selection.list.length} noun={selection.list.length === 1 ? 'job' : 'jobs'} onClear={selection.clear}>
+        {rows && rows.length > 0 && (
+          <DataTable
+            label="Jobs"
+            keyboard
+            columns={columns}
+            rows={rows}
+            rowId={jobId}
+            selection={may ? selection : undefined}
+            openId={url.open}
+            onOpen={open}
+          />
+        )}
+        <BulkBar
+          count={selection.list.length}
+          noun={selection.list.length === 1 ? 'job' : 'jobs'}
+          onClear={selection.clear}
+        >
           <Button kind="primary" size="sm" icon={RotateCw} onClick={() => setBulk('retry')}>
             Retry
           </Button>
@@ -163,7 +295,17 @@ export default function Jobs() {
           </Button>
         </BulkBar>
       </div>
-      <Pager note="Newest first" page={query.data} cursor={url.cursor} go={(cursor) => setUrl({ cursor, open: undefined })} keys={[['J K', 'move'], ['O', 'open'], ['R', 'retry']]} />
+      <Pager
+        note="Newest first"
+        page={query.data}
+        cursor={url.cursor}
+        go={(cursor) => setUrl({ cursor, open: undefined })}
+        keys={[
+          ['J K', 'move'],
+          ['O', 'open'],
+          ['R', 'retry'],
+        ]}
+      />
     </>
   );
   return (
@@ -180,13 +322,40 @@ export default function Jobs() {
         </>
       }
     >
-      <Split list={list} panel={url.open && <JobPanel key={url.open} id={url.open} onClose={() => setUrl({ open: undefined })} onStep={stepper(rows ?? [], jobId, url.open, open)} />} />
+      <Split
+        list={list}
+        panel={
+          url.open && (
+            <JobPanel
+              key={url.open}
+              id={url.open}
+              onClose={() => setUrl({ open: undefined })}
+              onStep={stepper(rows ?? [], jobId, url.open, open)}
+            />
+          )
+        }
+      />
       {dialog === 'enqueue' && <EnqueueDialog queue={url.queue} onClose={() => setDialog(null)} />}
-      <Confirm open={dialog === 'redrive'} onClose={() => setDialog(null)} title="Redrive dead jobs" verb="Redrive jobs" run={() => redrive.mutateAsync(undefined)}>
+      <Confirm
+        open={dialog === 'redrive'}
+        onClose={() => setDialog(null)}
+        title="Redrive dead jobs"
+        verb="Redrive jobs"
+        run={() => redrive.mutateAsync(undefined)}
+      >
         Every dead job that meets the filters of this list becomes pending again, with fresh attempts.
       </Confirm>
-      <Confirm open={bulk !== null} onClose={() => setBulk(null)} danger={bulk === 'cancel'} title={`${bulk === 'retry' ? 'Retry' : 'Cancel'} ${plural(selection.list.length, 'job')}`} verb={bulk === 'retry' ? `Retry ${selection.list.length}` : `Cancel ${selection.list.length}`} run={() => each.mutateAsync(bulk ?? 'retry')}>
-        {bulk === 'retry' ? 'They become due now. Jobs that succeeded run once more only if the server allows it; it names the reason otherwise.' : 'Jobs that wait end as cancelled. A running job is asked to stop.'}
+      <Confirm
+        open={bulk !== null}
+        onClose={() => setBulk(null)}
+        danger={bulk === 'cancel'}
+        title={`${bulk === 'retry' ? 'Retry' : 'Cancel'} ${plural(selection.list.length, 'job')}`}
+        verb={bulk === 'retry' ? `Retry ${selection.list.length}` : `Cancel ${selection.list.length}`}
+        run={() => each.mutateAsync(bulk ?? 'retry')}
+      >
+        {bulk === 'retry'
+          ? 'They become due now. Jobs that succeeded run once more only if the server allows it; it names the reason otherwise.'
+          : 'Jobs that wait end as cancelled. A running job is asked to stop.'}
       </Confirm>
     </Page>
   );

@@ -37,8 +37,16 @@ export default function MessageScreen() {
   const title = data?.message.eventType ?? 'Message';
   const crumbs = [{ to: '/messages', label: 'Messages', search: { app } }];
   const path = { app_id: app, msg_id: msg };
-  const expunge = useChange(() => ok(api.DELETE('/api/v1/app/{app_id}/msg/{msg_id}/content', { params: { path } })), ['messages'], () => toast('Payload removed'));
-  const cancel = useChange(() => ok(api.POST('/api/v1/app/{app_id}/msg/{msg_id}/cancel', { params: { path } })), ['deliveries'], () => toast('Open deliveries cancelled'));
+  const expunge = useChange(
+    () => ok(api.DELETE('/api/v1/app/{app_id}/msg/{msg_id}/content', { params: { path } })),
+    ['messages'],
+    () => toast('Payload removed'),
+  );
+  const cancel = useChange(
+    () => ok(api.POST('/api/v1/app/{app_id}/msg/{msg_id}/cancel', { params: { path } })),
+    ['deliveries'],
+    () => toast('Open deliveries cancelled'),
+  );
   const items: MenuItem[] = [
     { label: 'Cancel open deliveries', icon: Ban, run: () => setDialog('cancel') },
     'line',
@@ -47,7 +55,13 @@ export default function MessageScreen() {
   return (
     <Page title={title} crumbs={crumbs} tools={<LiveButton />}>
       {!data ? (
-        <Body>{query.isError ? <Failure error={query.error} what={`Message ${msg}`} retry={() => void query.refetch()} /> : <Skeleton />}</Body>
+        <Body>
+          {query.isError ? (
+            <Failure error={query.error} what={`Message ${msg}`} retry={() => void query.refetch()} />
+          ) : (
+            <Skeleton />
+          )}
+        </Body>
       ) : (
         <Body
           head={
@@ -81,16 +95,37 @@ export default function MessageScreen() {
                 </div>
               </Card>
             </div>
-            <Payload value={data.payload} view={url.view} onView={(view) => setUrl({ view: view === 'tree' ? undefined : view }, { replace: true })} note="sent byte for byte" />
+            <Payload
+              value={data.payload}
+              view={url.view}
+              onView={(view) => setUrl({ view: view === 'tree' ? undefined : view }, { replace: true })}
+              note="sent byte for byte"
+            />
           </div>
         </Body>
       )}
       {dialog === 'replay' && <WorkDialog kind="replay" rows={[{ app, msg }]} onClose={() => setDialog(null)} />}
-      <Confirm open={dialog === 'expunge'} onClose={() => setDialog(null)} danger title="Remove the payload" verb="Remove payload" typed={title} run={() => expunge.mutateAsync(undefined)}>
+      <Confirm
+        open={dialog === 'expunge'}
+        onClose={() => setDialog(null)}
+        danger
+        title="Remove the payload"
+        verb="Remove payload"
+        typed={title}
+        run={() => expunge.mutateAsync(undefined)}
+      >
         The payload is deleted for good. Deliveries that still wait cannot be sent any more.
       </Confirm>
-      <Confirm open={dialog === 'cancel'} onClose={() => setDialog(null)} danger title="Cancel open deliveries" verb="Cancel deliveries" run={() => cancel.mutateAsync(undefined)}>
-        Deliveries that wait end as cancelled. One that is being sent ends after its current attempt. Dead deliveries stay.
+      <Confirm
+        open={dialog === 'cancel'}
+        onClose={() => setDialog(null)}
+        danger
+        title="Cancel open deliveries"
+        verb="Cancel deliveries"
+        run={() => cancel.mutateAsync(undefined)}
+      >
+        Deliveries that wait end as cancelled. One that is being sent ends after its current attempt. Dead deliveries
+        stay.
       </Confirm>
     </Page>
   );
@@ -104,7 +139,9 @@ function StateBadges({ app, msg, timestamp }: { app: string; msg: string; timest
   if (!data) return null;
   const chips = fanOut(data.map(deliveryState)).toReversed();
   if (chips.length === 0) return <Badge look="unmatched" word="Unmatched" />;
-  return chips.map(({ look, number, word }) => <Badge key={look} look={look} word={`${number} ${word || 'delivered'}`} />);
+  return chips.map(({ look, number, word }) => (
+    <Badge key={look} look={look} word={`${number} ${word || 'delivered'}`} />
+  ));
 }
 
 function Facts({ app, message }: { app: string; message: Sent }) {
@@ -127,9 +164,30 @@ function Facts({ app, message }: { app: string; message: Sent }) {
               {name}
             </Link>,
           ],
-          ['Event id', message.eventId ? <span className="mono">{message.eventId}</span> : <span className="t3">none</span>],
-          ['Tags', message.tags?.length ? <span className="row"><Tags names={message.tags} /></span> : <span className="t3">none</span>],
-          ['Channels', message.channels?.length ? <span className="row"><Tags names={message.channels} /></span> : <span className="t3">none</span>],
+          [
+            'Event id',
+            message.eventId ? <span className="mono">{message.eventId}</span> : <span className="t3">none</span>,
+          ],
+          [
+            'Tags',
+            message.tags?.length ? (
+              <span className="row">
+                <Tags names={message.tags} />
+              </span>
+            ) : (
+              <span className="t3">none</span>
+            ),
+          ],
+          [
+            'Channels',
+            message.channels?.length ? (
+              <span className="row">
+                <Tags names={message.channels} />
+              </span>
+            ) : (
+              <span className="t3">none</span>
+            ),
+          ],
           message.deliverAt ? ['Deliver at', <FullTime key="d" at={message.deliverAt} />] : null,
         ]}
       />
@@ -140,7 +198,10 @@ function Facts({ app, message }: { app: string; message: Sent }) {
 function DeliveriesCard({ app, message }: { app: string; message: Sent }) {
   const found = useUnmatched(app, message);
   return (
-    <Card title="Deliveries" sub={found && `${found.reached} of ${Math.max(found.total, found.reached)} endpoints matched`}>
+    <Card
+      title="Deliveries"
+      sub={found && `${found.reached} of ${Math.max(found.total, found.reached)} endpoints matched`}
+    >
       <div className="in">
         <Deliveries app={app} message={message} />
       </div>

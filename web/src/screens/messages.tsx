@@ -36,7 +36,13 @@ export default function Messages() {
   return (
     <Page
       title="Messages"
-      heading={state || offers.messagesOfAllApps ? <AppPicker app={url.app ?? ''} all onChange={(app) => setUrl({ app, cursor: undefined, open: undefined })} /> : <OneApp />}
+      heading={
+        state || offers.messagesOfAllApps ? (
+          <AppPicker app={url.app ?? ''} all onChange={(app) => setUrl({ app, cursor: undefined, open: undefined })} />
+        ) : (
+          <OneApp />
+        )
+      }
       tools={
         <>
           <LiveButton />
@@ -48,7 +54,13 @@ export default function Messages() {
         </>
       }
     >
-      {state ? <ByState state={state} /> : offers.messagesOfAllApps && !url.app ? <AllMessages onSend={may ? () => setSending(true) : undefined} /> : <ByApp onSend={() => setSending(true)} />}
+      {state ? (
+        <ByState state={state} />
+      ) : offers.messagesOfAllApps && !url.app ? (
+        <AllMessages onSend={may ? () => setSending(true) : undefined} />
+      ) : (
+        <ByApp onSend={() => setSending(true)} />
+      )}
       {sending && <SendDialog app={url.app ?? ''} onClose={() => setSending(false)} />}
     </Page>
   );
@@ -57,7 +69,9 @@ export default function Messages() {
 function OneApp() {
   const app = useApp();
   const [, setUrl] = useUrl();
-  return app ? <AppPicker app={app} onChange={(next) => setUrl({ app: next, cursor: undefined, open: undefined })} /> : null;
+  return app ? (
+    <AppPicker app={app} onChange={(next) => setUrl({ app: next, cursor: undefined, open: undefined })} />
+  ) : null;
 }
 
 const messageId = (message: Message) => message.id;
@@ -68,7 +82,15 @@ function ByApp({ onSend }: { onSend: () => void }) {
   const may = useMayWork();
   const poll = usePoll();
   const selection = useSelection();
-  const filter = { cursor: url.cursor, type: url.type, tag: url.tag, channel: url.channel, after: url.after, before: url.before, text: url.text };
+  const filter = {
+    cursor: url.cursor,
+    type: url.type,
+    tag: url.tag,
+    channel: url.channel,
+    after: url.after,
+    before: url.before,
+    text: url.text,
+  };
   const query = useQuery({ ...messagesQuery(app ?? '', filter), refetchInterval: url.cursor ? false : poll });
   const hold = url.open !== undefined || selection.list.length > 0;
   const { rows, waiting, release } = useHeld(query.data?.data, messageId, hold);
@@ -94,8 +116,22 @@ function ByApp({ onSend }: { onSend: () => void }) {
         ),
       },
       { id: 'deliveries', header: 'Deliveries', width: 300, tight: 210, narrow: 'd', cell: deliveries },
-      { id: 'tags', header: 'Tags', width: 150, wide: true, narrow: 'drop', cell: (row) => <Tags names={[...(row.channels ?? []), ...(row.tags ?? [])]} /> },
-      { id: 'event', header: 'Event id', width: 190, wide: true, narrow: 'drop', cell: (row) => (row.eventId ? <span className="mono t2">{row.eventId}</span> : '') },
+      {
+        id: 'tags',
+        header: 'Tags',
+        width: 150,
+        wide: true,
+        narrow: 'drop',
+        cell: (row) => <Tags names={[...(row.channels ?? []), ...(row.tags ?? [])]} />,
+      },
+      {
+        id: 'event',
+        header: 'Event id',
+        width: 190,
+        wide: true,
+        narrow: 'drop',
+        cell: (row) => (row.eventId ? <span className="mono t2">{row.eventId}</span> : ''),
+      },
       { id: 'id', header: 'Id', width: 150, wide: true, narrow: 'c', cell: (row) => <Id id={row.id} /> },
     ];
   }, [app, fan.data]);
@@ -115,26 +151,66 @@ function ByApp({ onSend }: { onSend: () => void }) {
       )}
       <div className="body listbody">
         {app === null && <NoApp />}
-        {query.isError && !rows && <Failure error={query.error} what="The list of messages" retry={() => void query.refetch()} />}
+        {query.isError && !rows && (
+          <Failure error={query.error} what="The list of messages" retry={() => void query.refetch()} />
+        )}
         {app !== null && !rows && !query.isError && <Skeleton rows={14} />}
         {rows?.length === 0 && next && <Searched go={() => setUrl({ cursor: next })} />}
-        {rows?.length === 0 && !next && <NoMessages app={app ?? ''} filtered={filtered} onSend={may ? onSend : undefined} />}
-        {rows && rows.length > 0 && (
-          <DataTable label="Messages" keyboard columns={columns} rows={rows} rowId={messageId} selection={may ? selection : undefined} openId={url.open} onOpen={open} />
+        {rows?.length === 0 && !next && (
+          <NoMessages app={app ?? ''} filtered={filtered} onSend={may ? onSend : undefined} />
         )}
-        <ChosenBar noun="message" kinds={['cancel', 'replay']} rows={selection.list.map((msg) => ({ app: app ?? '', msg }))} clear={selection.clear} />
+        {rows && rows.length > 0 && (
+          <DataTable
+            label="Messages"
+            keyboard
+            columns={columns}
+            rows={rows}
+            rowId={messageId}
+            selection={may ? selection : undefined}
+            openId={url.open}
+            onOpen={open}
+          />
+        )}
+        <ChosenBar
+          noun="message"
+          kinds={['cancel', 'replay']}
+          rows={selection.list.map((msg) => ({ app: app ?? '', msg }))}
+          clear={selection.clear}
+        />
       </div>
-      <Pager note="Newest first" page={query.data} cursor={url.cursor} go={(cursor) => setUrl({ cursor, open: undefined })} keys={[['J K', 'move'], ['O', 'open'], ['X', 'select']]} />
+      <Pager
+        note="Newest first"
+        page={query.data}
+        cursor={url.cursor}
+        go={(cursor) => setUrl({ cursor, open: undefined })}
+        keys={[
+          ['J K', 'move'],
+          ['O', 'open'],
+          ['X', 'select'],
+        ]}
+      />
     </>
   );
   const panel = url.open && app && (
-    <MessagePanel key={url.open} app={app} msg={url.open} eventType={chosen?.eventType} onClose={() => setUrl({ open: undefined })} onStep={stepper(rows ?? [], messageId, url.open, open)} />
+    <MessagePanel
+      key={url.open}
+      app={app}
+      msg={url.open}
+      eventType={chosen?.eventType}
+      onClose={() => setUrl({ open: undefined })}
+      onStep={stepper(rows ?? [], messageId, url.open, open)}
+    />
   );
   return <Split list={list} panel={panel} />;
 }
 
 /** The work that deliveries of a state allow. */
-const workOf: Record<string, WorkKind[]> = { pending: ['cancel', 'retry'], held: ['cancel'], sending: ['cancel'], dead: ['dismiss', 'retry'] };
+const workOf: Record<string, WorkKind[]> = {
+  pending: ['cancel', 'retry'],
+  held: ['cancel'],
+  sending: ['cancel'],
+  dead: ['dismiss', 'retry'],
+};
 
 const deliveryId = (row: Delivery) => `${row.msgId}/${row.endpointId}`;
 
@@ -145,27 +221,66 @@ const deliveryColumns: Column<Delivery>[] = [
     header: 'Type',
     narrow: 'a',
     cell: (row) => (
-      <Link className="med" to="/apps/$app/messages/$msg/endpoints/$ep" params={{ app: row.appId, msg: row.msgId, ep: row.endpointId }}>
+      <Link
+        className="med"
+        to="/apps/$app/messages/$msg/endpoints/$ep"
+        params={{ app: row.appId, msg: row.msgId, ep: row.endpointId }}
+      >
         {row.eventType}
       </Link>
     ),
   },
   { id: 'app', header: 'Application', width: 180, wide: true, narrow: 'c', cell: (row) => <AppName app={row.appId} /> },
   { id: 'state', header: 'State', width: 130, narrow: 'd', cell: (row) => <StateText {...deliveryState(row)} /> },
-  { id: 'last', header: 'Last attempt', width: 120, narrow: 'drop', cell: (row) => (row.lastAttempt ? <Code bad={row.lastAttempt.class !== 'success'}>{attemptLabel(row.lastAttempt, row.lastAttempt.status)}</Code> : <span className="t3">none</span>) },
-  { id: 'next', header: 'Next', width: 120, wide: true, narrow: 'drop', cell: (row) => (row.nextAttempt ? <In at={row.nextAttempt} /> : <span className="t3">–</span>) },
-  { id: 'endpoint', header: 'Endpoint', width: 130, wide: true, narrow: 'drop', cell: (row) => <Id id={row.endpointId} /> },
+  {
+    id: 'last',
+    header: 'Last attempt',
+    width: 120,
+    narrow: 'drop',
+    cell: (row) =>
+      row.lastAttempt ? (
+        <Code bad={row.lastAttempt.class !== 'success'}>{attemptLabel(row.lastAttempt, row.lastAttempt.status)}</Code>
+      ) : (
+        <span className="t3">none</span>
+      ),
+  },
+  {
+    id: 'next',
+    header: 'Next',
+    width: 120,
+    wide: true,
+    narrow: 'drop',
+    cell: (row) => (row.nextAttempt ? <In at={row.nextAttempt} /> : <span className="t3">–</span>),
+  },
+  {
+    id: 'endpoint',
+    header: 'Endpoint',
+    width: 130,
+    wide: true,
+    narrow: 'drop',
+    cell: (row) => <Id id={row.endpointId} />,
+  },
 ];
 
 function ByState({ state }: { state: string }) {
   const [url, setUrl] = useUrl();
   const poll = usePoll();
-  const filter = { cursor: url.cursor, state, type: url.type, tag: url.tag, channel: url.channel, after: url.after, before: url.before };
+  const filter = {
+    cursor: url.cursor,
+    state,
+    type: url.type,
+    tag: url.tag,
+    channel: url.channel,
+    after: url.after,
+    before: url.before,
+  };
   const query = useQuery({ ...deliveriesQuery(url.app ?? '', filter), refetchInterval: url.cursor ? false : poll });
   const may = useMayWork();
   const selection = useSelection();
   const { rows } = useHeld(query.data?.data, deliveryId, url.open !== undefined || selection.list.length > 0);
-  const picked = (rows ?? []).filter((row) => selection.ids[deliveryId(row)]).map((row) => ({ app: row.appId, msg: row.msgId, ep: row.endpointId }));
+  const picked = (rows ?? [])
+    .filter((row) => selection.ids[deliveryId(row)])
+    .map((row) => ({ app: row.appId, msg: row.msgId, ep: row.endpointId }));
   const open = (row: Delivery) => setUrl({ open: deliveryId(row) }, { replace: url.open !== undefined });
   const chosen = rows?.find((row) => deliveryId(row) === url.open);
   const list = (
@@ -173,19 +288,58 @@ function ByState({ state }: { state: string }) {
       <StateTabs state={state} />
       <Filters />
       <div className="body listbody">
-        {query.isError && !rows && <Failure error={query.error} what="The list of deliveries" retry={() => void query.refetch()} />}
+        {query.isError && !rows && (
+          <Failure error={query.error} what="The list of deliveries" retry={() => void query.refetch()} />
+        )}
         {!rows && !query.isError && <Skeleton rows={14} />}
-        {rows?.length === 0 && <Empty title={`No ${state === 'pending' ? 'waiting' : state} deliveries`}>{screens.dead && state === 'dead' ? 'Deliveries that run out of attempts appear here.' : undefined}</Empty>}
-        {rows && rows.length > 0 && <DataTable label="Deliveries" keyboard columns={deliveryColumns} rows={rows} rowId={deliveryId} selection={may ? selection : undefined} openId={url.open} onOpen={open} />}
+        {rows?.length === 0 && (
+          <Empty title={`No ${state === 'pending' ? 'waiting' : state} deliveries`}>
+            {screens.dead && state === 'dead' ? 'Deliveries that run out of attempts appear here.' : undefined}
+          </Empty>
+        )}
+        {rows && rows.length > 0 && (
+          <DataTable
+            label="Deliveries"
+            keyboard
+            columns={deliveryColumns}
+            rows={rows}
+            rowId={deliveryId}
+            selection={may ? selection : undefined}
+            openId={url.open}
+            onOpen={open}
+          />
+        )}
         <ChosenBar noun="delivery" kinds={workOf[state] ?? []} rows={picked} clear={selection.clear} />
       </div>
-      <Pager note="Newest first" page={query.data} cursor={url.cursor} go={(cursor) => setUrl({ cursor, open: undefined })} keys={[['J K', 'move'], ['O', 'open'], ['X', 'select']]} />
+      <Pager
+        note="Newest first"
+        page={query.data}
+        cursor={url.cursor}
+        go={(cursor) => setUrl({ cursor, open: undefined })}
+        keys={[
+          ['J K', 'move'],
+          ['O', 'open'],
+          ['X', 'select'],
+        ]}
+      />
     </>
   );
   const panel = chosen ? (
-    <MessagePanel key={chosen.msgId} app={chosen.appId} msg={chosen.msgId} eventType={chosen.eventType} onClose={() => setUrl({ open: undefined })} onStep={stepper(rows ?? [], deliveryId, url.open, open)} />
+    <MessagePanel
+      key={chosen.msgId}
+      app={chosen.appId}
+      msg={chosen.msgId}
+      eventType={chosen.eventType}
+      onClose={() => setUrl({ open: undefined })}
+      onStep={stepper(rows ?? [], deliveryId, url.open, open)}
+    />
   ) : url.open && query.data ? (
-    <Panel title="Gone from this list" label="Delivery" onClose={() => setUrl({ open: undefined })} full={<OpenIcon className="i" aria-hidden="true" />}>
+    <Panel
+      title="Gone from this list"
+      label="Delivery"
+      onClose={() => setUrl({ open: undefined })}
+      full={<OpenIcon className="i" aria-hidden="true" />}
+    >
       <section>
         <p className="t2">The delivery is no longer {state}.</p>
       </section>

@@ -50,13 +50,23 @@ export default function OverviewScreen() {
   );
 }
 
-function Content({ query, range }: { query: { data?: Overview; error: unknown; refetch: () => unknown }; range: Range }) {
+function Content({
+  query,
+  range,
+}: {
+  query: { data?: Overview; error: unknown; refetch: () => unknown };
+  range: Range;
+}) {
   if (!query.data) {
     if (!query.error) return <Skeleton />;
     const missing = query.error instanceof ApiFailure && query.error.status === 404;
     return (
       <Body>
-        {missing ? <Empty title="This server does not offer an overview">Its API has no route for it.</Empty> : <Failure error={query.error} what="The overview" retry={() => query.refetch()} />}
+        {missing ? (
+          <Empty title="This server does not offer an overview">Its API has no route for it.</Empty>
+        ) : (
+          <Failure error={query.error} what="The overview" retry={() => query.refetch()} />
+        )}
       </Body>
     );
   }
@@ -80,26 +90,69 @@ function Content({ query, range }: { query: { data?: Overview; error: unknown; r
   );
 }
 
-type Notice = { look: Look; title: string; text: string; to: string; params?: Record<string, string>; search?: Record<string, string>; link: string };
+type Notice = {
+  look: Look;
+  title: string;
+  text: string;
+  to: string;
+  params?: Record<string, string>;
+  search?: Record<string, string>;
+  link: string;
+};
 
 /** What someone should look at, worst first, at most five. */
 export function notices(data: Overview): Notice[] {
   const list: Notice[] = [];
   const age = data.totals.oldestDueSeconds ?? 0;
   if (age > 60) {
-    list.push({ look: 'retrying', title: `${plural(data.totals.due, 'delivery or job is', 'deliveries and jobs are')} overdue.`, text: `The oldest was due ${duration(age * 1000)} ago.`, to: '/messages', search: { status: 'pending' }, link: 'Messages' });
+    list.push({
+      look: 'retrying',
+      title: `${plural(data.totals.due, 'delivery or job is', 'deliveries and jobs are')} overdue.`,
+      text: `The oldest was due ${duration(age * 1000)} ago.`,
+      to: '/messages',
+      search: { status: 'pending' },
+      link: 'Messages',
+    });
   }
   for (const queue of data.queues) {
     if (queue.paused && queue.pending > 0) {
-      list.push({ look: 'paused', title: `Queue ${queue.name} is paused.`, text: `${plural(queue.pending, 'job waits', 'jobs wait')}.`, to: '/queues/$name', params: { name: queue.name }, link: 'Queue' });
+      list.push({
+        look: 'paused',
+        title: `Queue ${queue.name} is paused.`,
+        text: `${plural(queue.pending, 'job waits', 'jobs wait')}.`,
+        to: '/queues/$name',
+        params: { name: queue.name },
+        link: 'Queue',
+      });
     } else if (queue.limit && queue.leased >= queue.limit && queue.pending > 0) {
-      list.push({ look: 'limited', title: `Queue ${queue.name} is at its limit.`, text: `${count(queue.leased)} jobs run, ${count(queue.pending)} wait.`, to: '/queues/$name', params: { name: queue.name }, link: 'Queue' });
+      list.push({
+        look: 'limited',
+        title: `Queue ${queue.name} is at its limit.`,
+        text: `${count(queue.leased)} jobs run, ${count(queue.pending)} wait.`,
+        to: '/queues/$name',
+        params: { name: queue.name },
+        link: 'Queue',
+      });
     }
   }
   const { dead, deadJobs } = data.totals;
-  if (deadJobs > 0) list.push({ look: 'dead', title: `${plural(deadJobs, 'job is', 'jobs are')} dead.`, text: 'No attempts are left: redrive or cancel.', to: '/jobs', search: { state: 'dead' }, link: 'Jobs' });
+  if (deadJobs > 0)
+    list.push({
+      look: 'dead',
+      title: `${plural(deadJobs, 'job is', 'jobs are')} dead.`,
+      text: 'No attempts are left: redrive or cancel.',
+      to: '/jobs',
+      search: { state: 'dead' },
+      link: 'Jobs',
+    });
   if (dead > deadJobs) {
-    list.push({ look: 'dead', title: `${plural(dead - deadJobs, 'delivery is', 'deliveries are')} dead.`, text: 'No attempts are left: redrive or dismiss.', to: '/dead', link: 'Dead letters' });
+    list.push({
+      look: 'dead',
+      title: `${plural(dead - deadJobs, 'delivery is', 'deliveries are')} dead.`,
+      text: 'No attempts are left: redrive or dismiss.',
+      to: '/dead',
+      link: 'Dead letters',
+    });
   }
   return list.slice(0, 5);
 }
@@ -126,7 +179,8 @@ function Attention({ data }: { data: Overview }) {
 }
 
 /** A count that may have stopped at its limit. */
-const capped = (value: number, max: number | undefined): string => `${count(value)}${max !== undefined && value >= max ? '+' : ''}`;
+const capped = (value: number, max: number | undefined): string =>
+  `${count(value)}${max !== undefined && value >= max ? '+' : ''}`;
 
 const last = (values: (number | null)[]): number | null => values.findLast((value) => value !== null) ?? null;
 const sum = (values: number[]): number => values.reduce((total, value) => total + value, 0);
@@ -142,12 +196,45 @@ function Figures({ data, range }: { data: Overview; range: Range }) {
   const oldest = totals.oldestDueSeconds;
   return (
     <div className="kpis">
-      <Kpi label="Accepted" value={rate(complete(series.accepted))} unit="/s" note={`${count(sum(series.accepted))} in ${range}`} spark={<Spark values={series.accepted} color="var(--chart-2)" fill={false} />} />
-      <Kpi label="Delivered" value={rate(complete(series.delivered))} unit="/s" note={`${count(sum(series.delivered))} in ${range}`} spark={<Spark values={series.delivered} color="var(--chart-1)" />} />
-      <Kpi label="Success rate" value={success === null ? '–' : percent(success)} unit={success === null ? '' : '%'} note={`${plural(failed, 'failed attempt')}`} bad={success !== null && success < 0.95} spark={<Spark values={series.failed.map((value) => -value)} color="var(--delivered)" />} />
-      <Kpi label="End to end, p95" value={ms(p95)} note={`p50 ${ms(p50)} · p99 ${ms(p99)}`} spark={<Spark values={series.p95} color="var(--chart-1)" />} />
-      <Kpi label="Due now" value={capped(totals.due, totals.countedMax)} note={`${count(totals.retrying)} retrying · ${count(totals.leased)} leased`} />
-      <Kpi label="Oldest due" value={oldest === null ? '–' : duration(oldest * 1000)} note={oldest === null ? 'nothing is due' : `${capped(totals.pending, totals.countedMax)} pending`} bad={oldest !== null && oldest > 60} />
+      <Kpi
+        label="Accepted"
+        value={rate(complete(series.accepted))}
+        unit="/s"
+        note={`${count(sum(series.accepted))} in ${range}`}
+        spark={<Spark values={series.accepted} color="var(--chart-2)" fill={false} />}
+      />
+      <Kpi
+        label="Delivered"
+        value={rate(complete(series.delivered))}
+        unit="/s"
+        note={`${count(sum(series.delivered))} in ${range}`}
+        spark={<Spark values={series.delivered} color="var(--chart-1)" />}
+      />
+      <Kpi
+        label="Success rate"
+        value={success === null ? '–' : percent(success)}
+        unit={success === null ? '' : '%'}
+        note={`${plural(failed, 'failed attempt')}`}
+        bad={success !== null && success < 0.95}
+        spark={<Spark values={series.failed.map((value) => -value)} color="var(--delivered)" />}
+      />
+      <Kpi
+        label="End to end, p95"
+        value={ms(p95)}
+        note={`p50 ${ms(p50)} · p99 ${ms(p99)}`}
+        spark={<Spark values={series.p95} color="var(--chart-1)" />}
+      />
+      <Kpi
+        label="Due now"
+        value={capped(totals.due, totals.countedMax)}
+        note={`${count(totals.retrying)} retrying · ${count(totals.leased)} leased`}
+      />
+      <Kpi
+        label="Oldest due"
+        value={oldest === null ? '–' : duration(oldest * 1000)}
+        note={oldest === null ? 'nothing is due' : `${capped(totals.pending, totals.countedMax)} pending`}
+        bad={oldest !== null && oldest > 60}
+      />
     </div>
   );
 }
@@ -159,7 +246,12 @@ function Throughput({ data }: { data: Overview }) {
   const { series, stepSeconds } = data;
   const lines = useMemo(
     () => [
-      { label: 'Delivered', color: 'var(--chart-1)', fill: 0.12, values: series.delivered.map((value) => value / stepSeconds) },
+      {
+        label: 'Delivered',
+        color: 'var(--chart-1)',
+        fill: 0.12,
+        values: series.delivered.map((value) => value / stepSeconds),
+      },
       { label: 'Accepted', color: 'var(--chart-2)', values: series.accepted.map((value) => value / stepSeconds) },
       { label: 'Failed', color: 'var(--dead)', values: series.failed.map((value) => value / stepSeconds) },
     ],
@@ -168,7 +260,13 @@ function Throughput({ data }: { data: Overview }) {
   return (
     <Card title="Throughput" sub="per second" tools={<Legend series={lines} />}>
       <div className="in">
-        <LazyChart times={series.t} series={lines} height={200} format={perSecond} label={`Throughput per second: delivered ${rate(lines[0]?.values.at(-1) ?? 0)}, accepted ${rate(lines[1]?.values.at(-1) ?? 0)}`} />
+        <LazyChart
+          times={series.t}
+          series={lines}
+          height={200}
+          format={perSecond}
+          label={`Throughput per second: delivered ${rate(lines[0]?.values.at(-1) ?? 0)}, accepted ${rate(lines[1]?.values.at(-1) ?? 0)}`}
+        />
       </div>
     </Card>
   );
@@ -187,7 +285,14 @@ function Latency({ data }: { data: Overview }) {
   return (
     <Card title="End-to-end latency" sub="accepted to delivered" tools={<Legend series={lines} line />}>
       <div className="in">
-        <LazyChart times={series.t} series={lines} height={200} log format={latency} label={`End-to-end latency: p95 ${last(series.p95) === null ? 'unknown' : duration(last(series.p95) ?? 0)}`} />
+        <LazyChart
+          times={series.t}
+          series={lines}
+          height={200}
+          log
+          format={latency}
+          label={`End-to-end latency: p95 ${last(series.p95) === null ? 'unknown' : duration(last(series.p95) ?? 0)}`}
+        />
       </div>
     </Card>
   );
@@ -207,7 +312,11 @@ function Failures({ data, range }: { data: Overview; range: Range }) {
               <span key={`${row.class}-l`} className="t2">
                 {classLabel(row.class)}
               </span>,
-              <span key={`${row.class}-b`} className="b" style={{ ['--w' as string]: `${(row.count / most) * 100}%`, ['--c' as string]: classColor(row.class) }} />,
+              <span
+                key={`${row.class}-b`}
+                className="b"
+                style={{ ['--w' as string]: `${(row.count / most) * 100}%`, ['--c' as string]: classColor(row.class) }}
+              />,
               <span key={`${row.class}-v`} className="v">
                 {count(row.count)}
               </span>,
@@ -260,7 +369,10 @@ function Failing({ data, range }: { data: Overview; range: Range }) {
               <tr key={`${row.appId}/${row.endpointId}`}>
                 <td className="two">
                   <b>
-                    <Link to="/apps/$app/endpoints/$ep/$tab" params={{ app: row.appId, ep: row.endpointId, tab: 'health' }}>
+                    <Link
+                      to="/apps/$app/endpoints/$ep/$tab"
+                      params={{ app: row.appId, ep: row.endpointId, tab: 'health' }}
+                    >
                       <Url url={row.url || row.endpointId} />
                     </Link>
                   </b>

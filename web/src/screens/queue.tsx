@@ -28,7 +28,17 @@ export default function QueueScreen() {
   const query = useQuery({ ...queueQuery(name), refetchInterval: usePoll(3000) });
   return (
     <Page title={name} crumbs={[{ to: '/queues', label: 'Queues' }]} tools={<LiveButton />}>
-      {query.data ? <Content queue={query.data} /> : <Body>{query.isError ? <Failure error={query.error} what={`Queue ${name}`} retry={() => void query.refetch()} /> : <Skeleton />}</Body>}
+      {query.data ? (
+        <Content queue={query.data} />
+      ) : (
+        <Body>
+          {query.isError ? (
+            <Failure error={query.error} what={`Queue ${name}`} retry={() => void query.refetch()} />
+          ) : (
+            <Skeleton />
+          )}
+        </Body>
+      )}
     </Page>
   );
 }
@@ -38,12 +48,24 @@ function Content({ queue }: { queue: Queue }) {
   const navigate = useNavigate();
   const [dialog, setDialog] = useState<'limits' | 'enqueue' | 'delete' | null>(null);
   const params = { params: { path: { queue: queue.name } } };
-  const pause = useChange(() => ok(api.POST('/api/v1/queue/{queue}/pause', params)), ['queues'], () => toast(`Queue ${queue.name} is paused`, { action: { label: 'Undo', run: () => resume.mutate(undefined) } }));
-  const resume = useChange(() => ok(api.POST('/api/v1/queue/{queue}/resume', params)), ['queues'], () => toast(`Queue ${queue.name} is open`));
-  const remove = useChange(() => ok(api.DELETE('/api/v1/queue/{queue}', params)), ['queues'], () => {
-    toast(`Queue ${queue.name} deleted`);
-    void navigate({ to: '/queues' });
-  });
+  const pause = useChange(
+    () => ok(api.POST('/api/v1/queue/{queue}/pause', params)),
+    ['queues'],
+    () => toast(`Queue ${queue.name} is paused`, { action: { label: 'Undo', run: () => resume.mutate(undefined) } }),
+  );
+  const resume = useChange(
+    () => ok(api.POST('/api/v1/queue/{queue}/resume', params)),
+    ['queues'],
+    () => toast(`Queue ${queue.name} is open`),
+  );
+  const remove = useChange(
+    () => ok(api.DELETE('/api/v1/queue/{queue}', params)),
+    ['queues'],
+    () => {
+      toast(`Queue ${queue.name} deleted`);
+      void navigate({ to: '/queues' });
+    },
+  );
   const stats = queue.stats;
   const open = queue.state === 'open';
   const flip = open ? pause : resume;
@@ -67,29 +89,59 @@ function Content({ queue }: { queue: Queue }) {
                 <Button icon={SlidersHorizontal} onClick={() => setDialog('limits')}>
                   Edit limits
                 </Button>
-                <Button icon={open ? Pause : Play} busy={flip.isPending} onClick={() => flip.mutate(undefined, { onError: (error) => toastError('The change failed', error) })}>
+                <Button
+                  icon={open ? Pause : Play}
+                  busy={flip.isPending}
+                  onClick={() => flip.mutate(undefined, { onError: (error) => toastError('The change failed', error) })}
+                >
                   {open ? 'Pause' : 'Resume'}
                 </Button>
                 <Button kind="primary" icon={Plus} onClick={() => setDialog('enqueue')}>
                   Enqueue job
                 </Button>
-                <Menu trigger={<IconButton icon={Ellipsis} label="More" kind={undefined} />} items={[{ label: 'Delete queue', icon: Trash2, danger: true, run: () => setDialog('delete') }]} />
+                <Menu
+                  trigger={<IconButton icon={Ellipsis} label="More" kind={undefined} />}
+                  items={[{ label: 'Delete queue', icon: Trash2, danger: true, run: () => setDialog('delete') }]}
+                />
               </>
             )
           }
         />
       }
     >
-      {queue.state === 'stopped' && <Callout look="dead" title="The queue is stopped: its target answered 410 Gone.">Resume it after the target works again.</Callout>}
+      {queue.state === 'stopped' && (
+        <Callout look="dead" title="The queue is stopped: its target answered 410 Gone.">
+          Resume it after the target works again.
+        </Callout>
+      )}
       {queue.warnings.map((warning) => (
         <Callout key={warning} look="retrying" title={warning} />
       ))}
       <div className="kpis k5">
-        <Kpi label="Due" value={stats ? count(stats.due) : '–'} note={stats?.oldestDueSeconds ? `oldest ${duration(stats.oldestDueSeconds * 1000)}` : 'nothing waits'} />
-        <Kpi label="Leased" value={stats ? count(stats.running) : '–'} unit={queue.limit ? `of ${count(queue.limit)}` : undefined} note={queue.limit && stats && stats.running >= queue.limit ? 'at its limit' : undefined} />
-        <Kpi label="Ended" value={stats ? count(stats.endedLastMinute) : '–'} unit="/min" note="in the last full minute" />
+        <Kpi
+          label="Due"
+          value={stats ? count(stats.due) : '–'}
+          note={stats?.oldestDueSeconds ? `oldest ${duration(stats.oldestDueSeconds * 1000)}` : 'nothing waits'}
+        />
+        <Kpi
+          label="Leased"
+          value={stats ? count(stats.running) : '–'}
+          unit={queue.limit ? `of ${count(queue.limit)}` : undefined}
+          note={queue.limit && stats && stats.running >= queue.limit ? 'at its limit' : undefined}
+        />
+        <Kpi
+          label="Ended"
+          value={stats ? count(stats.endedLastMinute) : '–'}
+          unit="/min"
+          note="in the last full minute"
+        />
         <Kpi label="Scheduled later" value={stats ? count(Math.max(0, stats.pending - stats.due)) : '–'} />
-        <Kpi label="Dead" value={stats ? count(stats.dead) : '–'} bad={Boolean(stats?.dead)} note={stats?.dead ? 'wait for a decision' : undefined} />
+        <Kpi
+          label="Dead"
+          value={stats ? count(stats.dead) : '–'}
+          bad={Boolean(stats?.dead)}
+          note={stats?.dead ? 'wait for a decision' : undefined}
+        />
       </div>
       <Trend queue={queue} />
       <div className="grid cols two-cards">
@@ -98,7 +150,15 @@ function Content({ queue }: { queue: Queue }) {
       </div>
       {dialog === 'limits' && <Limits queue={queue} onClose={() => setDialog(null)} />}
       {dialog === 'enqueue' && <EnqueueDialog queue={queue.name} onClose={() => setDialog(null)} />}
-      <Confirm open={dialog === 'delete'} onClose={() => setDialog(null)} danger title={`Delete queue ${queue.name}`} verb="Delete queue" typed={queue.name} run={() => remove.mutateAsync(undefined)}>
+      <Confirm
+        open={dialog === 'delete'}
+        onClose={() => setDialog(null)}
+        danger
+        title={`Delete queue ${queue.name}`}
+        verb="Delete queue"
+        typed={queue.name}
+        run={() => remove.mutateAsync(undefined)}
+      >
         Its limits and its target are deleted. The server refuses if jobs are still on it.
       </Confirm>
     </Body>
@@ -114,7 +174,9 @@ function Trend({ queue }: { queue: Queue }) {
   useEffect(() => {
     if (!stats) return;
     const t = Math.floor(Date.now() / 1000);
-    setPoints((before) => (before.at(-1)?.t === t ? before : [...before.slice(1 - KEPT), { t, due: stats.due, leased: stats.running }]));
+    setPoints((before) =>
+      before.at(-1)?.t === t ? before : [...before.slice(1 - KEPT), { t, due: stats.due, leased: stats.running }],
+    );
   }, [stats]);
   if (points.length < 3) return null;
   const series = [
@@ -124,7 +186,13 @@ function Trend({ queue }: { queue: Queue }) {
   return (
     <Card title="Due and leased" sub="since this page was opened">
       <div className="in">
-        <LazyChart times={points.map(({ t }) => t)} series={series} height={150} format={whole} label={`Due ${stats?.due ?? 0}, leased ${stats?.running ?? 0}`} />
+        <LazyChart
+          times={points.map(({ t }) => t)}
+          series={series}
+          height={150}
+          format={whole}
+          label={`Due ${stats?.due ?? 0}, leased ${stats?.running ?? 0}`}
+        />
       </div>
     </Card>
   );
@@ -135,7 +203,15 @@ const whole = (value: number) => count(Math.round(value));
 function LatestJobs({ queue }: { queue: Queue }) {
   const query = useQuery({ ...jobsQuery({ queue: queue.name }), refetchInterval: usePoll() });
   return (
-    <Card title="Latest jobs" className="clip" tools={<Link className="link" to="/jobs" search={{ queue: queue.name }}>All jobs</Link>}>
+    <Card
+      title="Latest jobs"
+      className="clip"
+      tools={
+        <Link className="link" to="/jobs" search={{ queue: queue.name }}>
+          All jobs
+        </Link>
+      }
+    >
       {query.data?.data.length === 0 && <Empty title="No jobs on this queue" />}
       <table className="tbl card-tbl jobrows">
         <tbody>
@@ -210,17 +286,36 @@ function Workers({ queue }: { queue: Queue }) {
 
 function Limits({ queue, onClose }: { queue: Queue; onClose: () => void }) {
   const text = (value: number | null | undefined) => (value ? String(value) : '');
-  const [form, setForm] = useState({ limit: text(queue.limit), keyLimit: text(queue.keyLimit), rate: text(queue.ratePerSecond), target: queue.targetUrl ?? '' });
+  const [form, setForm] = useState({
+    limit: text(queue.limit),
+    keyLimit: text(queue.keyLimit),
+    rate: text(queue.ratePerSecond),
+    target: queue.targetUrl ?? '',
+  });
   const number = (value: string) => (value.trim() === '' ? null : Number(value));
   const save = useChange(
-    () => ok(api.PATCH('/api/v1/queue/{queue}', { params: { path: { queue: queue.name } }, body: { limit: number(form.limit), keyLimit: number(form.keyLimit), ratePerSecond: number(form.rate), targetUrl: form.target.trim() || null } })),
+    () =>
+      ok(
+        api.PATCH('/api/v1/queue/{queue}', {
+          params: { path: { queue: queue.name } },
+          body: {
+            limit: number(form.limit),
+            keyLimit: number(form.keyLimit),
+            ratePerSecond: number(form.rate),
+            targetUrl: form.target.trim() || null,
+          },
+        }),
+      ),
     ['queues'],
     () => {
       toast('Limits saved');
       onClose();
     },
   );
-  const fields = save.error instanceof ApiFailure ? Object.fromEntries(save.error.fields.map(({ field, message }) => [field, message])) : {};
+  const fields =
+    save.error instanceof ApiFailure
+      ? Object.fromEntries(save.error.fields.map(({ field, message }) => [field, message]))
+      : {};
   return (
     <Dialog
       open
@@ -236,10 +331,44 @@ function Limits({ queue, onClose }: { queue: Queue; onClose: () => void }) {
         </>
       }
     >
-      <TextField label="At once" optional value={form.limit} onChange={(limit) => setForm({ ...form, limit })} unit="jobs" inputMode="numeric" hint="Over all workers. Empty: no limit" error={fields.limit} />
-      <TextField label="For each concurrency key" optional value={form.keyLimit} onChange={(keyLimit) => setForm({ ...form, keyLimit })} unit="jobs" inputMode="numeric" error={fields.keyLimit} />
-      <TextField label="Rate" optional value={form.rate} onChange={(rate) => setForm({ ...form, rate })} unit="per second" inputMode="decimal" hint="0.1 is one in 10 seconds" error={fields.ratePerSecond} />
-      <TextField label="Push target" optional value={form.target} onChange={(target) => setForm({ ...form, target })} mono hint="Jobs are posted to this URL, signed. Empty: workers take them" error={fields.targetUrl} />
+      <TextField
+        label="At once"
+        optional
+        value={form.limit}
+        onChange={(limit) => setForm({ ...form, limit })}
+        unit="jobs"
+        inputMode="numeric"
+        hint="Over all workers. Empty: no limit"
+        error={fields.limit}
+      />
+      <TextField
+        label="For each concurrency key"
+        optional
+        value={form.keyLimit}
+        onChange={(keyLimit) => setForm({ ...form, keyLimit })}
+        unit="jobs"
+        inputMode="numeric"
+        error={fields.keyLimit}
+      />
+      <TextField
+        label="Rate"
+        optional
+        value={form.rate}
+        onChange={(rate) => setForm({ ...form, rate })}
+        unit="per second"
+        inputMode="decimal"
+        hint="0.1 is one in 10 seconds"
+        error={fields.ratePerSecond}
+      />
+      <TextField
+        label="Push target"
+        optional
+        value={form.target}
+        onChange={(target) => setForm({ ...form, target })}
+        mono
+        hint="Jobs are posted to this URL, signed. Empty: workers take them"
+        error={fields.targetUrl}
+      />
       {save.isError && <Callout look="dead" title={messageOf(save.error)} />}
     </Dialog>
   );

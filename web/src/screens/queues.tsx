@@ -45,12 +45,66 @@ const columns: Column<Queue>[] = [
     ),
   },
   { id: 'state', header: 'State', width: 140, narrow: 'b', cell: (queue) => <StateText {...queueState(queue)} /> },
-  { id: 'due', header: 'Due', width: 90, num: true, narrow: 'drop', cell: (queue) => (queue.stats ? count(queue.stats.due) : dash) },
-  { id: 'oldest', header: 'Oldest due', width: 110, num: true, narrow: 'drop', cell: (queue) => (queue.stats?.oldestDueSeconds ? duration(queue.stats.oldestDueSeconds * 1000) : dash) },
-  { id: 'pending', header: 'Pending', width: 90, num: true, narrow: 'c', unit: 'pending', cell: (queue) => (queue.stats ? count(queue.stats.pending) : dash) },
-  { id: 'leased', header: 'Leased', width: 110, num: true, narrow: 'drop', cell: (queue) => (queue.stats ? `${count(queue.stats.running)}${queue.limit ? ` of ${count(queue.limit)}` : ''}` : dash) },
-  { id: 'ended', header: 'Ended', width: 100, num: true, narrow: 'drop', cell: (queue) => (queue.stats ? `${count(queue.stats.endedLastMinute)} /min` : dash) },
-  { id: 'dead', header: 'Dead', width: 90, num: true, narrow: 'd', unit: 'dead', cell: (queue) => (queue.stats?.dead ? <Link className="dead-n" to="/jobs" search={{ queue: queue.name, state: 'dead' }}>{count(queue.stats.dead)}</Link> : queue.stats ? '0' : dash) },
+  {
+    id: 'due',
+    header: 'Due',
+    width: 90,
+    num: true,
+    narrow: 'drop',
+    cell: (queue) => (queue.stats ? count(queue.stats.due) : dash),
+  },
+  {
+    id: 'oldest',
+    header: 'Oldest due',
+    width: 110,
+    num: true,
+    narrow: 'drop',
+    cell: (queue) => (queue.stats?.oldestDueSeconds ? duration(queue.stats.oldestDueSeconds * 1000) : dash),
+  },
+  {
+    id: 'pending',
+    header: 'Pending',
+    width: 90,
+    num: true,
+    narrow: 'c',
+    unit: 'pending',
+    cell: (queue) => (queue.stats ? count(queue.stats.pending) : dash),
+  },
+  {
+    id: 'leased',
+    header: 'Leased',
+    width: 110,
+    num: true,
+    narrow: 'drop',
+    cell: (queue) =>
+      queue.stats ? `${count(queue.stats.running)}${queue.limit ? ` of ${count(queue.limit)}` : ''}` : dash,
+  },
+  {
+    id: 'ended',
+    header: 'Ended',
+    width: 100,
+    num: true,
+    narrow: 'drop',
+    cell: (queue) => (queue.stats ? `${count(queue.stats.endedLastMinute)} /min` : dash),
+  },
+  {
+    id: 'dead',
+    header: 'Dead',
+    width: 90,
+    num: true,
+    narrow: 'd',
+    unit: 'dead',
+    cell: (queue) =>
+      queue.stats?.dead ? (
+        <Link className="dead-n" to="/jobs" search={{ queue: queue.name, state: 'dead' }}>
+          {count(queue.stats.dead)}
+        </Link>
+      ) : queue.stats ? (
+        '0'
+      ) : (
+        dash
+      ),
+  },
 ];
 
 export default function Queues() {
@@ -61,16 +115,33 @@ export default function Queues() {
     <Page title="Queues" tools={<LiveButton />}>
       <div className="col grow">
         <div className="body listbody">
-          {query.isError && !rows && <Failure error={query.error} what="The list of queues" retry={() => void query.refetch()} />}
+          {query.isError && !rows && (
+            <Failure error={query.error} what="The list of queues" retry={() => void query.refetch()} />
+          )}
           {!rows && !query.isError && <Skeleton rows={10} />}
           {rows?.length === 0 && (
-            <Empty icon={Layers} title="No queues yet" command={curl({ method: 'POST', url: `${location.origin}/api/v1/job`, body: '{"queue":"emails","kind":"receipt.send","payload":{}}' })}>
+            <Empty
+              icon={Layers}
+              title="No queues yet"
+              command={curl({
+                method: 'POST',
+                url: `${location.origin}/api/v1/job`,
+                body: '{"queue":"emails","kind":"receipt.send","payload":{}}',
+              })}
+            >
               A queue exists as soon as a job is enqueued on it.
             </Empty>
           )}
-          {rows && rows.length > 0 && <DataTable label="Queues" columns={columns} rows={rows} rowId={(queue) => queue.name} />}
+          {rows && rows.length > 0 && (
+            <DataTable label="Queues" columns={columns} rows={rows} rowId={(queue) => queue.name} />
+          )}
         </div>
-        <Pager note={rows && query.data?.done ? `${count(rows.length)} queues` : 'By name'} page={query.data} cursor={url.cursor} go={(cursor) => setUrl({ cursor })} />
+        <Pager
+          note={rows && query.data?.done ? `${count(rows.length)} queues` : 'By name'}
+          page={query.data}
+          cursor={url.cursor}
+          go={(cursor) => setUrl({ cursor })}
+        />
       </div>
     </Page>
   );

@@ -30,13 +30,17 @@ const ScheduleDialog = lazy(() => import('./parts/schedule-form'));
 const schedulesQuery = (builtin: boolean, iterator?: string) =>
   queryOptions({
     queryKey: ['schedules', 'list', builtin, iterator],
-    queryFn: () => ok(api.GET('/api/v1/schedule', { params: { query: { limit: 50, iterator, builtin } } })) as Promise<ApiPage<Schedule>>,
+    queryFn: () =>
+      ok(api.GET('/api/v1/schedule', { params: { query: { limit: 50, iterator, builtin } } })) as Promise<
+        ApiPage<Schedule>
+      >,
   });
 
 const scheduleQuery = (name: string) =>
   queryOptions({
     queryKey: ['schedules', 'one', name],
-    queryFn: () => ok(api.GET('/api/v1/schedule/{schedule}', { params: { path: { schedule: name } } })) as Promise<Schedule>,
+    queryFn: () =>
+      ok(api.GET('/api/v1/schedule/{schedule}', { params: { path: { schedule: name } } })) as Promise<Schedule>,
     placeholderData: undefined,
   });
 
@@ -46,7 +50,12 @@ function scheduleState(schedule: Schedule): Shown {
   return { look: 'delivered', word: 'Active' };
 }
 
-const starts = (schedule: Schedule) => (schedule.job ? `${schedule.job.queue} / ${schedule.job.kind}` : schedule.message ? `message ${schedule.message.eventType}` : '');
+const starts = (schedule: Schedule) =>
+  schedule.job
+    ? `${schedule.job.queue} / ${schedule.job.kind}`
+    : schedule.message
+      ? `message ${schedule.message.eventType}`
+      : '';
 
 /** The run times of the next 24 hours, on a line. Only the next five are known; an interval is drawn in full. */
 function Ribbon({ schedule }: { schedule: Schedule }) {
@@ -54,7 +63,8 @@ function Ribbon({ schedule }: { schedule: Schedule }) {
   const day = 86_400_000;
   const every = schedule.everySeconds;
   if (schedule.state !== 'active') return <span className="ribbon" aria-hidden="true" />;
-  if (every && every < 1800) return <span className="ribbon dense" role="img" aria-label={`every ${duration(every * 1000)}`} />;
+  if (every && every < 1800)
+    return <span className="ribbon dense" role="img" aria-label={`every ${duration(every * 1000)}`} />;
   const times = schedule.upcoming.map((at) => Date.parse(at)).filter((at) => at - now < day);
   return (
     <span className="ribbon" role="img" aria-label={`${times.length} of the next five runs are within 24 hours`}>
@@ -75,9 +85,16 @@ function LatestRuns({ name }: { name: string }) {
   if (latest.length === 0) return <span className="t3">none yet</span>;
   const counts = Map.groupBy(latest, (entry) => runs[entry.kind]?.word ?? entry.kind);
   return (
-    <span className="ticks runs" role="img" aria-label={[...counts].map(([word, entries]) => `${entries.length} ${word.toLowerCase()}`).join(', ')}>
+    <span
+      className="ticks runs"
+      role="img"
+      aria-label={[...counts].map(([word, entries]) => `${entries.length} ${word.toLowerCase()}`).join(', ')}
+    >
       {latest.map((entry) => (
-        <i key={`${entry.at}-${entry.nominalAt}-${entry.kind}`} className={`st-${runs[entry.kind]?.look ?? 'skipped'} ${entry.kind === 'overlap' ? 'half' : ''}`} />
+        <i
+          key={`${entry.at}-${entry.nominalAt}-${entry.kind}`}
+          className={`st-${runs[entry.kind]?.look ?? 'skipped'} ${entry.kind === 'overlap' ? 'half' : ''}`}
+        />
       ))}
     </span>
   );
@@ -113,11 +130,32 @@ const columns: Column<Schedule>[] = [
       </>
     ),
   },
-  { id: 'next', header: 'Next', width: 150, narrow: 'b', cell: (row) => (row.state === 'active' && row.nextRunAt ? <In at={row.nextRunAt} /> : <StateText {...scheduleState(row)} />) },
+  {
+    id: 'next',
+    header: 'Next',
+    width: 150,
+    narrow: 'b',
+    cell: (row) =>
+      row.state === 'active' && row.nextRunAt ? <In at={row.nextRunAt} /> : <StateText {...scheduleState(row)} />,
+  },
   { id: 'ribbon', header: 'Next 24 h', width: 110, narrow: 'drop', cell: (row) => <Ribbon schedule={row} /> },
   { id: 'latest', header: 'Latest runs', width: 100, narrow: 'd', cell: (row) => <LatestRuns name={row.name} /> },
-  { id: 'overlap', header: 'Overlap', width: 110, wide: true, narrow: 'drop', cell: (row) => <span className="t2">{overlapWord[row.overlap] ?? row.overlap}</span> },
-  { id: 'missed', header: 'Missed', width: 110, wide: true, narrow: 'drop', cell: (row) => <span className="t2">{missedWord[row.missed] ?? row.missed}</span> },
+  {
+    id: 'overlap',
+    header: 'Overlap',
+    width: 110,
+    wide: true,
+    narrow: 'drop',
+    cell: (row) => <span className="t2">{overlapWord[row.overlap] ?? row.overlap}</span>,
+  },
+  {
+    id: 'missed',
+    header: 'Missed',
+    width: 110,
+    wide: true,
+    narrow: 'drop',
+    cell: (row) => <span className="t2">{missedWord[row.missed] ?? row.missed}</span>,
+  },
 ];
 
 export default function Schedules() {
@@ -127,7 +165,22 @@ export default function Schedules() {
   const [edit, setEdit] = useState<Schedule | 'new' | null>(null);
   const query = useQuery({ ...schedulesQuery(builtin, url.cursor), refetchInterval: usePoll(10_000) });
   const empty = (
-    <Empty icon={CalendarClock} title="No schedules yet" command={curl({ method: 'POST', url: `${location.origin}/api/v1/schedule`, body: '{"name":"nightly","cron":"0 2 * * *","job":{"queue":"reports","kind":"report.daily","payload":{}}}' })} action={may && <Button icon={Plus} onClick={() => setEdit('new')}>New schedule</Button>}>
+    <Empty
+      icon={CalendarClock}
+      title="No schedules yet"
+      command={curl({
+        method: 'POST',
+        url: `${location.origin}/api/v1/schedule`,
+        body: '{"name":"nightly","cron":"0 2 * * *","job":{"queue":"reports","kind":"report.daily","payload":{}}}',
+      })}
+      action={
+        may && (
+          <Button icon={Plus} onClick={() => setEdit('new')}>
+            New schedule
+          </Button>
+        )
+      }
+    >
       A schedule starts a job or a message by a cron rule or an interval.
     </Empty>
   );
@@ -150,7 +203,15 @@ export default function Schedules() {
         query={query}
         columns={columns}
         empty={empty}
-        head={<Tabs label="Schedules" tabs={[{ to: '/schedules', label: 'Yours', active: !builtin }, { to: '/schedules', search: { builtin: '1' }, label: 'Built-in', active: builtin }]} />}
+        head={
+          <Tabs
+            label="Schedules"
+            tabs={[
+              { to: '/schedules', label: 'Yours', active: !builtin },
+              { to: '/schedules', search: { builtin: '1' }, label: 'Built-in', active: builtin },
+            ]}
+          />
+        }
         panel={(props) => <SchedulePanel key={props.name} {...props} onEdit={setEdit} />}
       />
       {edit && (
@@ -162,7 +223,11 @@ export default function Schedules() {
   );
 }
 
-const overlaps = { allow: 'Start anyway', skip: 'Skip a run while the one before is open', queueOne: 'Queue one run' } as Record<string, string>;
+const overlaps = {
+  allow: 'Start anyway',
+  skip: 'Skip a run while the one before is open',
+  queueOne: 'Queue one run',
+} as Record<string, string>;
 const misses = { skip: 'Skip', runOnce: 'Run once', catchUp: 'Catch up' } as Record<string, string>;
 const runs: Record<string, Shown> = {
   fired: { look: 'delivered', word: 'Started' },
@@ -177,18 +242,39 @@ function SchedulePanel({ name, onEdit, onClose, onStep }: PanelProps & { onEdit:
   const query = useQuery({ ...scheduleQuery(name), refetchInterval: usePoll(5000) });
   const schedule = query.data;
   const params = { params: { path: { schedule: name } } };
-  const run = useChange(() => ok(api.POST('/api/v1/schedule/{schedule}/run', params)), ['schedules', 'jobs'], () => toast('Run started'));
-  const pause = useChange(() => ok(api.POST('/api/v1/schedule/{schedule}/pause', params)), ['schedules'], () => toast(`Schedule ${name} is paused`));
-  const resume = useChange(() => ok(api.POST('/api/v1/schedule/{schedule}/resume', params)), ['schedules'], () => toast(`Schedule ${name} is active`));
-  const remove = useChange(() => ok(api.DELETE('/api/v1/schedule/{schedule}', params)), ['schedules'], () => {
-    toast(`Schedule ${name} deleted`);
-    onClose();
-  });
+  const run = useChange(
+    () => ok(api.POST('/api/v1/schedule/{schedule}/run', params)),
+    ['schedules', 'jobs'],
+    () => toast('Run started'),
+  );
+  const pause = useChange(
+    () => ok(api.POST('/api/v1/schedule/{schedule}/pause', params)),
+    ['schedules'],
+    () => toast(`Schedule ${name} is paused`),
+  );
+  const resume = useChange(
+    () => ok(api.POST('/api/v1/schedule/{schedule}/resume', params)),
+    ['schedules'],
+    () => toast(`Schedule ${name} is active`),
+  );
+  const remove = useChange(
+    () => ok(api.DELETE('/api/v1/schedule/{schedule}', params)),
+    ['schedules'],
+    () => {
+      toast(`Schedule ${name} deleted`);
+      onClose();
+    },
+  );
   const builtin = name.startsWith('everhook.');
   const failed = (title: string) => ({ onError: (error: unknown) => toastError(title, error) });
   const footer = may && schedule && (
     <>
-      <Button kind="primary" icon={Play} busy={run.isPending} onClick={() => run.mutate(undefined, failed('The run failed'))}>
+      <Button
+        kind="primary"
+        icon={Play}
+        busy={run.isPending}
+        onClick={() => run.mutate(undefined, failed('The run failed'))}
+      >
         Run now
       </Button>
       {schedule.state === 'paused' ? (
@@ -264,9 +350,22 @@ function SchedulePanel({ name, onEdit, onClose, onStep }: PanelProps & { onEdit:
             <h3>Starts</h3>
             <Props
               items={[
-                schedule.job ? ['Job', <>{schedule.job.kind} on <Link className="link" to="/queues/$name" params={{ name: schedule.job.queue }}>{schedule.job.queue}</Link></>] : ['Message', schedule.message?.eventType],
+                schedule.job
+                  ? [
+                      'Job',
+                      <>
+                        {schedule.job.kind} on{' '}
+                        <Link className="link" to="/queues/$name" params={{ name: schedule.job.queue }}>
+                          {schedule.job.queue}
+                        </Link>
+                      </>,
+                    ]
+                  : ['Message', schedule.message?.eventType],
                 ['Overlap', overlaps[schedule.overlap] ?? schedule.overlap],
-                ['Missed', `${misses[schedule.missed] ?? schedule.missed} when more than ${schedule.graceSeconds} s late`],
+                [
+                  'Missed',
+                  `${misses[schedule.missed] ?? schedule.missed} when more than ${schedule.graceSeconds} s late`,
+                ],
                 ['Jitter', schedule.jitterSeconds ? `up to ${schedule.jitterSeconds} s` : 'none'],
               ]}
             />
@@ -289,7 +388,11 @@ function SchedulePanel({ name, onEdit, onClose, onStep }: PanelProps & { onEdit:
                         </Link>
                       )}
                       {entry.messageId && schedule.message && (
-                        <Link className="link mono s12" to="/apps/$app/messages/$msg" params={{ app: schedule.message.application, msg: entry.messageId }}>
+                        <Link
+                          className="link mono s12"
+                          to="/apps/$app/messages/$msg"
+                          params={{ app: schedule.message.application, msg: entry.messageId }}
+                        >
                           {shortId(entry.messageId)}
                         </Link>
                       )}
@@ -301,7 +404,14 @@ function SchedulePanel({ name, onEdit, onClose, onStep }: PanelProps & { onEdit:
           </section>
         </>
       )}
-      <Confirm open={dialog} onClose={() => setDialog(false)} danger title={`Delete schedule ${name}`} verb="Delete schedule" run={() => remove.mutateAsync(undefined)}>
+      <Confirm
+        open={dialog}
+        onClose={() => setDialog(false)}
+        danger
+        title={`Delete schedule ${name}`}
+        verb="Delete schedule"
+        run={() => remove.mutateAsync(undefined)}
+      >
         It does not run any more. Jobs that it started stay.
       </Confirm>
     </Panel>
@@ -311,7 +421,8 @@ function SchedulePanel({ name, onEdit, onClose, onStep }: PanelProps & { onEdit:
 /** A run time in the zone of its schedule. */
 function Zoned({ at, zone }: { at: string; zone: string }) {
   const time = new Date(at);
-  const part = (options: Intl.DateTimeFormatOptions) => new Intl.DateTimeFormat('en-GB', { ...options, timeZone: zone, hourCycle: 'h23' }).format(time);
+  const part = (options: Intl.DateTimeFormatOptions) =>
+    new Intl.DateTimeFormat('en-GB', { ...options, timeZone: zone, hourCycle: 'h23' }).format(time);
   return (
     <>
       <span className="t2">{part({ weekday: 'short', day: 'numeric', month: 'short' })}</span>

@@ -20,20 +20,50 @@ import { Loaded } from '../ui/status';
 import { FullTime } from '../ui/time';
 import { useUrl } from '../url';
 
-const themes: readonly (readonly [Theme, string])[] = [['system', 'System'], ['light', 'Light'], ['dark', 'Dark']];
+const themes: readonly (readonly [Theme, string])[] = [
+  ['system', 'System'],
+  ['light', 'Light'],
+  ['dark', 'Dark'],
+];
 
 export default function SettingsScreen() {
   const [url] = useUrl();
   const [adding, setAdding] = useState(false);
   const mayAdd = useMay('PUT /api/v1/chat-app/{kind}');
   const maySee = useMay('GET /api/v1/config');
-  const tabs = [['', 'General', true], ['policy', 'Delivery policy', offers.outerPolicy], ['quotas', 'Quotas', offers.quotas], ['chat', 'Chat apps', offers.chatApps], ['config', 'Configuration', offers.config && maySee]] as const;
+  const tabs = [
+    ['', 'General', true],
+    ['policy', 'Delivery policy', offers.outerPolicy],
+    ['quotas', 'Quotas', offers.quotas],
+    ['chat', 'Chat apps', offers.chatApps],
+    ['config', 'Configuration', offers.config && maySee],
+  ] as const;
   const shown = tabs.filter(([, , on]) => on);
   const tab = shown.find(([key]) => key === url.tab)?.[0] ?? '';
   const add = mayAdd ? () => setAdding(true) : undefined;
   return (
-    <Page title="Settings" tools={tab === 'chat' && add && <Button kind="primary" icon={Plus} onClick={add}>New chat app</Button>}>
-      {shown.length > 1 && <Tabs label="Settings" tabs={shown.map(([key, label]) => ({ to: '/settings', search: key ? { tab: key } : {}, label, active: key === tab }))} />}
+    <Page
+      title="Settings"
+      tools={
+        tab === 'chat' &&
+        add && (
+          <Button kind="primary" icon={Plus} onClick={add}>
+            New chat app
+          </Button>
+        )
+      }
+    >
+      {shown.length > 1 && (
+        <Tabs
+          label="Settings"
+          tabs={shown.map(([key, label]) => ({
+            to: '/settings',
+            search: key ? { tab: key } : {},
+            label,
+            active: key === tab,
+          }))}
+        />
+      )}
       {tab === 'policy' && (
         <Body>
           <EnvironmentPolicy />
@@ -54,7 +84,11 @@ export default function SettingsScreen() {
 function General() {
   const preferences = usePreferences();
   const session = useSession();
-  const ready = useQuery({ queryKey: ['ready'], queryFn: () => ok(api.GET('/api/v1/health/ready')), refetchInterval: 10_000 });
+  const ready = useQuery({
+    queryKey: ['ready'],
+    queryFn: () => ok(api.GET('/api/v1/health/ready')),
+    refetchInterval: 10_000,
+  });
   return (
     <Body>
       <div className="grid cols two-cards wide-left">
@@ -62,16 +96,42 @@ function General() {
           <Card title="Display" sub="kept in this browser">
             <div className="in stack g12">
               <Option title="Theme" text="System follows the setting of your device.">
-                <Seg label="Theme" value={preferences.theme} options={themes} onChange={(theme) => setPreference('theme', theme)} />
+                <Seg
+                  label="Theme"
+                  value={preferences.theme}
+                  options={themes}
+                  onChange={(theme) => setPreference('theme', theme)}
+                />
               </Option>
               <Option title="Time zone" text="Links always hold UTC.">
-                <Seg label="Time zone" value={preferences.zone} options={[['utc', 'UTC'], ['local', 'Local']] as const} onChange={(zone) => setPreference('zone', zone)} />
+                <Seg
+                  label="Time zone"
+                  value={preferences.zone}
+                  options={
+                    [
+                      ['utc', 'UTC'],
+                      ['local', 'Local'],
+                    ] as const
+                  }
+                  onChange={(zone) => setPreference('zone', zone)}
+                />
               </Option>
-              <Option title="Live updates" text="Lists and charts follow changes at once, and refresh every 5 seconds. A hidden tab stops.">
-                <Switch label="Live updates" checked={preferences.live} onChange={(live) => setPreference('live', live)} />
+              <Option
+                title="Live updates"
+                text="Lists and charts follow changes at once, and refresh every 5 seconds. A hidden tab stops."
+              >
+                <Switch
+                  label="Live updates"
+                  checked={preferences.live}
+                  onChange={(live) => setPreference('live', live)}
+                />
               </Option>
               <Option title="Single-key shortcuts" text="Press ? for the list.">
-                <Switch label="Single-key shortcuts" checked={preferences.shortcuts} onChange={(shortcuts) => setPreference('shortcuts', shortcuts)} />
+                <Switch
+                  label="Single-key shortcuts"
+                  checked={preferences.shortcuts}
+                  onChange={(shortcuts) => setPreference('shortcuts', shortcuts)}
+                />
               </Option>
             </div>
           </Card>
@@ -108,7 +168,12 @@ function General() {
                       ['State', data.ready ? 'ready' : `not ready: ${data.reason ?? 'unknown'}`],
                       ['Version', data.version],
                       ['Role', data.role],
-                      ['API', <a key="d" className="link" href="/docs">/docs</a>],
+                      [
+                        'API',
+                        <a key="d" className="link" href="/docs">
+                          /docs
+                        </a>,
+                      ],
                     ]}
                   />
                 )}

@@ -86,7 +86,9 @@ export default function SignIn() {
           </label>
           {error !== null && (
             <Callout look="dead" title={messageOf(error)}>
-              {error instanceof ApiFailure && error.status === 401 && 'Check the key, or create another one on the server.'}
+              {error instanceof ApiFailure &&
+                error.status === 401 &&
+                'Check the key, or create another one on the server.'}
             </Callout>
           )}
           <Button kind="primary" submit busy={busy} disabled={wait > 0 || !key.trim()}>

@@ -1,9 +1,37 @@
 // The navigation: groups of screens that the server offers.
 
-import { Bell, Boxes, Building2, CalendarClock, Database, Fingerprint, Inbox, KeyRound, Layers, LayoutDashboard, ListChecks, ListTodo, MailX, ScrollText, Server, Settings, Tag, Webhook, type LucideIcon } from 'lucide-react';
+import {
+  Bell,
+  Boxes,
+  Building2,
+  CalendarClock,
+  Database,
+  Fingerprint,
+  Inbox,
+  KeyRound,
+  Layers,
+  LayoutDashboard,
+  ListChecks,
+  ListTodo,
+  MailX,
+  ScrollText,
+  Server,
+  Settings,
+  Tag,
+  Webhook,
+  type LucideIcon,
+} from 'lucide-react';
 import { screens, type Screen } from '../capabilities';
 
-export type Entry = { screen: Screen; to: string; label: string; icon: LucideIcon; key?: string; /** Needs an admin key. */ admin?: boolean; /** The read that the screen is about, if not every key may call it. */ reads?: string };
+export type Entry = {
+  screen: Screen;
+  to: string;
+  label: string;
+  icon: LucideIcon;
+  key?: string;
+  /** Needs an admin key. */ admin?: boolean;
+  /** The read that the screen is about, if not every key may call it. */ reads?: string;
+};
 export type Group = { title: string; entries: Entry[] };
 
 const all: Group[] = [
@@ -49,4 +77,6 @@ export const groups: Group[] = all
 export const entries: Entry[] = groups.flatMap((group) => group.entries);
 
 /** The tab bar of narrow screens. */
-export const narrowEntries: Entry[] = entries.filter(({ screen }) => ['overview', 'messages', 'endpoints', 'dead'].includes(screen));
+export const narrowEntries: Entry[] = entries.filter(({ screen }) =>
+  ['overview', 'messages', 'endpoints', 'dead'].includes(screen),
+);

@@ -3,7 +3,19 @@
 import { Command } from 'cmdk';
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
-import { Building2, CornerDownLeft, Inbox, Layers, ListTodo, Moon, Search, Tag, Webhook, Zap, type LucideIcon } from 'lucide-react';
+import {
+  Building2,
+  CornerDownLeft,
+  Inbox,
+  Layers,
+  ListTodo,
+  Moon,
+  Search,
+  Tag,
+  Webhook,
+  Zap,
+  type LucideIcon,
+} from 'lucide-react';
 import { Dialog } from 'radix-ui';
 import { useDeferredValue, useState } from 'react';
 import { api, ApiFailure, raw } from '../api/client';
@@ -36,8 +48,12 @@ function useOwner(text: string) {
       for (const app of list) {
         const path = { app_id: app.id };
         const { response } = id.startsWith('msg_')
-          ? await api.GET('/api/v1/app/{app_id}/msg/{msg_id}', { params: { path: { ...path, msg_id: id }, query: { with_content: false } } })
-          : await api.GET('/api/v1/app/{app_id}/endpoint/{endpoint_id}', { params: { path: { ...path, endpoint_id: id } } });
+          ? await api.GET('/api/v1/app/{app_id}/msg/{msg_id}', {
+              params: { path: { ...path, msg_id: id }, query: { with_content: false } },
+            })
+          : await api.GET('/api/v1/app/{app_id}/endpoint/{endpoint_id}', {
+              params: { path: { ...path, endpoint_id: id } },
+            });
         if (response.ok) return { id: app.id, name: app.name };
       }
       return null;
@@ -70,7 +86,8 @@ export default function Palette({ onClose }: { onClose: () => void }) {
   const app = preferences().app;
   const isWord = query.trim().length > 0 && !target;
   const apps = useQuery({ ...appsQuery({ limit: 250 }), enabled: isWord }).data?.data ?? [];
-  const endpoints = useQuery({ ...endpointsQuery(app, undefined, 250), enabled: isWord && app !== '' }).data?.data ?? [];
+  const endpoints =
+    useQuery({ ...endpointsQuery(app, undefined, 250), enabled: isWord && app !== '' }).data?.data ?? [];
   const types = useQuery({ ...eventTypesQuery(), enabled: isWord }).data?.data ?? [];
   const queues = useQuery({ ...queuesQuery(), enabled: isWord }).data?.data ?? [];
   const go = ({ to, params, search }: Go) => {
@@ -100,14 +117,27 @@ export default function Palette({ onClose }: { onClose: () => void }) {
                       </Row>
                     )}
                     {searching && <p className="pal-note">Looking for it in every application…</p>}
-                    {target.needsApp && owner.data === null && !searching && <p className="pal-note">{target.kind} not found {owner.everywhere ? 'in this environment' : 'in the first 250 applications'}.</p>}
+                    {target.needsApp && owner.data === null && !searching && (
+                      <p className="pal-note">
+                        {target.kind} not found{' '}
+                        {owner.everywhere ? 'in this environment' : 'in the first 250 applications'}.
+                      </p>
+                    )}
                   </Command.Group>
                 )}
-                {!target && <Command.Empty className="pal-note">No match. Paste a whole id to jump to it.</Command.Empty>}
+                {!target && (
+                  <Command.Empty className="pal-note">No match. Paste a whole id to jump to it.</Command.Empty>
+                )}
                 {!target && (
                   <Command.Group heading="Screens">
                     {entries.map(({ to, label, icon, key }) => (
-                      <Row key={to} icon={icon} value={`go ${label}`} onSelect={() => go({ to })} note={key ? `G ${key.toUpperCase()}` : undefined}>
+                      <Row
+                        key={to}
+                        icon={icon}
+                        value={`go ${label}`}
+                        onSelect={() => go({ to })}
+                        note={key ? `G ${key.toUpperCase()}` : undefined}
+                      >
                         {label}
                       </Row>
                     ))}
@@ -117,35 +147,64 @@ export default function Palette({ onClose }: { onClose: () => void }) {
                   <>
                     <Command.Group heading="Applications">
                       {apps.map((one) => (
-                        <Row key={one.id} icon={Building2} value={`${one.name} ${one.uid ?? ''} ${one.id}`} onSelect={() => go({ to: '/apps/$app', params: { app: one.id } })} note={one.uid ?? undefined}>
+                        <Row
+                          key={one.id}
+                          icon={Building2}
+                          value={`${one.name} ${one.uid ?? ''} ${one.id}`}
+                          onSelect={() => go({ to: '/apps/$app', params: { app: one.id } })}
+                          note={one.uid ?? undefined}
+                        >
                           {one.name}
                         </Row>
                       ))}
                     </Command.Group>
                     <Command.Group heading="Messages of an application">
                       {apps.map((one) => (
-                        <Row key={one.id} icon={Inbox} value={`messages ${one.name} ${one.uid ?? ''}`} onSelect={() => go({ to: '/messages', search: { app: one.id } })}>
+                        <Row
+                          key={one.id}
+                          icon={Inbox}
+                          value={`messages ${one.name} ${one.uid ?? ''}`}
+                          onSelect={() => go({ to: '/messages', search: { app: one.id } })}
+                        >
                           Messages of {one.name}
                         </Row>
                       ))}
                     </Command.Group>
                     <Command.Group heading="Endpoints">
                       {endpoints.map((one) => (
-                        <Row key={one.id} icon={Webhook} value={`${one.url} ${one.description} ${one.id}`} onSelect={() => go({ to: '/apps/$app/endpoints/$ep/$tab', params: { app, ep: one.id, tab: 'health' } })} note={one.description}>
+                        <Row
+                          key={one.id}
+                          icon={Webhook}
+                          value={`${one.url} ${one.description} ${one.id}`}
+                          onSelect={() =>
+                            go({ to: '/apps/$app/endpoints/$ep/$tab', params: { app, ep: one.id, tab: 'health' } })
+                          }
+                          note={one.description}
+                        >
                           {one.url}
                         </Row>
                       ))}
                     </Command.Group>
                     <Command.Group heading="Event types">
                       {types.map((one) => (
-                        <Row key={one.name} icon={Tag} value={`type ${one.name} ${one.description}`} onSelect={() => go({ to: '/event-types', search: { open: one.name } })}>
+                        <Row
+                          key={one.name}
+                          icon={Tag}
+                          value={`type ${one.name} ${one.description}`}
+                          onSelect={() => go({ to: '/event-types', search: { open: one.name } })}
+                        >
                           {one.name}
                         </Row>
                       ))}
                     </Command.Group>
                     <Command.Group heading="Queues">
                       {queues.map((one) => (
-                        <Row key={one.name} icon={Layers} value={`queue ${one.name}`} onSelect={() => go({ to: '/queues/$name', params: { name: one.name } })}>
+                        <Row
+                          key={one.name}
+                          icon={Layers}
+                          value={`queue ${one.name}`}
+                          onSelect={() => go({ to: '/queues/$name', params: { name: one.name } })}
+                        >
                           {one.name}
                         </Row>
                       ))}
@@ -154,13 +213,31 @@ export default function Palette({ onClose }: { onClose: () => void }) {
                 )}
                 {!target && (
                   <Command.Group heading="Commands">
-                    <Row icon={Moon} value="command theme dark light" onSelect={() => { setPreference('theme', isDark() ? 'light' : 'dark'); onClose(); }}>
+                    <Row
+                      icon={Moon}
+                      value="command theme dark light"
+                      onSelect={() => {
+                        setPreference('theme', isDark() ? 'light' : 'dark');
+                        onClose();
+                      }}
+                    >
                       Switch theme
                     </Row>
-                    <Row icon={Zap} value="command live updates pause" onSelect={() => { setPreference('live', !preferences().live); onClose(); }}>
+                    <Row
+                      icon={Zap}
+                      value="command live updates pause"
+                      onSelect={() => {
+                        setPreference('live', !preferences().live);
+                        onClose();
+                      }}
+                    >
                       {preferences().live ? 'Pause live updates' : 'Resume live updates'}
                     </Row>
-                    <Row icon={ListTodo} value="command dead jobs" onSelect={() => go({ to: '/jobs', search: { state: 'dead' } })}>
+                    <Row
+                      icon={ListTodo}
+                      value="command dead jobs"
+                      onSelect={() => go({ to: '/jobs', search: { state: 'dead' } })}
+                    >
                       Show dead jobs
                     </Row>
                   </Command.Group>
@@ -185,7 +262,19 @@ export default function Palette({ onClose }: { onClose: () => void }) {
   );
 }
 
-function Row({ icon: Icon, value, onSelect, note, children }: { icon: LucideIcon; value: string; onSelect: () => void; note?: string; children: React.ReactNode }) {
+function Row({
+  icon: Icon,
+  value,
+  onSelect,
+  note,
+  children,
+}: {
+  icon: LucideIcon;
+  value: string;
+  onSelect: () => void;
+  note?: string;
+  children: React.ReactNode;
+}) {
   return (
     <Command.Item value={value} onSelect={onSelect} className="pal-item">
       <Icon className="i" aria-hidden="true" />

@@ -65,15 +65,28 @@ export function Shell() {
             {label === 'Dead letters' ? 'Dead' : label}
           </Link>
         ))}
-        <button type="button" aria-expanded={menu} className={narrowEntries.some(({ to }) => isAt(path, to)) ? '' : 'here'} onClick={() => setMenu(!menu)}>
+        <button
+          type="button"
+          aria-expanded={menu}
+          className={narrowEntries.some(({ to }) => isAt(path, to)) ? '' : 'here'}
+          onClick={() => setMenu(!menu)}
+        >
           <MenuIcon className="i l" aria-hidden="true" />
           More
         </button>
       </nav>
-      <button type="button" className="btn ghost icon burger" aria-label="Open navigation" aria-expanded={menu} onClick={() => setMenu(!menu)}>
+      <button
+        type="button"
+        className="btn ghost icon burger"
+        aria-label="Open navigation"
+        aria-expanded={menu}
+        onClick={() => setMenu(!menu)}
+      >
         <MenuIcon className="i" aria-hidden="true" />
       </button>
-      {menu && <button type="button" className="menu-scrim" aria-label="Close navigation" onClick={() => setMenu(false)} />}
+      {menu && (
+        <button type="button" className="menu-scrim" aria-label="Close navigation" onClick={() => setMenu(false)} />
+      )}
       <Suspense>
         {palette && <Palette onClose={() => setPalette(false)} />}
         {help && <Shortcuts onClose={() => setHelp(false)} />}
@@ -114,11 +127,15 @@ function useGoTo() {
 function SideNav({ onSearch }: { onSearch: () => void }) {
   const path = useRouterState({ select: (state) => state.location.pathname });
   const session = useSession();
-  const isShown = ({ admin, reads }: Entry) => session !== null && (!admin || session.role === 'admin') && (!reads || mayCall(session, reads));
+  const isShown = ({ admin, reads }: Entry) =>
+    session !== null && (!admin || session.role === 'admin') && (!reads || mayCall(session, reads));
   const poll = usePoll(15_000);
   const dead = useDead();
   const seesAlerts = offers.alertRules && session !== null && mayCall(session, 'GET /api/v1/alert');
-  const alerts = useQuery({ ...alertRulesQuery(), enabled: seesAlerts, refetchInterval: poll, staleTime: 10_000 }).data?.data.filter(({ state }) => state === 'triggered').length ?? 0;
+  const alerts =
+    useQuery({ ...alertRulesQuery(), enabled: seesAlerts, refetchInterval: poll, staleTime: 10_000 }).data?.data.filter(
+      ({ state }) => state === 'triggered',
+    ).length ?? 0;
   return (
     <nav className="nav" aria-label="Main">
       <Environment />

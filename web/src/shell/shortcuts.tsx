@@ -20,7 +20,10 @@ const fixed: [string, string][] = [
 ];
 
 export default function Shortcuts({ onClose }: { onClose: () => void }) {
-  const all = [...fixed, ...entries.flatMap(({ key, label }): [string, string][] => (key ? [[`G ${key.toUpperCase()}`, label]] : []))];
+  const all = [
+    ...fixed,
+    ...entries.flatMap(({ key, label }): [string, string][] => (key ? [[`G ${key.toUpperCase()}`, label]] : [])),
+  ];
   return (
     <Dialog open onClose={onClose} title="Shortcuts" footer={<Button onClick={onClose}>Close</Button>}>
       <dl className="shortcuts">

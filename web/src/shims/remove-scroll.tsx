@@ -12,7 +12,15 @@ type Props = HTMLAttributes<HTMLElement> & {
 };
 
 export const RemoveScroll = forwardRef<HTMLElement, Props>(function RemoveScroll(
-  { as: _as, allowPinchZoom: _pinch, shards: _shards, forwardProps: _forward, enabled: _enabled, removeScrollBar: _bar, ...props },
+  {
+    as: _as,
+    allowPinchZoom: _pinch,
+    shards: _shards,
+    forwardProps: _forward,
+    enabled: _enabled,
+    removeScrollBar: _bar,
+    ...props
+  },
   ref,
 ) {
   return <Slot.Root ref={ref} {...props} />;

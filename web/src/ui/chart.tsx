@@ -31,14 +31,19 @@ function resolve(color: string): string {
 }
 
 function withAlpha(color: string, alpha: number): string {
-  const parts = /rgba?\(([^)]+)\)/.exec(color)?.[1]?.split(/[,\s/]+/).slice(0, 3);
+  const parts = /rgba?\(([^)]+)\)/
+    .exec(color)?.[1]
+    ?.split(/[,\s/]+/)
+    .slice(0, 3);
   return parts ? `rgb(${parts.join(' ')} / ${alpha})` : color;
 }
 
 /** Sums the series below each series. */
 function stack(series: Series[]): (number | null)[][] {
   const totals: number[] = [];
-  return series.map(({ values }) => values.map((value, index) => (totals[index] = (totals[index] ?? 0) + (value ?? 0))));
+  return series.map(({ values }) =>
+    values.map((value, index) => (totals[index] = (totals[index] ?? 0) + (value ?? 0))),
+  );
 }
 
 export default function Chart({ times, series, height, label, format, log, stacked }: Props) {
@@ -66,16 +71,34 @@ export default function Chart({ times, series, height, label, format, log, stack
       height,
       padding: [10, 16, 0, 0],
       legend: { show: false },
-      tzDate: (seconds) => (zone === 'utc' ? uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC') : new Date(seconds * 1000)),
+      tzDate: (seconds) =>
+        zone === 'utc' ? uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC') : new Date(seconds * 1000),
       cursor: { points: { size: 6 }, drag: { x: false, y: false }, y: false },
-      scales: { x: { time: true }, y: log ? { distr: 3, log: 10, range: (_, low, high) => decades(low, high) } : { range: (_, __, max) => [0, max > 0 ? max * 1.08 : 1] } },
+      scales: {
+        x: { time: true },
+        y: log
+          ? { distr: 3, log: 10, range: (_, low, high) => decades(low, high) }
+          : { range: (_, __, max) => [0, max > 0 ? max * 1.08 : 1] },
+      },
       axes: [
         {
-          stroke: axis, font, size: 28, gap: 6, grid: { show: false }, ticks: { show: false }, space: 90,
+          stroke: axis,
+          font,
+          size: 28,
+          gap: 6,
+          grid: { show: false },
+          ticks: { show: false },
+          space: 90,
           values: (_, splits) => splits.map((at) => axisTime(at * 1000, times, zone)),
         },
         {
-          stroke: axis, font, size: 50, gap: 6, grid: { stroke: grid, width: 1 }, ticks: { show: false }, space: 34,
+          stroke: axis,
+          font,
+          size: 50,
+          gap: 6,
+          grid: { stroke: grid, width: 1 },
+          ticks: { show: false },
+          space: 34,
           values: (_, splits) => splits.map((value) => (value === null ? '' : format(value))),
           // A logarithmic axis has lines at powers of ten only.
           ...(log ? { splits: (_: uPlot, __: number, low: number, high: number) => powersOfTen(low, high) } : {}),
@@ -85,14 +108,25 @@ export default function Chart({ times, series, height, label, format, log, stack
         {},
         ...drawn.map(({ label: name, color, fill, width = 1.5 }) => {
           const stroke = resolve(color);
-          return { label: name, stroke, width, points: { show: (self: uPlot, at: number) => isSparse(self.data[at]), size: 5 }, spanGaps: log === true, fill: fill ? withAlpha(stroke, fill) : undefined };
+          return {
+            label: name,
+            stroke,
+            width,
+            points: { show: (self: uPlot, at: number) => isSparse(self.data[at]), size: 5 },
+            spanGaps: log === true,
+            fill: fill ? withAlpha(stroke, fill) : undefined,
+          };
         }),
       ],
       hooks: {
         setCursor: [
           (self) => {
             const { idx, left } = self.cursor;
-            setTip(idx === null || idx === undefined || left === undefined || left < 0 ? null : { index: idx, left: left + 50, width: element.clientWidth });
+            setTip(
+              idx === null || idx === undefined || left === undefined || left < 0
+                ? null
+                : { index: idx, left: left + 50, width: element.clientWidth },
+            );
           },
         ],
       },
@@ -118,7 +152,12 @@ export default function Chart({ times, series, height, label, format, log, stack
     <figure className="uchart">
       <div ref={host} role="img" aria-label={label} className={asTable ? 'sr' : ''} />
       {tip && !asTable && times[tip.index] !== undefined && (
-        <div className="tip" style={tip.left > tip.width / 2 ? { right: tip.width - tip.left + 14, top: 18 } : { left: tip.left + 14, top: 18 }}>
+        <div
+          className="tip"
+          style={
+            tip.left > tip.width / 2 ? { right: tip.width - tip.left + 14, top: 18 } : { left: tip.left + 14, top: 18 }
+          }
+        >
           <h4>
             {clock((times[tip.index] ?? 0) * 1000, zone)}
             {zone === 'utc' ? ' UTC' : ''}

@@ -2,7 +2,15 @@
 
 import { CircleAlert } from 'lucide-react';
 import { Switch as RadixSwitch } from 'radix-ui';
-import { useId, type ButtonHTMLAttributes, type ComponentType, type InputHTMLAttributes, type ReactNode, type SelectHTMLAttributes, type TextareaHTMLAttributes } from 'react';
+import {
+  useId,
+  type ButtonHTMLAttributes,
+  type ComponentType,
+  type InputHTMLAttributes,
+  type ReactNode,
+  type SelectHTMLAttributes,
+  type TextareaHTMLAttributes,
+} from 'react';
 import { Kbd } from './atoms';
 
 type IconType = ComponentType<{ className?: string; 'aria-hidden'?: 'true' }>;
@@ -16,10 +24,27 @@ export type ButtonProps = Omit<ButtonHTMLAttributes<HTMLButtonElement>, 'type'> 
   submit?: boolean;
 };
 
-export function Button({ kind, size, icon: Icon, hint, busy, submit, className, children, disabled, ...rest }: ButtonProps) {
+export function Button({
+  kind,
+  size,
+  icon: Icon,
+  hint,
+  busy,
+  submit,
+  className,
+  children,
+  disabled,
+  ...rest
+}: ButtonProps) {
   const names = ['btn', kind, size, className].filter(Boolean).join(' ');
   return (
-    <button type={submit ? 'submit' : 'button'} className={names} disabled={disabled || busy} aria-busy={busy || undefined} {...rest}>
+    <button
+      type={submit ? 'submit' : 'button'}
+      className={names}
+      disabled={disabled || busy}
+      aria-busy={busy || undefined}
+      {...rest}
+    >
       {busy ? <span className="spin" aria-hidden="true" /> : Icon && <Icon className="i" aria-hidden="true" />}
       <span className="lbl">{children}</span>
       {hint && <Kbd>{hint}</Kbd>}
@@ -27,16 +52,41 @@ export function Button({ kind, size, icon: Icon, hint, busy, submit, className, 
   );
 }
 
-export function IconButton({ icon: Icon, label, size, kind = 'ghost', className, ...rest }: ButtonProps & { icon: IconType; label: string }) {
+export function IconButton({
+  icon: Icon,
+  label,
+  size,
+  kind = 'ghost',
+  className,
+  ...rest
+}: ButtonProps & { icon: IconType; label: string }) {
   return (
-    <button type="button" className={['btn icon', kind, size, className].filter(Boolean).join(' ')} aria-label={label} title={label} {...rest}>
+    <button
+      type="button"
+      className={['btn icon', kind, size, className].filter(Boolean).join(' ')}
+      aria-label={label}
+      title={label}
+      {...rest}
+    >
       <Icon className="i" aria-hidden="true" />
     </button>
   );
 }
 
 /** A choice of one, as buttons in a row. */
-export function Seg<T extends string>({ value, options, onChange, label, small }: { value: T; options: readonly (readonly [T, string])[]; onChange: (value: T) => void; label: string; small?: boolean }) {
+export function Seg<T extends string>({
+  value,
+  options,
+  onChange,
+  label,
+  small,
+}: {
+  value: T;
+  options: readonly (readonly [T, string])[];
+  onChange: (value: T) => void;
+  label: string;
+  small?: boolean;
+}) {
   return (
     <div className={`seg ${small ? 'sm' : ''}`} role="group" aria-label={label}>
       {options.map(([key, text]) => (
@@ -48,16 +98,45 @@ export function Seg<T extends string>({ value, options, onChange, label, small }
   );
 }
 
-export function Switch({ checked, onChange, label, disabled }: { checked: boolean; onChange: (checked: boolean) => void; label: string; disabled?: boolean }) {
+export function Switch({
+  checked,
+  onChange,
+  label,
+  disabled,
+}: {
+  checked: boolean;
+  onChange: (checked: boolean) => void;
+  label: string;
+  disabled?: boolean;
+}) {
   return (
-    <RadixSwitch.Root className={`switch ${checked ? 'on' : ''}`} checked={checked} onCheckedChange={onChange} aria-label={label} disabled={disabled} />
+    <RadixSwitch.Root
+      className={`switch ${checked ? 'on' : ''}`}
+      checked={checked}
+      onCheckedChange={onChange}
+      aria-label={label}
+      disabled={disabled}
+    />
   );
 }
 
-export type FieldProps = { label: ReactNode; hint?: ReactNode; error?: string | null; origin?: ReactNode; optional?: boolean };
+export type FieldProps = {
+  label: ReactNode;
+  hint?: ReactNode;
+  error?: string | null;
+  origin?: ReactNode;
+  optional?: boolean;
+};
 
 /** Label, control, hint and error. The control gets the ids from the render function. */
-export function Field({ label, hint, error, origin, optional, children }: FieldProps & { children: (ids: { id: string; 'aria-describedby'?: string; 'aria-invalid'?: true }) => ReactNode }) {
+export function Field({
+  label,
+  hint,
+  error,
+  origin,
+  optional,
+  children,
+}: FieldProps & { children: (ids: { id: string; 'aria-describedby'?: string; 'aria-invalid'?: true }) => ReactNode }) {
   const id = useId();
   const note = `${id}-note`;
   const described = error || hint ? note : undefined;
@@ -87,12 +166,31 @@ export function Field({ label, hint, error, origin, optional, children }: FieldP
 
 type Wrapped<T> = FieldProps & Omit<T, 'onChange' | 'value'> & { value: string; onChange: (value: string) => void };
 
-export function TextField({ label, hint, error, origin, optional, value, onChange, unit, mono, ...rest }: Wrapped<InputHTMLAttributes<HTMLInputElement>> & { unit?: string; mono?: boolean }) {
+export function TextField({
+  label,
+  hint,
+  error,
+  origin,
+  optional,
+  value,
+  onChange,
+  unit,
+  mono,
+  ...rest
+}: Wrapped<InputHTMLAttributes<HTMLInputElement>> & { unit?: string; mono?: boolean }) {
   return (
     <Field label={label} hint={hint} error={error} origin={origin} optional={optional}>
       {(ids) => (
         <span className={`inp ${error ? 'bad' : ''}`}>
-          <input {...ids} className={mono ? 'mono' : undefined} value={value} onChange={(event) => onChange(event.target.value)} autoComplete="off" spellCheck={false} {...rest} />
+          <input
+            {...ids}
+            className={mono ? 'mono' : undefined}
+            value={value}
+            onChange={(event) => onChange(event.target.value)}
+            autoComplete="off"
+            spellCheck={false}
+            {...rest}
+          />
           {unit && <span className="unit">{unit}</span>}
         </span>
       )}
@@ -100,21 +198,55 @@ export function TextField({ label, hint, error, origin, optional, value, onChang
   );
 }
 
-export function AreaField({ label, hint, error, origin, optional, value, onChange, mono = true, ...rest }: Wrapped<TextareaHTMLAttributes<HTMLTextAreaElement>> & { mono?: boolean }) {
+export function AreaField({
+  label,
+  hint,
+  error,
+  origin,
+  optional,
+  value,
+  onChange,
+  mono = true,
+  ...rest
+}: Wrapped<TextareaHTMLAttributes<HTMLTextAreaElement>> & { mono?: boolean }) {
   return (
     <Field label={label} hint={hint} error={error} origin={origin} optional={optional}>
       {(ids) => (
-        <textarea {...ids} className={`inp area ${mono ? 'mono' : ''} ${error ? 'bad' : ''}`} value={value} onChange={(event) => onChange(event.target.value)} rows={6} spellCheck={false} {...rest} />
+        <textarea
+          {...ids}
+          className={`inp area ${mono ? 'mono' : ''} ${error ? 'bad' : ''}`}
+          value={value}
+          onChange={(event) => onChange(event.target.value)}
+          rows={6}
+          spellCheck={false}
+          {...rest}
+        />
       )}
     </Field>
   );
 }
 
-export function SelectField({ label, hint, error, origin, optional, value, onChange, options, ...rest }: Wrapped<SelectHTMLAttributes<HTMLSelectElement>> & { options: readonly (readonly [string, string])[] }) {
+export function SelectField({
+  label,
+  hint,
+  error,
+  origin,
+  optional,
+  value,
+  onChange,
+  options,
+  ...rest
+}: Wrapped<SelectHTMLAttributes<HTMLSelectElement>> & { options: readonly (readonly [string, string])[] }) {
   return (
     <Field label={label} hint={hint} error={error} origin={origin} optional={optional}>
       {(ids) => (
-        <select {...ids} className={`inp ${error ? 'bad' : ''}`} value={value} onChange={(event) => onChange(event.target.value)} {...rest}>
+        <select
+          {...ids}
+          className={`inp ${error ? 'bad' : ''}`}
+          value={value}
+          onChange={(event) => onChange(event.target.value)}
+          {...rest}
+        >
           {options.map(([key, text]) => (
             <option key={key} value={key}>
               {text}
@@ -126,7 +258,17 @@ export function SelectField({ label, hint, error, origin, optional, value, onCha
   );
 }
 
-export function CheckRow({ label, checked, onChange, hint }: { label: ReactNode; checked: boolean; onChange: (checked: boolean) => void; hint?: ReactNode }) {
+export function CheckRow({
+  label,
+  checked,
+  onChange,
+  hint,
+}: {
+  label: ReactNode;
+  checked: boolean;
+  onChange: (checked: boolean) => void;
+  hint?: ReactNode;
+}) {
   return (
     <label className="checkrow">
       <input type="checkbox" className="cb" checked={checked} onChange={(event) => onChange(event.target.checked)} />

@@ -13,7 +13,21 @@ export function LazyChart(props: React.ComponentProps<typeof Chart>) {
   );
 }
 
-export function Card({ title, sub, tools, children, className = '', line }: { title: ReactNode; sub?: ReactNode; tools?: ReactNode; children: ReactNode; className?: string; line?: boolean }) {
+export function Card({
+  title,
+  sub,
+  tools,
+  children,
+  className = '',
+  line,
+}: {
+  title: ReactNode;
+  sub?: ReactNode;
+  tools?: ReactNode;
+  children: ReactNode;
+  className?: string;
+  line?: boolean;
+}) {
   return (
     <section className={`card ${line ? 'line' : ''} ${className}`}>
       <header>
@@ -26,7 +40,21 @@ export function Card({ title, sub, tools, children, className = '', line }: { ti
   );
 }
 
-export function Kpi({ label, value, unit, note, bad, spark }: { label: string; value: ReactNode; unit?: string; note?: ReactNode; bad?: boolean; spark?: ReactNode }) {
+export function Kpi({
+  label,
+  value,
+  unit,
+  note,
+  bad,
+  spark,
+}: {
+  label: string;
+  value: ReactNode;
+  unit?: string;
+  note?: ReactNode;
+  bad?: boolean;
+  spark?: ReactNode;
+}) {
   return (
     <div className="kpi">
       <div className="kl">{label}</div>
@@ -41,21 +69,50 @@ export function Kpi({ label, value, unit, note, bad, spark }: { label: string; v
 }
 
 /** A line without axes. Decoration: the value stands beside it. */
-export function Spark({ values, color, width = 62, height = 24, fill = true }: { values: (number | null)[]; color: string; width?: number; height?: number; fill?: boolean }) {
+export function Spark({
+  values,
+  color,
+  width = 62,
+  height = 24,
+  fill = true,
+}: {
+  values: (number | null)[];
+  color: string;
+  width?: number;
+  height?: number;
+  fill?: boolean;
+}) {
   const numbers = values.map((value) => value ?? 0);
   if (numbers.length < 2) return null;
   const low = Math.min(...numbers);
   const span = Math.max(...numbers) - low || 1;
-  const points = numbers.map((value, index) => `${((index / (numbers.length - 1)) * width).toFixed(1)},${(height - 2 - ((value - low) / span) * (height - 4)).toFixed(1)}`);
+  const points = numbers.map(
+    (value, index) =>
+      `${((index / (numbers.length - 1)) * width).toFixed(1)},${(height - 2 - ((value - low) / span) * (height - 4)).toFixed(1)}`,
+  );
   return (
-    <svg className="spark" viewBox={`0 0 ${width} ${height}`} preserveAspectRatio="none" aria-hidden="true" style={{ color }}>
-      {fill && <polygon points={`0,${height} ${points.join(' ')} ${width},${height}`} fill="currentColor" opacity="0.14" />}
+    <svg
+      className="spark"
+      viewBox={`0 0 ${width} ${height}`}
+      preserveAspectRatio="none"
+      aria-hidden="true"
+      style={{ color }}
+    >
+      {fill && (
+        <polygon points={`0,${height} ${points.join(' ')} ${width},${height}`} fill="currentColor" opacity="0.14" />
+      )}
       <polyline className="ln" points={points.join(' ')} stroke="currentColor" />
     </svg>
   );
 }
 
-export function Legend({ series, line }: { series: (Pick<Series, 'label' | 'color'> & { value?: ReactNode })[]; line?: boolean }) {
+export function Legend({
+  series,
+  line,
+}: {
+  series: (Pick<Series, 'label' | 'color'> & { value?: ReactNode })[];
+  line?: boolean;
+}) {
   return (
     <span className="legend">
       {series.map((one) => (
@@ -82,7 +139,13 @@ export function Hourly({ counts }: { counts: number[] }) {
   const most = Math.max(1, ...counts);
   return (
     <span className="ticks" role="img" aria-label={`${counts.reduce((sum, number) => sum + number, 0)} in 24 hours`}>
-      {counts.map((number, hour) => (number === 0 ? <i key={hour} className="none" /> : <i key={hour} className="st-dead" style={{ height: `${Math.max(20, (number / most) * 100)}%` }} />))}
+      {counts.map((number, hour) =>
+        number === 0 ? (
+          <i key={hour} className="none" />
+        ) : (
+          <i key={hour} className="st-dead" style={{ height: `${Math.max(20, (number / most) * 100)}%` }} />
+        ),
+      )}
     </span>
   );
 }

@@ -20,7 +20,15 @@ export function FilterBar({ children, end }: { children: ReactNode; end?: ReactN
 }
 
 /** A text filter that applies a moment after typing, or at once with Enter. */
-export function SearchBox({ value, onChange, placeholder }: { value: string; onChange: (value: string) => void; placeholder: string }) {
+export function SearchBox({
+  value,
+  onChange,
+  placeholder,
+}: {
+  value: string;
+  onChange: (value: string) => void;
+  placeholder: string;
+}) {
   const [text, setText] = useState(value);
   const input = useRef<HTMLInputElement>(null);
   const apply = useRef(onChange);
@@ -37,13 +45,30 @@ export function SearchBox({ value, onChange, placeholder }: { value: string; onC
   return (
     <label className="search">
       <SearchIcon className="i s" aria-hidden="true" />
-      <input ref={input} type="search" value={text} placeholder={placeholder} aria-label={placeholder} onChange={(event) => setText(event.target.value)} onKeyDown={(event) => event.key === 'Enter' && onChange(text)} />
+      <input
+        ref={input}
+        type="search"
+        value={text}
+        placeholder={placeholder}
+        aria-label={placeholder}
+        onChange={(event) => setText(event.target.value)}
+        onKeyDown={(event) => event.key === 'Enter' && onChange(text)}
+      />
       <Kbd>/</Kbd>
     </label>
   );
 }
 
-type FilterProps = { name: string; value: string | undefined; onChange: (value: string | undefined) => void; options?: readonly (readonly [string, string])[]; hint?: string; type?: 'text' | 'datetime-local'; show?: (value: string) => string; /** Why the list cannot be filtered by it now. */ blocked?: string };
+type FilterProps = {
+  name: string;
+  value: string | undefined;
+  onChange: (value: string | undefined) => void;
+  options?: readonly (readonly [string, string])[];
+  hint?: string;
+  type?: 'text' | 'datetime-local';
+  show?: (value: string) => string;
+  /** Why the list cannot be filtered by it now. */ blocked?: string;
+};
 
 /** A filter: a chip with its value, or a button that adds it. */
 export function Filter({ name, value, onChange, options, hint, type = 'text', show, blocked }: FilterProps) {
@@ -73,14 +98,30 @@ export function Filter({ name, value, onChange, options, hint, type = 'text', sh
       )}
       <Popover.Portal>
         <Popover.Content className="menu pop" align="start" sideOffset={4} collisionPadding={8}>
-          {blocked ? <p className="pop-none">{blocked}</p> : options ? <Options name={name} options={options} value={value} choose={choose} /> : <TextForm name={name} value={value ?? ''} choose={choose} hint={hint} type={type} />}
+          {blocked ? (
+            <p className="pop-none">{blocked}</p>
+          ) : options ? (
+            <Options name={name} options={options} value={value} choose={choose} />
+          ) : (
+            <TextForm name={name} value={value ?? ''} choose={choose} hint={hint} type={type} />
+          )}
         </Popover.Content>
       </Popover.Portal>
     </Popover.Root>
   );
 }
 
-function Options({ name, options, value, choose }: { name: string; options: readonly (readonly [string, string])[]; value?: string; choose: (value: string) => void }) {
+function Options({
+  name,
+  options,
+  value,
+  choose,
+}: {
+  name: string;
+  options: readonly (readonly [string, string])[];
+  value?: string;
+  choose: (value: string) => void;
+}) {
   return (
     <Command label={name}>
       {options.length > 8 && <Command.Input className="pop-q" placeholder={`Find ${name.toLowerCase()}`} autoFocus />}
@@ -97,7 +138,19 @@ function Options({ name, options, value, choose }: { name: string; options: read
   );
 }
 
-function TextForm({ name, value, choose, hint, type }: { name: string; value: string; choose: (value: string) => void; hint?: string; type: string }) {
+function TextForm({
+  name,
+  value,
+  choose,
+  hint,
+  type,
+}: {
+  name: string;
+  value: string;
+  choose: (value: string) => void;
+  hint?: string;
+  type: string;
+}) {
   const [text, setText] = useState(value);
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -117,7 +170,15 @@ function TextForm({ name, value, choose, hint, type }: { name: string; value: st
 }
 
 /** The application of a list. Without `all`, one application is always chosen. */
-export function AppPicker({ app, onChange, all }: { app: string; onChange: (app: string | undefined) => void; all?: boolean }) {
+export function AppPicker({
+  app,
+  onChange,
+  all,
+}: {
+  app: string;
+  onChange: (app: string | undefined) => void;
+  all?: boolean;
+}) {
   const [open, setOpen] = useState(false);
   const [text, setText] = useState('');
   const name = useAppName(app);
@@ -137,7 +198,13 @@ export function AppPicker({ app, onChange, all }: { app: string; onChange: (app:
       <Popover.Portal>
         <Popover.Content className="menu pop" align="start" sideOffset={4} collisionPadding={8}>
           <Command label="Applications">
-            <Command.Input className="pop-q" placeholder="Name, id or uid" value={text} onValueChange={setText} autoFocus />
+            <Command.Input
+              className="pop-q"
+              placeholder="Name, id or uid"
+              value={text}
+              onValueChange={setText}
+              autoFocus
+            />
             <Command.List>
               {all && (
                 <Command.Item value="all applications" className="menu-item" onSelect={() => choose(undefined)}>
@@ -146,7 +213,12 @@ export function AppPicker({ app, onChange, all }: { app: string; onChange: (app:
                 </Command.Item>
               )}
               {data?.data.map((one) => (
-                <Command.Item key={one.id} value={`${one.name} ${one.uid ?? ''} ${one.id}`} className="menu-item" onSelect={() => choose(one.id)}>
+                <Command.Item
+                  key={one.id}
+                  value={`${one.name} ${one.uid ?? ''} ${one.id}`}
+                  className="menu-item"
+                  onSelect={() => choose(one.id)}
+                >
                   <span className="cut">{one.name}</span>
                   {one.id === app && <Check className="i s push" aria-hidden="true" />}
                 </Command.Item>

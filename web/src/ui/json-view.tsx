@@ -10,7 +10,14 @@ const TREE_BYTES_MAX = 256_000;
 const LINES_STEP = 500;
 const RAW_STEP = 32_000;
 
-const classes: Record<Token['kind'], string> = { key: 'k', string: 'v-s', number: 'v-n', atom: 'v-b', mark: 'p', comment: 'cm' };
+const classes: Record<Token['kind'], string> = {
+  key: 'k',
+  string: 'v-s',
+  number: 'v-n',
+  atom: 'v-b',
+  mark: 'p',
+  comment: 'cm',
+};
 
 export function JsonTree({ value }: { value: unknown }) {
   const [shut, setShut] = useState(() => foldedBelow(value, 3));
@@ -27,7 +34,13 @@ export function JsonTree({ value }: { value: unknown }) {
       {lines.slice(0, limit).map((line, index) => (
         <div key={index} title={copied ? 'Path copied' : line.path} onDoubleClick={() => copy(line.path)}>
           {line.fold && (
-            <button type="button" className={`f ${line.fold === 'shut' ? 'shut' : ''}`} aria-expanded={line.fold === 'open'} aria-label={`Fold ${line.path}`} onClick={() => toggle(line.path)} />
+            <button
+              type="button"
+              className={`f ${line.fold === 'shut' ? 'shut' : ''}`}
+              aria-expanded={line.fold === 'open'}
+              aria-label={`Fold ${line.path}`}
+              onClick={() => toggle(line.path)}
+            />
           )}
           {'  '.repeat(line.depth)}
           {line.tokens.map((token, at) => (
@@ -64,7 +77,21 @@ export function RawText({ text, label }: { text: string; label: string }) {
 }
 
 /** A payload with its size, a choice of view, and copying. `value` may hold lossless numbers. */
-export function Payload({ value, view, onView, title = 'Payload', note, extra }: { value: unknown; view?: string; onView?: (view: 'tree' | 'raw') => void; title?: string; note?: ReactNode; extra?: ReactNode }) {
+export function Payload({
+  value,
+  view,
+  onView,
+  title = 'Payload',
+  note,
+  extra,
+}: {
+  value: unknown;
+  view?: string;
+  onView?: (view: 'tree' | 'raw') => void;
+  title?: string;
+  note?: ReactNode;
+  extra?: ReactNode;
+}) {
   const [own, setOwn] = useState<'tree' | 'raw'>('tree');
   const text = useMemo(() => (typeof value === 'string' ? value : toText(value)), [value]);
   const size = useMemo(() => byteLength(typeof value === 'string' ? value : toText(value, 0)), [value]);
@@ -96,7 +123,9 @@ export function Payload({ value, view, onView, title = 'Payload', note, extra }:
           {extra}
         </span>
       </header>
-      <div className="payload">{shown === 'tree' ? <JsonTree value={parsed} /> : <RawText text={text} label={title} />}</div>
+      <div className="payload">
+        {shown === 'tree' ? <JsonTree value={parsed} /> : <RawText text={text} label={title} />}
+      </div>
     </div>
   );
 }

@@ -30,13 +30,46 @@ export function NamedList<T extends { name: string }>({ query, label, columns, e
     <>
       {head}
       <div className="body listbody">
-        {query.isError && !rows && <Failure error={query.error} what={`The list of ${label.toLowerCase()}`} retry={() => void query.refetch()} />}
+        {query.isError && !rows && (
+          <Failure error={query.error} what={`The list of ${label.toLowerCase()}`} retry={() => void query.refetch()} />
+        )}
         {!rows && !query.isError && <Skeleton rows={8} />}
         {rows?.length === 0 && empty}
-        {rows && rows.length > 0 && <DataTable label={label} keyboard columns={columns} rows={rows} rowId={nameOf} openId={url.open} onOpen={open} />}
+        {rows && rows.length > 0 && (
+          <DataTable
+            label={label}
+            keyboard
+            columns={columns}
+            rows={rows}
+            rowId={nameOf}
+            openId={url.open}
+            onOpen={open}
+          />
+        )}
       </div>
-      <Pager note="By name" page={query.data} cursor={url.cursor} go={(cursor) => setUrl({ cursor, open: undefined })} keys={[['J K', 'move'], ['O', 'open']]} />
+      <Pager
+        note="By name"
+        page={query.data}
+        cursor={url.cursor}
+        go={(cursor) => setUrl({ cursor, open: undefined })}
+        keys={[
+          ['J K', 'move'],
+          ['O', 'open'],
+        ]}
+      />
     </>
   );
-  return <Split list={list} panel={url.open && panel({ name: url.open, onClose: () => setUrl({ open: undefined }), onStep: stepper(rows ?? [], nameOf, url.open, open) })} />;
+  return (
+    <Split
+      list={list}
+      panel={
+        url.open &&
+        panel({
+          name: url.open,
+          onClose: () => setUrl({ open: undefined }),
+          onStep: stepper(rows ?? [], nameOf, url.open, open),
+        })
+      }
+    />
+  );
 }

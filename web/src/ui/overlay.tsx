@@ -82,7 +82,12 @@ export function Confirm({ open, onClose, title, verb, children, danger, typed, r
       <Button onClick={close} autoFocus={danger}>
         Keep
       </Button>
-      <Button kind={danger ? 'danger-solid' : 'primary'} submit busy={busy} disabled={typed !== undefined && text !== typed}>
+      <Button
+        kind={danger ? 'danger-solid' : 'primary'}
+        submit
+        busy={busy}
+        disabled={typed !== undefined && text !== typed}
+      >
         {verb}
       </Button>
     </>
@@ -96,9 +101,19 @@ export function Confirm({ open, onClose, title, verb, children, danger, typed, r
   );
 }
 
-export type MenuItem = { label: string; icon?: ComponentType<{ className?: string }>; run: () => void; danger?: boolean; hint?: string } | 'line';
+export type MenuItem =
+  | { label: string; icon?: ComponentType<{ className?: string }>; run: () => void; danger?: boolean; hint?: string }
+  | 'line';
 
-export function Menu({ trigger, items, align = 'end' }: { trigger: ReactNode; items: MenuItem[]; align?: 'start' | 'end' }) {
+export function Menu({
+  trigger,
+  items,
+  align = 'end',
+}: {
+  trigger: ReactNode;
+  items: MenuItem[];
+  align?: 'start' | 'end';
+}) {
   return (
     <DropdownMenu.Root modal={false}>
       <DropdownMenu.Trigger asChild>{trigger}</DropdownMenu.Trigger>
@@ -108,7 +123,11 @@ export function Menu({ trigger, items, align = 'end' }: { trigger: ReactNode; it
             item === 'line' ? (
               <DropdownMenu.Separator key={`line-${index}`} className="menu-line" />
             ) : (
-              <DropdownMenu.Item key={item.label} className={`menu-item ${item.danger ? 'danger' : ''}`} onSelect={item.run}>
+              <DropdownMenu.Item
+                key={item.label}
+                className={`menu-item ${item.danger ? 'danger' : ''}`}
+                onSelect={item.run}
+              >
                 {item.icon && <item.icon className="i" />}
                 {item.label}
                 {item.hint && <span className="push">{item.hint}</span>}

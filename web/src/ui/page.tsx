@@ -11,7 +11,12 @@ import { setPreference, usePreferences } from '../preferences';
 import { useUrl } from '../url';
 import { Button, Seg } from './controls';
 
-export type Crumb = { to: string; label: string; params?: Record<string, string>; search?: Record<string, string | undefined> };
+export type Crumb = {
+  to: string;
+  label: string;
+  params?: Record<string, string>;
+  search?: Record<string, string | undefined>;
+};
 
 type Props = { title: string; heading?: ReactNode; crumbs?: Crumb[]; tools?: ReactNode; children: ReactNode };
 
@@ -28,7 +33,13 @@ export function Page({ title, heading, crumbs = [], tools, children }: Props) {
         {crumbs.length > 0 ? (
           <nav className="crumbs" aria-label="Breadcrumb">
             {back && (
-              <Link className="btn ghost icon only-narrow" to={back.to} params={back.params ?? {}} search={back.search ?? {}} aria-label={`Back to ${back.label}`}>
+              <Link
+                className="btn ghost icon only-narrow"
+                to={back.to}
+                params={back.params ?? {}}
+                search={back.search ?? {}}
+                aria-label={`Back to ${back.label}`}
+              >
                 <ChevronLeft className="i" aria-hidden="true" />
               </Link>
             )}
@@ -68,7 +79,17 @@ export function Body({ children, head, tabs }: { children: ReactNode; head?: Rea
 }
 
 /** Title, state and actions of an object. */
-export function ObjectHead({ title, badges, sub, tools }: { title: ReactNode; badges?: ReactNode; sub?: ReactNode; tools?: ReactNode }) {
+export function ObjectHead({
+  title,
+  badges,
+  sub,
+  tools,
+}: {
+  title: ReactNode;
+  badges?: ReactNode;
+  sub?: ReactNode;
+  tools?: ReactNode;
+}) {
   return (
     <div className="hd">
       <div className="grow">
@@ -86,7 +107,14 @@ export function ObjectHead({ title, badges, sub, tools }: { title: ReactNode; ba
 /** The router marks links by prefix; tabs and entries decide themselves. */
 export const exactly = { exact: true, includeSearch: true } as const;
 
-export type Tab = { to: string; params?: Record<string, string>; search?: Record<string, string | undefined>; label: string; number?: ReactNode; active: boolean };
+export type Tab = {
+  to: string;
+  params?: Record<string, string>;
+  search?: Record<string, string | undefined>;
+  label: string;
+  number?: ReactNode;
+  active: boolean;
+};
 
 export function Tabs({ tabs, label }: { tabs: Tab[]; label: string }) {
   const row = useRef<HTMLElement>(null);
@@ -94,12 +122,21 @@ export function Tabs({ tabs, label }: { tabs: Tab[]; label: string }) {
   // On narrow screens the tabs scroll: the active one is in view.
   useEffect(() => {
     const tab = row.current?.children[active] as HTMLElement | undefined;
-    if (row.current && tab) row.current.scrollLeft = tab.offsetLeft - row.current.offsetLeft - (row.current.clientWidth - tab.offsetWidth) / 2;
+    if (row.current && tab)
+      row.current.scrollLeft =
+        tab.offsetLeft - row.current.offsetLeft - (row.current.clientWidth - tab.offsetWidth) / 2;
   }, [active]);
   return (
     <nav className="tabs" aria-label={label} ref={row}>
       {tabs.map((tab) => (
-        <Link key={tab.label} to={tab.to} params={tab.params ?? {}} search={tab.search ?? {}} aria-current={tab.active ? 'page' : undefined} activeOptions={exactly}>
+        <Link
+          key={tab.label}
+          to={tab.to}
+          params={tab.params ?? {}}
+          search={tab.search ?? {}}
+          aria-current={tab.active ? 'page' : undefined}
+          activeOptions={exactly}
+        >
           {tab.label}
           {tab.number !== undefined && <span className="n">{tab.number}</span>}
         </Link>
@@ -114,7 +151,12 @@ export function LiveButton() {
   const connected = useConnected();
   useKeys({ '.': () => setPreference('live', !live) });
   return (
-    <Button className={`livebtn ${live ? 'live' : ''}`} aria-pressed={live} title={live && connected ? 'Live: changes appear at once (.)' : 'Live updates (.)'} onClick={() => setPreference('live', !live)}>
+    <Button
+      className={`livebtn ${live ? 'live' : ''}`}
+      aria-pressed={live}
+      title={live && connected ? 'Live: changes appear at once (.)' : 'Live updates (.)'}
+      onClick={() => setPreference('live', !live)}
+    >
       <span className="live-in">
         <span className="dot" aria-hidden="true" />
         {live ? 'Live' : 'Paused'}
@@ -126,7 +168,13 @@ export function LiveButton() {
 export function ZoneButton() {
   const { zone } = usePreferences();
   return (
-    <Button kind="ghost" icon={Globe} className="hide-narrow" title="Time zone" onClick={() => setPreference('zone', zone === 'utc' ? 'local' : 'utc')}>
+    <Button
+      kind="ghost"
+      icon={Globe}
+      className="hide-narrow"
+      title="Time zone"
+      onClick={() => setPreference('zone', zone === 'utc' ? 'local' : 'utc')}
+    >
       {zone === 'utc' ? 'UTC' : 'Local'}
     </Button>
   );
@@ -142,7 +190,12 @@ export function RangePicker({ range }: { range: Range }) {
       <span className="hide-narrow">
         <Seg label="Time range" value={range} options={names.map((name) => [name, name] as const)} onChange={choose} />
       </span>
-      <select className="inp only-narrow range-narrow" aria-label="Time range" value={range} onChange={(event) => choose(event.target.value as Range)}>
+      <select
+        className="inp only-narrow range-narrow"
+        aria-label="Time range"
+        value={range}
+        onChange={(event) => choose(event.target.value as Range)}
+      >
         {names.map((name) => (
           <option key={name}>{name}</option>
         ))}

@@ -15,7 +15,16 @@ export function Split({ list, panel }: { list: ReactNode; panel?: ReactNode }) {
   );
 }
 
-type Props = { title: ReactNode; label: string; onClose: () => void; onStep?: (step: 1 | -1) => void; full?: ReactNode; sub?: ReactNode; footer?: ReactNode; children: ReactNode };
+type Props = {
+  title: ReactNode;
+  label: string;
+  onClose: () => void;
+  onStep?: (step: 1 | -1) => void;
+  full?: ReactNode;
+  sub?: ReactNode;
+  footer?: ReactNode;
+  children: ReactNode;
+};
 
 export function Panel({ title, label, onClose, onStep, full, sub, footer, children }: Props) {
   const heading = useRef<HTMLHeadingElement>(null);

@@ -3,7 +3,12 @@
 import { delayLabel, points, position } from '../lib/retry';
 import { Glyph } from './atoms';
 
-const marks: [number, string][] = [[60, '1 minute'], [3600, '1 hour'], [86_400, '1 day'], [172_800, '2 days']];
+const marks: [number, string][] = [
+  [60, '1 minute'],
+  [3600, '1 hour'],
+  [86_400, '1 day'],
+  [172_800, '2 days'],
+];
 
 export function RetrySchedule({ delays, jitter }: { delays: number[]; jitter: number }) {
   const list = points(delays);
@@ -27,7 +32,15 @@ export function RetrySchedule({ delays, jitter }: { delays: number[]; jitter: nu
           const from = position(Math.max(0, point.after - spread), total);
           const to = position(Math.min(total, point.after + spread), total);
           return (
-            <span key={point.attempt} className="rt" style={{ ['--x' as string]: x(point.after), ['--a' as string]: `${from * 100}%`, ['--b' as string]: `${(to - from) * 100}%` }}>
+            <span
+              key={point.attempt}
+              className="rt"
+              style={{
+                ['--x' as string]: x(point.after),
+                ['--a' as string]: `${from * 100}%`,
+                ['--b' as string]: `${(to - from) * 100}%`,
+              }}
+            >
               <b>{dense ? '' : point.attempt}</b>
             </span>
           );

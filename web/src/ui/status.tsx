@@ -9,7 +9,17 @@ import { Glyph } from './atoms';
 import { Button } from './controls';
 import { Snippet } from './snippet';
 
-export function Callout({ look, title, children, action }: { look: Look; title: ReactNode; children?: ReactNode; action?: ReactNode }) {
+export function Callout({
+  look,
+  title,
+  children,
+  action,
+}: {
+  look: Look;
+  title: ReactNode;
+  children?: ReactNode;
+  action?: ReactNode;
+}) {
   return (
     <div className={`callout st-${look}`} role={look === 'dead' ? 'alert' : undefined}>
       <Glyph look={look} />
@@ -43,7 +53,19 @@ export function Skeleton({ rows = 8 }: { rows?: number }) {
   );
 }
 
-export function Empty({ icon: Icon = Inbox, title, children, command, action }: { icon?: ComponentType<{ className?: string }>; title: string; children?: ReactNode; command?: string; action?: ReactNode }) {
+export function Empty({
+  icon: Icon = Inbox,
+  title,
+  children,
+  command,
+  action,
+}: {
+  icon?: ComponentType<{ className?: string }>;
+  title: string;
+  children?: ReactNode;
+  command?: string;
+  action?: ReactNode;
+}) {
   return (
     <div className="empty">
       <Icon className="i" />
@@ -91,7 +113,17 @@ function advice(status: number, what: string): string {
 }
 
 /** The three states of a query, and its data. Data that is there stays while it refreshes or fails. */
-export function Loaded<T>({ query, what, rows, children }: { query: UseQueryResult<T>; what?: string; rows?: number; children: (data: T) => ReactNode }) {
+export function Loaded<T>({
+  query,
+  what,
+  rows,
+  children,
+}: {
+  query: UseQueryResult<T>;
+  what?: string;
+  rows?: number;
+  children: (data: T) => ReactNode;
+}) {
   if (query.data !== undefined) {
     return (
       <>

@@ -1,6 +1,12 @@
 // Lists of objects: keyboard rows, selection with ranges, an open row, and pages by keyset.
 
-import { rowSelectionFeature, tableFeatures, useTable, type ColumnDef, type RowSelectionState } from '@tanstack/react-table';
+import {
+  rowSelectionFeature,
+  tableFeatures,
+  useTable,
+  type ColumnDef,
+  type RowSelectionState,
+} from '@tanstack/react-table';
 import { ChevronLeft, ChevronRight } from 'lucide-react';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState, type ReactNode, type RefObject } from 'react';
 import { useKeys } from '../keys';
@@ -45,7 +51,11 @@ export function DataTable<T extends object>(props: Props<T>) {
   const fit = useFit(frame, columns, selection ? CHECK_BOX : 0);
   const visible = useMemo(() => columns.filter(({ id }) => fit.has(id)), [columns, fit]);
   const definitions = useMemo(
-    () => visible.map((column): ColumnDef<typeof features, T> => ({ id: column.id, cell: ({ row }) => column.cell(row.original) })),
+    () =>
+      visible.map((column): ColumnDef<typeof features, T> => ({
+        id: column.id,
+        cell: ({ row }) => column.cell(row.original),
+      })),
     [visible],
   );
   const table = useTable({
@@ -98,7 +108,13 @@ export function DataTable<T extends object>(props: Props<T>) {
         <tr>
           {selection && (
             <th className="c-cb" scope="col">
-              <input type="checkbox" className={`cb ${some ? 'mixed' : ''}`} aria-label="Select all rows of this page" checked={all === true} onChange={() => table.toggleAllRowsSelected()} />
+              <input
+                type="checkbox"
+                className={`cb ${some ? 'mixed' : ''}`}
+                aria-label="Select all rows of this page"
+                checked={all === true}
+                onChange={() => table.toggleAllRowsSelected()}
+              />
             </th>
           )}
           {visible.map((column) => (
@@ -124,11 +140,21 @@ export function DataTable<T extends object>(props: Props<T>) {
           >
             {selection && (
               <td className="c-cb">
-                <input type="checkbox" className="cb" aria-label={`Select ${row.id}`} checked={row.getIsSelected()} onChange={row.getToggleSelectedHandler()} onClick={(event) => event.stopPropagation()} />
+                <input
+                  type="checkbox"
+                  className="cb"
+                  aria-label={`Select ${row.id}`}
+                  checked={row.getIsSelected()}
+                  onChange={row.getToggleSelectedHandler()}
+                  onClick={(event) => event.stopPropagation()}
+                />
               </td>
             )}
             {visible.map((column) => (
-              <td key={column.id} className={[column.num ? 'num' : '', column.className ?? '', narrowClass(column.narrow)].join(' ')}>
+              <td
+                key={column.id}
+                className={[column.num ? 'num' : '', column.className ?? '', narrowClass(column.narrow)].join(' ')}
+              >
                 {column.cell(row.original)}
                 {column.unit && <span className="n-unit"> {column.unit}</span>}
               </td>
@@ -146,7 +172,11 @@ const CHECK_BOX = 44;
 const CARDS_MAX = 640;
 
 /** The columns that fit into the place of the table, with their widths. */
-function useFit<T>(frame: RefObject<HTMLTableElement | null>, columns: Column<T>[], taken: number): Map<string, number | undefined> {
+function useFit<T>(
+  frame: RefObject<HTMLTableElement | null>,
+  columns: Column<T>[],
+  taken: number,
+): Map<string, number | undefined> {
   const [space, setSpace] = useState(Infinity);
   useLayoutEffect(() => {
     const place = frame.current?.parentElement;
@@ -157,12 +187,16 @@ function useFit<T>(frame: RefObject<HTMLTableElement | null>, columns: Column<T>
     observer.observe(place);
     return () => observer.disconnect();
   }, [frame]);
-  return useMemo(() => new Map(fitColumns(columns, space - taken).map(({ id, width }) => [id, width])), [columns, space, taken]);
+  return useMemo(
+    () => new Map(fitColumns(columns, space - taken).map(({ id, width }) => [id, width])),
+    [columns, space, taken],
+  );
 }
 
 const none: RowSelectionState = {};
 
-const narrowClass = (place: Column<unknown>['narrow']) => (place === undefined ? '' : place === 'drop' ? 'drop' : `n-${place}`);
+const narrowClass = (place: Column<unknown>['narrow']) =>
+  place === undefined ? '' : place === 'drop' ? 'drop' : `n-${place}`;
 
 export function useSelection(): Selection & { list: string[]; clear: () => void } {
   const [ids, set] = useState<RowSelectionState>({});
@@ -171,7 +205,17 @@ export function useSelection(): Selection & { list: string[]; clear: () => void 
 }
 
 /** What can be done with the selected rows. */
-export function BulkBar({ count, noun, onClear, children }: { count: number; noun: string; onClear: () => void; children: ReactNode }) {
+export function BulkBar({
+  count,
+  noun,
+  onClear,
+  children,
+}: {
+  count: number;
+  noun: string;
+  onClear: () => void;
+  children: ReactNode;
+}) {
   if (count === 0) return null;
   return (
     <div className="bulk" role="region" aria-label="Selected rows">
@@ -187,7 +231,13 @@ export function BulkBar({ count, noun, onClear, children }: { count: number; nou
   );
 }
 
-type PagerProps = { note: ReactNode; page?: { iterator: string | null; prevIterator?: string | null; done: boolean }; cursor?: string; go: (cursor: string | undefined) => void; keys?: [string, string][] };
+type PagerProps = {
+  note: ReactNode;
+  page?: { iterator: string | null; prevIterator?: string | null; done: boolean };
+  cursor?: string;
+  go: (cursor: string | undefined) => void;
+  keys?: [string, string][];
+};
 
 /** Pages by keyset: the API's iterators, newest first. */
 export function Pager({ note, page, cursor, go, keys = [] }: PagerProps) {
@@ -207,7 +257,13 @@ export function Pager({ note, page, cursor, go, keys = [] }: PagerProps) {
         <Button kind="ghost" size="sm" disabled={!cursor} onClick={() => go(undefined)}>
           First
         </Button>
-        <Button kind="ghost" size="sm" icon={ChevronLeft} disabled={!cursor || !page?.prevIterator} onClick={() => go(page?.prevIterator ?? undefined)}>
+        <Button
+          kind="ghost"
+          size="sm"
+          icon={ChevronLeft}
+          disabled={!cursor || !page?.prevIterator}
+          onClick={() => go(page?.prevIterator ?? undefined)}
+        >
           Newer
         </Button>
         <Button kind="ghost" size="sm" disabled={!older} onClick={() => go(older ?? undefined)}>

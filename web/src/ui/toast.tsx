@@ -39,7 +39,12 @@ export function Toasts() {
   return (
     <Toast.Provider swipeDirection="right" label="News">
       {news.map(({ id, title, text, bad, action }) => (
-        <Toast.Root key={id} className="toast" duration={bad ? STAY_MS : NEWS_MS} onOpenChange={(open) => !open && set(list.filter((one) => one.id !== id))}>
+        <Toast.Root
+          key={id}
+          className="toast"
+          duration={bad ? STAY_MS : NEWS_MS}
+          onOpenChange={(open) => !open && set(list.filter((one) => one.id !== id))}
+        >
           <Glyph look={bad ? 'dead' : 'delivered'} />
           <span className="grow">
             <Toast.Title asChild>

@@ -38,7 +38,12 @@ export function Views({ screen, names }: { screen: string; names: readonly strin
     write(screen, next);
   };
   const apply = (view: View) => {
-    setUrl({ ...Object.fromEntries(names.map((name) => [name, undefined])), ...view.search, cursor: undefined, open: undefined });
+    setUrl({
+      ...Object.fromEntries(names.map((name) => [name, undefined])),
+      ...view.search,
+      cursor: undefined,
+      open: undefined,
+    });
     setOpen(false);
   };
   const save = (event: FormEvent) => {
@@ -65,7 +70,12 @@ export function Views({ screen, names }: { screen: string; names: readonly strin
                   <span className="cut">{view.name}</span>
                   {view === active && <Check className="i s push" aria-hidden="true" />}
                 </button>
-                <button type="button" className="btn ghost icon sm" aria-label={`Delete view ${view.name}`} onClick={() => change(views.filter((one) => one !== view))}>
+                <button
+                  type="button"
+                  className="btn ghost icon sm"
+                  aria-label={`Delete view ${view.name}`}
+                  onClick={() => change(views.filter((one) => one !== view))}
+                >
                   <X className="i xs" aria-hidden="true" />
                 </button>
               </li>
@@ -74,7 +84,12 @@ export function Views({ screen, names }: { screen: string; names: readonly strin
           {Object.keys(now).length > 0 && (
             <form className="pop-form" onSubmit={save}>
               <span className="inp">
-                <input value={text} placeholder="Name of this view" aria-label="Name of this view" onChange={(event) => setText(event.target.value)} />
+                <input
+                  value={text}
+                  placeholder="Name of this view"
+                  aria-label="Name of this view"
+                  onChange={(event) => setText(event.target.value)}
+                />
               </span>
               <Button size="sm" submit kind="primary" disabled={!nameOf(text)}>
                 Save view

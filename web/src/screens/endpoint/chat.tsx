@@ -17,13 +17,30 @@ export function ChatTab({ app, endpoint, kind }: { app: string; endpoint: Endpoi
   return <Content key={JSON.stringify(stored)} app={app} endpoint={endpoint} kind={kind} stored={stored} />;
 }
 
-function Content({ app, endpoint, kind, stored }: { app: string; endpoint: Endpoint; kind: string; stored?: Chat | null }) {
+function Content({
+  app,
+  endpoint,
+  kind,
+  stored,
+}: {
+  app: string;
+  endpoint: Endpoint;
+  kind: string;
+  stored?: Chat | null;
+}) {
   const may = useMay('PATCH /api/v1/app/{app_id}/endpoint/{endpoint_id}');
   const mayTest = useMay('POST /api/v1/app/{app_id}/chat/test');
   const [start] = useState(() => chatForm(stored));
   const [form, setForm] = useState(start);
   const changed = JSON.stringify(form) !== JSON.stringify(start);
-  const save = useChange(() => raw('PATCH', `/api/v1/app/${encodeURIComponent(app)}/endpoint/${endpoint.id}`, { body: { chat: chatBody(form, stored) } }), ['endpoints'], () => toast('Text saved'));
+  const save = useChange(
+    () =>
+      raw('PATCH', `/api/v1/app/${encodeURIComponent(app)}/endpoint/${endpoint.id}`, {
+        body: { chat: chatBody(form, stored) },
+      }),
+    ['endpoints'],
+    () => toast('Text saved'),
+  );
   return (
     <div className="grid cols two-cards">
       <Card title="Text" sub={`of a post in ${kindText(kind)}; empty parts have defaults`}>
@@ -34,7 +51,14 @@ function Content({ app, endpoint, kind, stored }: { app: string; endpoint: Endpo
             save.mutate(undefined);
           }}
         >
-          <ChatFields kind={kind} form={form} set={(patch) => setForm({ ...form, ...patch })} error={save.error} readOnly={!may} stored />
+          <ChatFields
+            kind={kind}
+            form={form}
+            set={(patch) => setForm({ ...form, ...patch })}
+            error={save.error}
+            readOnly={!may}
+            stored
+          />
           {save.isError && <Callout look="dead" title={messageOf(save.error)} />}
           {may && (
             <span>

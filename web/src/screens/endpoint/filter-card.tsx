@@ -29,26 +29,86 @@ export function FilterCard({ app, endpoint, base }: { app: string; endpoint: End
   const ask = (body: object) => raw<FilterTest>('POST', `${base}/filter/test`, { body });
   const test = useChange(async (): Promise<Tried[]> => {
     if (on === 'typed') {
-      const result = await ask({ ...tested, eventType: type.trim() || 'example', payload: JSON.parse(payload) as unknown });
+      const result = await ask({
+        ...tested,
+        eventType: type.trim() || 'example',
+        payload: JSON.parse(payload) as unknown,
+      });
       return [{ key: 'typed', eventType: type.trim() || 'example', result }];
     }
-    return Promise.all(recent.map(async ({ id, timestamp, eventType }) => ({ key: id, at: timestamp, eventType, result: await ask({ ...tested, msgId: id }) })));
+    return Promise.all(
+      recent.map(async ({ id, timestamp, eventType }) => ({
+        key: id,
+        at: timestamp,
+        eventType,
+        result: await ask({ ...tested, msgId: id }),
+      })),
+    );
   }, []);
-  const save = useChange(() => raw('PATCH', base, { body: { filter: filter.trim() || null } }), ['endpoints'], () => toast('Filter saved'));
-  const error = save.isError ? messageOf(save.error) : test.isError && !isSyntax(test.error) ? messageOf(test.error) : null;
+  const save = useChange(
+    () => raw('PATCH', base, { body: { filter: filter.trim() || null } }),
+    ['endpoints'],
+    () => toast('Filter saved'),
+  );
+  const error = save.isError
+    ? messageOf(save.error)
+    : test.isError && !isSyntax(test.error)
+      ? messageOf(test.error)
+      : null;
   return (
-    <Card title="Filter" sub="messages that do not match are not delivered to this endpoint" tools={<Seg small label="Try on" value={on} options={[['latest', 'Latest messages'], ['typed', 'A payload']] as const} onChange={setOn} />}>
+    <Card
+      title="Filter"
+      sub="messages that do not match are not delivered to this endpoint"
+      tools={
+        <Seg
+          small
+          label="Try on"
+          value={on}
+          options={
+            [
+              ['latest', 'Latest messages'],
+              ['typed', 'A payload'],
+            ] as const
+          }
+          onChange={setOn}
+        />
+      }
+    >
       <div className="in stack">
-        <AreaField label="Expression" optional value={filter} onChange={setFilter} rows={2} placeholder="payload.amount > 100" error={error} readOnly={!may} />
+        <AreaField
+          label="Expression"
+          optional
+          value={filter}
+          onChange={setFilter}
+          rows={2}
+          placeholder="payload.amount > 100"
+          error={error}
+          readOnly={!may}
+        />
         {on === 'typed' && (
           <div className="fgrid two-col">
             <TextField label="Event type" value={type} onChange={setType} mono placeholder="example" />
-            <AreaField label="Payload" value={payload} onChange={setPayload} rows={4} error={test.isError && isSyntax(test.error) ? 'Must be a JSON object' : null} />
+            <AreaField
+              label="Payload"
+              value={payload}
+              onChange={setPayload}
+              rows={4}
+              error={test.isError && isSyntax(test.error) ? 'Must be a JSON object' : null}
+            />
           </div>
         )}
         <span className="row wrap">
-          <Button size="sm" busy={test.isPending} disabled={on === 'latest' && recent.length === 0} onClick={() => test.mutate(undefined)}>
-            {on === 'typed' ? 'Try the payload' : recent.length === 0 ? 'No messages to try' : `Try the latest ${recent.length}`}
+          <Button
+            size="sm"
+            busy={test.isPending}
+            disabled={on === 'latest' && recent.length === 0}
+            onClick={() => test.mutate(undefined)}
+          >
+            {on === 'typed'
+              ? 'Try the payload'
+              : recent.length === 0
+                ? 'No messages to try'
+                : `Try the latest ${recent.length}`}
           </Button>
           {may && filter !== own && (
             <Button size="sm" kind="primary" busy={save.isPending} onClick={() => save.mutate(undefined)}>
@@ -84,7 +144,13 @@ function Rows({ tried }: { tried: Tried[] }) {
               {at && <ListTime at={at} />} {eventType}
             </td>
             <td className="t2">{result.checks.find((check) => !check.passes)?.reason ?? ''}</td>
-            <td className="num">{result.matches ? <StateText look="delivered" word="matches" /> : <StateText look="unmatched" word="no match" />}</td>
+            <td className="num">
+              {result.matches ? (
+                <StateText look="delivered" word="matches" />
+              ) : (
+                <StateText look="unmatched" word="no match" />
+              )}
+            </td>
           </tr>
         ))}
       </tbody>

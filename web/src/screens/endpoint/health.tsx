@@ -26,8 +26,18 @@ const samplesQuery = (app: string, ep: string, range: Range) =>
       const rows: Attempt[] = [];
       let iterator: string | undefined;
       for (let page = 0; page < PAGES_MAX; page += 1) {
-        const query = { limit: 250, iterator, with_content: false, expanded_statuses: true, after: new Date(now - ranges[range]).toISOString() };
-        const found = (await ok(api.GET('/api/v1/app/{app_id}/attempt/endpoint/{endpoint_id}', { params: { path: { app_id: app, endpoint_id: ep }, query } }))) as Page<Attempt>;
+        const query = {
+          limit: 250,
+          iterator,
+          with_content: false,
+          expanded_statuses: true,
+          after: new Date(now - ranges[range]).toISOString(),
+        };
+        const found = (await ok(
+          api.GET('/api/v1/app/{app_id}/attempt/endpoint/{endpoint_id}', {
+            params: { path: { app_id: app, endpoint_id: ep }, query },
+          }),
+        )) as Page<Attempt>;
         rows.push(...found.data);
         if (found.done || !found.iterator) return { rows, now, complete: true };
         iterator = found.iterator;
@@ -52,7 +62,13 @@ export function Health({ app, endpoint, range }: { app: string; endpoint: Endpoi
   }, [data, range]);
   const series = useMemo(() => {
     if (!buckets) return [];
-    const failures = [...buckets.failures].map(([name, values]) => ({ label: classLabel(name), color: classColor(name), fill: 0.85, width: 1, values }));
+    const failures = [...buckets.failures].map(([name, values]) => ({
+      label: classLabel(name),
+      color: classColor(name),
+      fill: 0.85,
+      width: 1,
+      values,
+    }));
     return [{ label: '2xx', color: 'var(--delivered)', fill: 0.26, values: buckets.success }, ...failures];
   }, [buckets]);
   const latencies = useMemo(
@@ -66,10 +82,14 @@ export function Health({ app, endpoint, range }: { app: string; endpoint: Endpoi
         : [],
     [buckets],
   );
-  if (samples.isError && !data) return <Failure error={samples.error} what="Health" retry={() => void samples.refetch()} />;
+  if (samples.isError && !data)
+    return <Failure error={samples.error} what="Health" retry={() => void samples.refetch()} />;
   if (!data || !buckets) return <Skeleton rows={6} />;
   const attempts = stats ? stats.success + stats.fail : 0;
-  const p95 = percentile(data.rows.map((row) => row.responseDurationMs), 0.95);
+  const p95 = percentile(
+    data.rows.map((row) => row.responseDurationMs),
+    0.95,
+  );
   const lastSuccess = data.rows.find((row) => row.status === 0);
   const lastFailure = data.rows.find((row) => row.status !== 0);
   const total = (values: number[]) => count(values.reduce((sum, value) => sum + value, 0));
@@ -78,16 +98,38 @@ export function Health({ app, endpoint, range }: { app: string; endpoint: Endpoi
       <div className="kpis">
         <Kpi
           label={`Success, ${range}`}
-          value={!stats || attempts === 0 ? '–' : attempts < ATTEMPTS_MIN ? `${stats.success} of ${attempts}` : percent(stats.success / attempts)}
+          value={
+            !stats || attempts === 0
+              ? '–'
+              : attempts < ATTEMPTS_MIN
+                ? `${stats.success} of ${attempts}`
+                : percent(stats.success / attempts)
+          }
           unit={attempts >= ATTEMPTS_MIN ? '%' : undefined}
           note={stats ? `${count(stats.fail)} failed${stats.capped ? ', counted up to 100,000' : ''}` : undefined}
           bad={stats !== undefined && attempts > 0 && stats.success / attempts < 0.95}
         />
         <Kpi label="Attempts" value={stats ? count(attempts) : '–'} note={`in ${range}`} />
-        <Kpi label="Attempt, p95" value={p95 === null ? '–' : duration(p95)} note={data.complete ? `in ${range}` : 'of the newest 1,000'} />
-        <Kpi label="Waiting" value={stats ? count(stats.pending) : '–'} note={stats ? `${count(stats.sending)} being sent` : undefined} />
-        <Kpi label="Last success" value={lastSuccess ? <Ago at={lastSuccess.timestamp} /> : '–'} note={lastSuccess ? undefined : `none in ${range}`} />
-        <Kpi label="Last failure" value={lastFailure ? <Ago at={lastFailure.timestamp} /> : '–'} note={lastFailure ? classLabel(lastFailure.class) : `none in ${range}`} />
+        <Kpi
+          label="Attempt, p95"
+          value={p95 === null ? '–' : duration(p95)}
+          note={data.complete ? `in ${range}` : 'of the newest 1,000'}
+        />
+        <Kpi
+          label="Waiting"
+          value={stats ? count(stats.pending) : '–'}
+          note={stats ? `${count(stats.sending)} being sent` : undefined}
+        />
+        <Kpi
+          label="Last success"
+          value={lastSuccess ? <Ago at={lastSuccess.timestamp} /> : '–'}
+          note={lastSuccess ? undefined : `none in ${range}`}
+        />
+        <Kpi
+          label="Last failure"
+          value={lastFailure ? <Ago at={lastFailure.timestamp} /> : '–'}
+          note={lastFailure ? classLabel(lastFailure.class) : `none in ${range}`}
+        />
       </div>
       {data.rows.length === 0 ? (
         <Card title="Attempts by outcome">
@@ -95,14 +137,32 @@ export function Health({ app, endpoint, range }: { app: string; endpoint: Endpoi
         </Card>
       ) : (
         <>
-          <Card title="Attempts by outcome" sub={data.complete ? `in ${range}` : 'the newest 1,000'} tools={<Legend series={series.map((one) => ({ ...one, value: total(one.values) }))} />}>
+          <Card
+            title="Attempts by outcome"
+            sub={data.complete ? `in ${range}` : 'the newest 1,000'}
+            tools={<Legend series={series.map((one) => ({ ...one, value: total(one.values) }))} />}
+          >
             <div className="in">
-              <LazyChart times={buckets.times} series={series} stacked height={190} format={whole} label={`Attempts by outcome: ${series.map((one) => `${one.label} ${total(one.values)}`).join(', ')}`} />
+              <LazyChart
+                times={buckets.times}
+                series={series}
+                stacked
+                height={190}
+                format={whole}
+                label={`Attempts by outcome: ${series.map((one) => `${one.label} ${total(one.values)}`).join(', ')}`}
+              />
             </div>
           </Card>
           <Card title="Attempt latency" tools={<Legend series={latencies} line />}>
             <div className="in">
-              <LazyChart times={buckets.times} series={latencies} log height={170} format={duration} label={`Attempt latency: p95 ${p95 === null ? 'unknown' : duration(p95)}`} />
+              <LazyChart
+                times={buckets.times}
+                series={latencies}
+                log
+                height={170}
+                format={duration}
+                label={`Attempt latency: p95 ${p95 === null ? 'unknown' : duration(p95)}`}
+              />
             </div>
           </Card>
         </>

@@ -18,13 +18,23 @@ export function Policy({ app, endpoint }: { app: string; endpoint: Endpoint }) {
   const [url, setUrl] = useUrl();
   const types = useQuery(eventTypesQuery());
   const own = (endpoint.policy ?? {}) as Own;
-  const names = [...new Set([...Object.keys(own.eventTypes ?? {}), ...(types.data?.data ?? []).map(({ name }) => name)])].toSorted();
-  const query = useQuery({ queryKey: ['endpoints', 'policy', app, endpoint.id, url.type], queryFn: () => raw<Effective>('GET', `${base}/policy`, { query: { event_type: url.type } }) });
+  const names = [
+    ...new Set([...Object.keys(own.eventTypes ?? {}), ...(types.data?.data ?? []).map(({ name }) => name)]),
+  ].toSorted();
+  const query = useQuery({
+    queryKey: ['endpoints', 'policy', app, endpoint.id, url.type],
+    queryFn: () => raw<Effective>('GET', `${base}/policy`, { query: { event_type: url.type } }),
+  });
   return (
     <>
       {names.length > 0 && (
         <div className="for-type">
-          <SelectField label="In force for" value={url.type ?? ''} options={[['', 'Every event type without own settings'], ...names.map((name) => [name, name] as const)]} onChange={(type) => setUrl({ type: type || undefined }, { replace: true })} />
+          <SelectField
+            label="In force for"
+            value={url.type ?? ''}
+            options={[['', 'Every event type without own settings'], ...names.map((name) => [name, name] as const)]}
+            onChange={(type) => setUrl({ type: type || undefined }, { replace: true })}
+          />
         </div>
       )}
       <Loaded query={query} what="The policy">

@@ -30,11 +30,24 @@ export function Secret({ app, endpoint }: { app: string; endpoint: Endpoint }) {
 export function VerifyCard() {
   const [language, setLanguage] = useState<Language>('Python');
   return (
-    <Card title="Verify" tools={<Seg small label="Language" value={language} options={languages.map((name) => [name, name] as const)} onChange={setLanguage} />}>
+    <Card
+      title="Verify"
+      tools={
+        <Seg
+          small
+          label="Language"
+          value={language}
+          options={languages.map((name) => [name, name] as const)}
+          onChange={setLanguage}
+        />
+      }
+    >
       <div className="in stack g8">
         <Snippet text={verification[language]} label={`${language} code`} />
         <p className="s12 t3">
-          Pass the body as it arrived: any change of a byte breaks the signature. The headers are <span className="mono">webhook-id</span>, <span className="mono">webhook-timestamp</span> and <span className="mono">webhook-signature</span>.
+          Pass the body as it arrived: any change of a byte breaks the signature. The headers are{' '}
+          <span className="mono">webhook-id</span>, <span className="mono">webhook-timestamp</span> and{' '}
+          <span className="mono">webhook-signature</span>.
         </p>
       </div>
     </Card>
@@ -60,9 +73,17 @@ export function SecretFor({ app, ep, may }: { app: string; ep: string; may: bool
   const [overlap, setOverlap] = useState<string | null>(null);
   const path = { app_id: app, endpoint_id: ep };
   // A mutation, not a query: the secret is not cached and not fetched again.
-  const reveal = useMutation({ mutationFn: () => ok(api.GET('/api/v1/app/{app_id}/endpoint/{endpoint_id}/secret', { params: { path } })) });
+  const reveal = useMutation({
+    mutationFn: () => ok(api.GET('/api/v1/app/{app_id}/endpoint/{endpoint_id}/secret', { params: { path } })),
+  });
   const rotate = useChange(
-    () => ok(api.POST('/api/v1/app/{app_id}/endpoint/{endpoint_id}/secret/rotate', { params: { path }, body: { gracePeriodSeconds: Math.round(Number(grace) * 3600) } })),
+    () =>
+      ok(
+        api.POST('/api/v1/app/{app_id}/endpoint/{endpoint_id}/secret/rotate', {
+          params: { path },
+          body: { gracePeriodSeconds: Math.round(Number(grace) * 3600) },
+        }),
+      ),
     ['endpoints'],
     () => {
       setOverlap(Number(grace) > 0 ? new Date(Date.now() + Number(grace) * 3_600_000).toISOString() : null);
@@ -72,7 +93,8 @@ export function SecretFor({ app, ep, may }: { app: string; ep: string; may: bool
   );
   const key = reveal.data?.key;
   const hours = Number(grace);
-  const bad = !Number.isFinite(hours) || hours < 0 || grace.trim() === '' ? 'Must be a number of hours, 0 or more' : null;
+  const bad =
+    !Number.isFinite(hours) || hours < 0 || grace.trim() === '' ? 'Must be a number of hours, 0 or more' : null;
   return (
     <Card
       title="Signing secret"
@@ -87,12 +109,29 @@ export function SecretFor({ app, ep, may }: { app: string; ep: string; may: bool
       <div className="in stack g12">
         <span className="inp secret">
           <span className="mono cut grow">{key ?? 'whsec_••••••••••••••••••••'}</span>
-          {key ? <IconButton icon={EyeOff} label="Hide the secret" size="sm" onClick={() => reveal.reset()} /> : <IconButton icon={Eye} label="Reveal the secret" size="sm" disabled={reveal.isPending} onClick={() => reveal.mutate()} />}
+          {key ? (
+            <IconButton icon={EyeOff} label="Hide the secret" size="sm" onClick={() => reveal.reset()} />
+          ) : (
+            <IconButton
+              icon={Eye}
+              label="Reveal the secret"
+              size="sm"
+              disabled={reveal.isPending}
+              onClick={() => reveal.mutate()}
+            />
+          )}
           {key && <CopyButton text={key} label="Copy the secret" />}
         </span>
         {reveal.isError && <Callout look="dead" title={messageOf(reveal.error)} />}
         {overlap && (
-          <Callout look="retrying" title={<>The old secret also signs for <Countdown at={overlap} />.</>}>
+          <Callout
+            look="retrying"
+            title={
+              <>
+                The old secret also signs for <Countdown at={overlap} />.
+              </>
+            }
+          >
             Deliveries carry both signatures until then. Change the receiver before it ends.
           </Callout>
         )}
@@ -112,8 +151,19 @@ export function SecretFor({ app, ep, may }: { app: string; ep: string; may: bool
           </>
         }
       >
-        <p>A new random secret signs from now on. During the overlap deliveries carry the signatures of both, so that the receiver can be changed without a failure.</p>
-        <TextField label="Overlap" value={grace} onChange={setGrace} unit="hours" inputMode="decimal" error={bad} hint="0 ends the old secret at once" />
+        <p>
+          A new random secret signs from now on. During the overlap deliveries carry the signatures of both, so that the
+          receiver can be changed without a failure.
+        </p>
+        <TextField
+          label="Overlap"
+          value={grace}
+          onChange={setGrace}
+          unit="hours"
+          inputMode="decimal"
+          error={bad}
+          hint="0 ends the old secret at once"
+        />
         {rotate.isError && <Callout look="dead" title={messageOf(rotate.error)} />}
       </Dialog>
     </Card>

@@ -15,7 +15,14 @@ import { toast } from '../../ui/toast';
 import { AuthCard } from './auth';
 import { bodyOf, checkUrl, EndpointFields, formOf, type EndpointForm } from '../parts/endpoint-form';
 
-const labels: Record<keyof EndpointForm, string> = { url: 'URL', description: 'Description', eventTypes: 'Event types', channels: 'Channels', uid: 'Your id', throttleRate: 'Rate limit' };
+const labels: Record<keyof EndpointForm, string> = {
+  url: 'URL',
+  description: 'Description',
+  eventTypes: 'Event types',
+  channels: 'Channels',
+  uid: 'Your id',
+  throttleRate: 'Rate limit',
+};
 
 export function EndpointSettings({ app, endpoint }: { app: string; endpoint: Endpoint }) {
   // Creating an endpoint needs the same right as changing its URL.
@@ -41,7 +48,12 @@ export function EndpointSettings({ app, endpoint }: { app: string; endpoint: End
     () => {
       const all = bodyOf(form);
       const body = Object.fromEntries(changed.map((name) => [name, all[name]]));
-      return ok(api.PATCH('/api/v1/app/{app_id}/endpoint/{endpoint_id}', { params: { path: { app_id: app, endpoint_id: endpoint.id } }, body }));
+      return ok(
+        api.PATCH('/api/v1/app/{app_id}/endpoint/{endpoint_id}', {
+          params: { path: { app_id: app, endpoint_id: endpoint.id } },
+          body,
+        }),
+      );
     },
     ['endpoints'],
     (saved) => {
@@ -53,14 +65,29 @@ export function EndpointSettings({ app, endpoint }: { app: string; endpoint: End
   return (
     <>
       {isOld && changed.length > 0 && (
-        <Callout look="retrying" title="The endpoint was changed elsewhere meanwhile." action={<Button size="sm" onClick={reset}>Load the new values</Button>}>
+        <Callout
+          look="retrying"
+          title="The endpoint was changed elsewhere meanwhile."
+          action={
+            <Button size="sm" onClick={reset}>
+              Load the new values
+            </Button>
+          }
+        >
           Saving overwrites only the fields that you changed here.
         </Callout>
       )}
       <div className="grid cols two-cards wide-left">
         <Card title="Settings">
           <div className="in stack">
-            <EndpointFields form={form} set={(patch) => setForm({ ...form, ...patch })} error={save.error} touched readOnly={!may} fixedUrl={!mayMove} />
+            <EndpointFields
+              form={form}
+              set={(patch) => setForm({ ...form, ...patch })}
+              error={save.error}
+              touched
+              readOnly={!may}
+              fixedUrl={!mayMove}
+            />
             {save.isError && <Callout look="dead" title={messageOf(save.error)} />}
           </div>
         </Card>
@@ -80,7 +107,12 @@ export function EndpointSettings({ app, endpoint }: { app: string; endpoint: End
           <Button kind="ghost" onClick={reset}>
             Discard
           </Button>
-          <Button kind="primary" busy={save.isPending} disabled={checkUrl(form.url) !== null} onClick={() => save.mutate(undefined)}>
+          <Button
+            kind="primary"
+            busy={save.isPending}
+            disabled={checkUrl(form.url) !== null}
+            onClick={() => save.mutate(undefined)}
+          >
             Save endpoint
           </Button>
         </div>
@@ -99,7 +131,8 @@ function Headers({ app, endpoint }: { app: string; endpoint: Endpoint }) {
   const [name, setName] = useState('');
   const [value, setValue] = useState('');
   const patch = useChange(
-    (body: { headers?: Record<string, string>; deleteHeaders?: string[] }) => ok(api.PATCH('/api/v1/app/{app_id}/endpoint/{endpoint_id}/headers', { params: { path }, body })),
+    (body: { headers?: Record<string, string>; deleteHeaders?: string[] }) =>
+      ok(api.PATCH('/api/v1/app/{app_id}/endpoint/{endpoint_id}/headers', { params: { path }, body })),
     ['endpoints'],
     () => {
       setName('');
@@ -121,7 +154,14 @@ function Headers({ app, endpoint }: { app: string; endpoint: Endpoint }) {
                     <dt>{key}</dt>
                     <dd className="row">
                       <span className="cut">{String(text)}</span>
-                      {may && <IconButton icon={X} label={`Remove ${key}`} size="sm" onClick={() => patch.mutate({ deleteHeaders: [key] })} />}
+                      {may && (
+                        <IconButton
+                          icon={X}
+                          label={`Remove ${key}`}
+                          size="sm"
+                          onClick={() => patch.mutate({ deleteHeaders: [key] })}
+                        />
+                      )}
                     </dd>
                   </div>
                 ))}
@@ -138,7 +178,13 @@ function Headers({ app, endpoint }: { app: string; endpoint: Endpoint }) {
             }}
           >
             <TextField label="Name" value={name} onChange={setName} mono placeholder="x-api-key" />
-            <TextField label="Value" value={value} onChange={setValue} mono hint="Values of secret headers are shown only once" />
+            <TextField
+              label="Value"
+              value={value}
+              onChange={setValue}
+              mono
+              hint="Values of secret headers are shown only once"
+            />
             <Button icon={Plus} submit disabled={!name.trim()} busy={patch.isPending}>
               Add header
             </Button>

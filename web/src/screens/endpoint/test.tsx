@@ -16,10 +16,24 @@ import { AttemptDetail } from '../parts/attempts';
 import { exampleOf } from '../parts/example';
 
 export function Test({ app, endpoint }: { app: string; endpoint: Endpoint }) {
-  return <TestFor app={app} endpoint={endpoint} may={useMay('POST /api/v1/app/{app_id}/endpoint/{endpoint_id}/send-example')} />;
+  return (
+    <TestFor
+      app={app}
+      endpoint={endpoint}
+      may={useMay('POST /api/v1/app/{app_id}/endpoint/{endpoint_id}/send-example')}
+    />
+  );
 }
 
-export function TestFor({ app, endpoint, may }: { app: string; endpoint: Pick<Endpoint, 'id' | 'eventTypes'>; may: boolean }) {
+export function TestFor({
+  app,
+  endpoint,
+  may,
+}: {
+  app: string;
+  endpoint: Pick<Endpoint, 'id' | 'eventTypes'>;
+  may: boolean;
+}) {
   const types = useQuery(eventTypesQuery());
   const [type, setType] = useState(endpoint.eventTypes?.find((name) => !name.includes('*')) ?? '');
   const [payload, setPayload] = useState('');
@@ -31,7 +45,12 @@ export function TestFor({ app, endpoint, may }: { app: string; endpoint: Pick<En
   const send = useChange(
     () => {
       const body = { eventType: name, ...(payload ? { payload: JSON.parse(payload) as Record<string, unknown> } : {}) };
-      return ok(api.POST('/api/v1/app/{app_id}/endpoint/{endpoint_id}/send-example', { params: { path: { app_id: app, endpoint_id: endpoint.id } }, body }));
+      return ok(
+        api.POST('/api/v1/app/{app_id}/endpoint/{endpoint_id}/send-example', {
+          params: { path: { app_id: app, endpoint_id: endpoint.id } },
+          body,
+        }),
+      );
     },
     ['messages', 'deliveries'],
     (message) => setSent(message.id),
@@ -40,17 +59,40 @@ export function TestFor({ app, endpoint, may }: { app: string; endpoint: Pick<En
     <div className="grid cols two-cards">
       <Card title="Test" sub="only this endpoint gets it">
         <div className="in stack">
-          <TextField label="Event type" value={type} onChange={setType} placeholder={name} mono list="test-types" hint={types.data?.data.length === 0 ? 'No event type is described yet. Describe one first: a test sends its example' : 'One of the described event types'} />
+          <TextField
+            label="Event type"
+            value={type}
+            onChange={setType}
+            placeholder={name}
+            mono
+            list="test-types"
+            hint={
+              types.data?.data.length === 0
+                ? 'No event type is described yet. Describe one first: a test sends its example'
+                : 'One of the described event types'
+            }
+          />
           <datalist id="test-types">
             {types.data?.data.map((one) => (
               <option key={one.name} value={one.name} />
             ))}
           </datalist>
-          <AreaField label="Payload" value={text} onChange={setPayload} rows={9} error={value === undefined ? 'The payload is not valid JSON' : null} />
+          <AreaField
+            label="Payload"
+            value={text}
+            onChange={setPayload}
+            rows={9}
+            error={value === undefined ? 'The payload is not valid JSON' : null}
+          />
           {send.isError && <Callout look="dead" title={messageOf(send.error)} />}
           {may && (
             <span>
-              <Button kind="primary" busy={send.isPending} disabled={value === undefined || !name} onClick={() => send.mutate(undefined)}>
+              <Button
+                kind="primary"
+                busy={send.isPending}
+                disabled={value === undefined || !name}
+                onClick={() => send.mutate(undefined)}
+              >
                 Send test
               </Button>
             </span>
@@ -69,14 +111,26 @@ export function TestFor({ app, endpoint, may }: { app: string; endpoint: Pick<En
 }
 
 function Result({ app, msg, ep }: { app: string; msg: string; ep: string }) {
-  const delivery = useQuery({ ...deliveryQuery(app, msg, ep), refetchInterval: (query) => (query.state.data?.state === 'succeeded' ? false : 700) }).data;
-  const attempts = useQuery({ ...attemptsQuery(app, msg, ep), refetchInterval: (query) => (query.state.data?.data[0]?.status === 0 ? false : 700) }).data;
+  const delivery = useQuery({
+    ...deliveryQuery(app, msg, ep),
+    refetchInterval: (query) => (query.state.data?.state === 'succeeded' ? false : 700),
+  }).data;
+  const attempts = useQuery({
+    ...attemptsQuery(app, msg, ep),
+    refetchInterval: (query) => (query.state.data?.data[0]?.status === 0 ? false : 700),
+  }).data;
   const payload = useQuery(messageQuery(app, msg)).data?.payload;
   const latest = attempts?.data[0];
   return (
     <div className="stack">
       {delivery && <Badge {...deliveryState(delivery)} size="lg" />}
-      {latest ? <AttemptDetail app={app} attempt={latest} number={attempts?.data.length ?? 1} payload={payload} /> : <Card title="Waiting for the reply"><Empty title="Sent">The attempt is running.</Empty></Card>}
+      {latest ? (
+        <AttemptDetail app={app} attempt={latest} number={attempts?.data.length ?? 1} payload={payload} />
+      ) : (
+        <Card title="Waiting for the reply">
+          <Empty title="Sent">The attempt is running.</Empty>
+        </Card>
+      )}
     </div>
   );
 }

@@ -16,10 +16,27 @@ import { Countdown, FullTime, ListTime } from '../../ui/time';
 import { numberOf } from '../delivery';
 
 const ok = (attempt: Attempt) => attempt.status === 0;
-const partsOf = (attempt: Attempt) => phasesOf(attempt.phases, attempt.responseDurationMs, attempt.responseStatusCode > 0 ? 'reply' : attempt.class === 'cancelled' ? 'cancelled' : 'no reply');
+const partsOf = (attempt: Attempt) =>
+  phasesOf(
+    attempt.phases,
+    attempt.responseDurationMs,
+    attempt.responseStatusCode > 0 ? 'reply' : attempt.class === 'cancelled' ? 'cancelled' : 'no reply',
+  );
 const titleOf = (number: number | null) => (number === null ? 'Manual attempt' : `Attempt ${number}`);
 
-export function AttemptList({ delivery, attempts, chosen, compared, onChoose }: { delivery: Delivery; attempts: Attempt[]; chosen?: string; compared?: string; onChoose: (id: string) => void }) {
+export function AttemptList({
+  delivery,
+  attempts,
+  chosen,
+  compared,
+  onChoose,
+}: {
+  delivery: Delivery;
+  attempts: Attempt[];
+  chosen?: string;
+  compared?: string;
+  onChoose: (id: string) => void;
+}) {
   const slowest = Math.max(1, ...attempts.map((row) => row.responseDurationMs));
   return (
     <ol className="tl" aria-label="Attempts, newest first">
@@ -43,7 +60,11 @@ export function AttemptList({ delivery, attempts, chosen, compared, onChoose }: 
         const phases = partsOf(row);
         const share = Math.pow(row.responseDurationMs / slowest, 0.25);
         return (
-          <li key={row.id} className={ok(row) ? 'st-delivered' : 'st-dead'} aria-current={row.id === chosen || row.id === compared ? 'true' : undefined}>
+          <li
+            key={row.id}
+            className={ok(row) ? 'st-delivered' : 'st-dead'}
+            aria-current={row.id === chosen || row.id === compared ? 'true' : undefined}
+          >
             <span className="mk">
               <Glyph look={ok(row) ? 'delivered' : row.status === 4 ? 'cancelled' : 'dead'} />
             </span>
@@ -54,12 +75,22 @@ export function AttemptList({ delivery, attempts, chosen, compared, onChoose }: 
                 <ListTime at={row.timestamp} />
               </span>
               <span className="btm">
-                <span>{ok(row) ? statusPhrase(row.responseStatusCode) || 'Accepted by the receiver' : failureText(row.class, row.responseStatusCode)}</span>
-                <span className="push">{row.triggerType === 1 ? (row.actor ? `by ${row.actor}` : 'manual') : 'schedule'}</span>
+                <span>
+                  {ok(row)
+                    ? statusPhrase(row.responseStatusCode) || 'Accepted by the receiver'
+                    : failureText(row.class, row.responseStatusCode)}
+                </span>
+                <span className="push">
+                  {row.triggerType === 1 ? (row.actor ? `by ${row.actor}` : 'manual') : 'schedule'}
+                </span>
               </span>
               <span className="bar1" style={{ ['--t' as string]: `${Math.max(4, share * 100)}%` }} aria-hidden="true">
                 {phases.map((phase) => (
-                  <i key={phase.name} className={phase.failed ? 'fail' : phase.className} style={{ ['--f' as string]: String(Math.max(0.1, phase.ms)) }} />
+                  <i
+                    key={phase.name}
+                    className={phase.failed ? 'fail' : phase.className}
+                    style={{ ['--f' as string]: String(Math.max(0.1, phase.ms)) }}
+                  />
                 ))}
               </span>
             </button>
@@ -81,7 +112,17 @@ export function AttemptList({ delivery, attempts, chosen, compared, onChoose }: 
   );
 }
 
-export function AttemptDetail({ app, attempt, number, payload }: { app: string; attempt: Attempt; number: number | null; payload?: unknown }) {
+export function AttemptDetail({
+  app,
+  attempt,
+  number,
+  payload,
+}: {
+  app: string;
+  attempt: Attempt;
+  number: number | null;
+  payload?: unknown;
+}) {
   return (
     <Card
       title={titleOf(number)}
@@ -94,7 +135,12 @@ export function AttemptDetail({ app, attempt, number, payload }: { app: string; 
           {duration(attempt.responseDurationMs)}
         </>
       }
-      tools={<CopyButton text={`${location.origin}${location.pathname}?attempt=${attempt.id}`} label="Copy link to this attempt" />}
+      tools={
+        <CopyButton
+          text={`${location.origin}${location.pathname}?attempt=${attempt.id}`}
+          label="Copy link to this attempt"
+        />
+      }
     >
       <Strip
         flat
@@ -102,7 +148,14 @@ export function AttemptDetail({ app, attempt, number, payload }: { app: string; 
           ['Started', <FullTime key="s" at={attempt.timestamp} age={false} exact />],
           ['Trigger', attempt.triggerType === 1 ? `Manual${attempt.actor ? `, ${attempt.actor}` : ''}` : 'Schedule'],
           ['Result', failureOrSuccess(attempt)],
-          attempt.address ? ['Address', <span key="a" className="mono">{attempt.address}</span>] : null,
+          attempt.address
+            ? [
+                'Address',
+                <span key="a" className="mono">
+                  {attempt.address}
+                </span>,
+              ]
+            : null,
           attempt.protocol ? ['Protocol', attempt.protocol] : null,
           attempt.nodeId ? ['Node', attempt.nodeId] : null,
         ]}
@@ -125,19 +178,31 @@ export function AttemptDetail({ app, attempt, number, payload }: { app: string; 
 /** The request: its headers follow from the message, the attempt and the endpoint, so that the server computes them. */
 function Request({ app, attempt, payload }: { app: string; attempt: Attempt; payload?: unknown }) {
   const request = useQuery(attemptQuery(app, attempt.msgId, attempt.id)).data?.request;
-  const sent = useMemo(() => request?.body ?? (payload === undefined ? undefined : toText(payload, 0)), [request?.body, payload]);
-  const headers = request?.headers ?? [{ name: 'webhook-id', value: attempt.msgId }, { name: 'webhook-attempt-id', value: attempt.id }];
+  const sent = useMemo(
+    () => request?.body ?? (payload === undefined ? undefined : toText(payload, 0)),
+    [request?.body, payload],
+  );
+  const headers = request?.headers ?? [
+    { name: 'webhook-id', value: attempt.msgId },
+    { name: 'webhook-attempt-id', value: attempt.id },
+  ];
   return (
     <div>
       <h3>Request</h3>
       <p className="mono s12 t2 wrap-any">POST {attempt.url}</p>
       <Headers headers={headers} hidden="hidden" />
-      {request && !request.exact && <p className="s12 t3">The endpoint or a policy has changed since, or an older server made the attempt: headers and signatures are those of the current settings.</p>}
+      {request && !request.exact && (
+        <p className="s12 t3">
+          The endpoint or a policy has changed since, or an older server made the attempt: headers and signatures are
+          those of the current settings.
+        </p>
+      )}
       {sent !== undefined ? (
         <>
           <RawText text={sent} label="Request body" />
           <p className="s12 t3">
-            {bytes(byteLength(sent))}, {request?.body ? 'the payload as a message of the chat platform' : 'the payload as it was accepted'}
+            {bytes(byteLength(sent))},{' '}
+            {request?.body ? 'the payload as a message of the chat platform' : 'the payload as it was accepted'}
           </p>
         </>
       ) : (
@@ -147,7 +212,8 @@ function Request({ app, attempt, payload }: { app: string; attempt: Attempt; pay
   );
 }
 
-const failureOrSuccess = (attempt: Attempt) => (ok(attempt) ? 'Accepted by the receiver' : failureText(attempt.class, attempt.responseStatusCode));
+const failureOrSuccess = (attempt: Attempt) =>
+  ok(attempt) ? 'Accepted by the receiver' : failureText(attempt.class, attempt.responseStatusCode);
 
 function Reply({ attempt }: { attempt: Attempt }) {
   const text = attempt.response;
@@ -172,18 +238,20 @@ export function Headers({ headers, hidden }: { headers: Header[]; hidden: string
   if (headers.length === 0) return null;
   const list = (
     <dl className="hdrs">
-      {(all || headers.length <= HEADERS_SHOWN ? headers : headers.slice(0, HEADERS_SHOWN - 1)).map(({ name, value }, index) => (
-        <div key={index} className="prop">
-          <dt title={name}>{name}</dt>
-          {value == null ? (
-            <dd className="t3" title={`The value is ${hidden}: it may be a credential`}>
-              {hidden}
-            </dd>
-          ) : (
-            <dd title={value}>{value}</dd>
-          )}
-        </div>
-      ))}
+      {(all || headers.length <= HEADERS_SHOWN ? headers : headers.slice(0, HEADERS_SHOWN - 1)).map(
+        ({ name, value }, index) => (
+          <div key={index} className="prop">
+            <dt title={name}>{name}</dt>
+            {value == null ? (
+              <dd className="t3" title={`The value is ${hidden}: it may be a credential`}>
+                {hidden}
+              </dd>
+            ) : (
+              <dd title={value}>{value}</dd>
+            )}
+          </div>
+        ),
+      )}
     </dl>
   );
   if (all || headers.length <= HEADERS_SHOWN) return list;
@@ -208,9 +276,16 @@ export function Steps({ phases, reused }: { phases: Phase[]; reused?: boolean })
   let from = 0;
   return (
     <>
-      <div className="phases" role="img" aria-label={phases.map((phase) => `${phase.name} ${spanText(phase.ms)}`).join(', ')}>
+      <div
+        className="phases"
+        role="img"
+        aria-label={phases.map((phase) => `${phase.name} ${spanText(phase.ms)}`).join(', ')}
+      >
         {phases.flatMap((phase) => {
-          const style = { ['--x' as string]: `${(from / total) * 100}%`, ['--w' as string]: `${(phase.ms / total) * 100}%` };
+          const style = {
+            ['--x' as string]: `${(from / total) * 100}%`,
+            ['--w' as string]: `${(phase.ms / total) * 100}%`,
+          };
           from += phase.ms;
           const className = phase.failed ? `${phase.className} fail` : phase.className;
           return [

@@ -40,10 +40,16 @@ const works = {
     text: 'Each endpoint that got a message gets it again, with the same webhook-id. Receivers that check the id ignore the repetition. It cannot be undone.',
     run: async (chosen) => {
       const path = messagePath(chosen);
-      const { data } = await ok(api.GET('/api/v1/app/{app_id}/msg/{msg_id}/endpoint', { params: { path, query: { limit: 250 } } }));
+      const { data } = await ok(
+        api.GET('/api/v1/app/{app_id}/msg/{msg_id}/endpoint', { params: { path, query: { limit: 250 } } }),
+      );
       // Deliveries that are still open are not doubled: the server refuses those.
       for (const { id } of data) {
-        await ok(api.POST('/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/resend', { params: { path: { ...path, endpoint_id: id } } }));
+        await ok(
+          api.POST('/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/resend', {
+            params: { path: { ...path, endpoint_id: id } },
+          }),
+        );
       }
       return data.length;
     },
@@ -56,10 +62,16 @@ const works = {
     text: 'Deliveries that wait end at once. Those that are being sent are not tried again. Dead deliveries stay. Only a replay of the messages sends them again.',
     run: async (chosen) => {
       if (chosen.ep === undefined) {
-        const { cancelled, requested } = await ok(api.POST('/api/v1/app/{app_id}/msg/{msg_id}/cancel', { params: { path: messagePath(chosen) } }));
+        const { cancelled, requested } = await ok(
+          api.POST('/api/v1/app/{app_id}/msg/{msg_id}/cancel', { params: { path: messagePath(chosen) } }),
+        );
         return cancelled + requested;
       }
-      await ok(api.POST('/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/cancel', { params: { path: deliveryPath(chosen) } }));
+      await ok(
+        api.POST('/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/cancel', {
+          params: { path: deliveryPath(chosen) },
+        }),
+      );
       return 1;
     },
   },
@@ -69,7 +81,11 @@ const works = {
     past: 'due now',
     text: 'Waiting deliveries are due now. Dead ones become pending again, with fresh attempts.',
     run: async (chosen) => {
-      await ok(api.POST('/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/retry-now', { params: { path: deliveryPath(chosen) } }));
+      await ok(
+        api.POST('/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/retry-now', {
+          params: { path: deliveryPath(chosen) },
+        }),
+      );
       return 1;
     },
   },
@@ -80,7 +96,11 @@ const works = {
     past: 'dismissed',
     text: 'The deliveries end as cancelled, and no redrive finds them any more. It cannot be undone.',
     run: async (chosen) => {
-      await ok(api.POST('/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/dismiss', { params: { path: deliveryPath(chosen) } }));
+      await ok(
+        api.POST('/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/dismiss', {
+          params: { path: deliveryPath(chosen) },
+        }),
+      );
       return 1;
     },
   },
@@ -92,7 +112,17 @@ export type WorkKind = keyof typeof works;
 export const useMayWork = () => useMay('POST /api/v1/app/{app_id}/msg/{msg_id}/cancel');
 
 /** The actions for the selected rows of a list, with their dialogs. */
-export function ChosenBar({ noun, kinds, rows, clear }: { noun: string; kinds: WorkKind[]; rows: Chosen[]; clear: () => void }) {
+export function ChosenBar({
+  noun,
+  kinds,
+  rows,
+  clear,
+}: {
+  noun: string;
+  kinds: WorkKind[];
+  rows: Chosen[];
+  clear: () => void;
+}) {
   const [kind, setKind] = useState<WorkKind | null>(null);
   const [one, many] = nounsOf(noun);
   const close = () => {
@@ -118,7 +148,17 @@ export function ChosenBar({ noun, kinds, rows, clear }: { noun: string; kinds: W
 
 const nounsOf = (noun: string): [string, string] => [noun, noun === 'delivery' ? 'deliveries' : `${noun}s`];
 
-export function WorkDialog({ kind, noun = 'message', rows, onClose }: { kind: WorkKind; noun?: string; rows: Chosen[]; onClose: () => void }) {
+export function WorkDialog({
+  kind,
+  noun = 'message',
+  rows,
+  onClose,
+}: {
+  kind: WorkKind;
+  noun?: string;
+  rows: Chosen[];
+  onClose: () => void;
+}) {
   const { verb, danger, past, text, run }: Work = works[kind];
   const [progress, setProgress] = useState<Progress | null>(null);
   const [running, setRunning] = useState(false);
@@ -136,7 +176,8 @@ export function WorkDialog({ kind, noun = 'message', rows, onClose }: { kind: Wo
       setProgress({ ...state });
     }
     setRunning(false);
-    for (const name of ['deliveries', 'attempts', 'messages', 'overview']) void queryClient.invalidateQueries({ queryKey: [name] });
+    for (const name of ['deliveries', 'attempts', 'messages', 'overview'])
+      void queryClient.invalidateQueries({ queryKey: [name] });
     if (state.failed.length === 0) {
       toast(`${verb}: ${objects}`, { text: `${plural(state.deliveries, 'delivery', 'deliveries')} ${past}.` });
       onClose();
@@ -153,7 +194,17 @@ export function WorkDialog({ kind, noun = 'message', rows, onClose }: { kind: Wo
     </>
   );
   return (
-    <Dialog open onClose={() => !running && onClose()} title={kind === 'cancel' && noun === 'message' ? `Cancel deliveries of ${objects}` : `${verb.split(' ')[0] ?? verb} ${objects}${kind === 'retry' ? ' now' : ''}`} footer={footer} onSubmit={() => void start()}>
+    <Dialog
+      open
+      onClose={() => !running && onClose()}
+      title={
+        kind === 'cancel' && noun === 'message'
+          ? `Cancel deliveries of ${objects}`
+          : `${verb.split(' ')[0] ?? verb} ${objects}${kind === 'retry' ? ' now' : ''}`
+      }
+      footer={footer}
+      onSubmit={() => void start()}
+    >
       <p>{text}</p>
       {progress && (
         <div className="stack g8">

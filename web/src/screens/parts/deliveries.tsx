@@ -27,11 +27,31 @@ const path = ({ app, msg, ep }: Key) => ({ params: { path: { app_id: app, msg_id
 export function useDeliveryCommands(key: Key) {
   const nouns = ['deliveries', 'attempts', 'overview'];
   const base = '/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}' as const;
-  const retry = useChange(() => ok(api.POST(`${base}/retry-now`, path(key))), nouns, () => toast('Retrying now'));
-  const cancel = useChange(() => ok(api.POST(`${base}/cancel`, path(key))), nouns, () => toast('Cancelled', { text: 'No further attempt is made.' }));
-  const dismiss = useChange(() => ok(api.POST(`${base}/dismiss`, path(key))), nouns, () => toast('Dismissed', { text: 'The delivery ended as cancelled.' }));
-  const resend = useChange(() => ok(api.POST(`${base}/resend`, path(key))), nouns, () => toast('Resending', { text: 'A manual attempt starts now.' }));
-  const redrive = useChange(() => ok(api.POST(`${base}/redrive`, path(key))), nouns, () => toast('Redriven', { text: 'The delivery is pending again.' }));
+  const retry = useChange(
+    () => ok(api.POST(`${base}/retry-now`, path(key))),
+    nouns,
+    () => toast('Retrying now'),
+  );
+  const cancel = useChange(
+    () => ok(api.POST(`${base}/cancel`, path(key))),
+    nouns,
+    () => toast('Cancelled', { text: 'No further attempt is made.' }),
+  );
+  const dismiss = useChange(
+    () => ok(api.POST(`${base}/dismiss`, path(key))),
+    nouns,
+    () => toast('Dismissed', { text: 'The delivery ended as cancelled.' }),
+  );
+  const resend = useChange(
+    () => ok(api.POST(`${base}/resend`, path(key))),
+    nouns,
+    () => toast('Resending', { text: 'A manual attempt starts now.' }),
+  );
+  const redrive = useChange(
+    () => ok(api.POST(`${base}/redrive`, path(key))),
+    nouns,
+    () => toast('Redriven', { text: 'The delivery is pending again.' }),
+  );
   return { retry, cancel, dismiss, resend, redrive };
 }
 
@@ -61,7 +81,9 @@ export function DeliveryMeta({ delivery }: { delivery: Delivery }) {
           next in <Countdown at={delivery.nextAttempt} />
         </>
       )}
-      {delivery.state !== 'succeeded' && !(delivery.state === 'pending' && delivery.nextAttempt) && reasonText(kind, detail)}
+      {delivery.state !== 'succeeded' &&
+        !(delivery.state === 'pending' && delivery.nextAttempt) &&
+        reasonText(kind, detail)}
     </>
   );
 }
@@ -71,9 +93,17 @@ export function DeliveryCard({ app, delivery, compact }: { app: string; delivery
   const may = useMay('POST /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/retry-now');
   const commands = useDeliveryCommands({ app, msg: delivery.msgId, ep: delivery.endpointId });
   const bad = ['retrying', 'dead', 'breaker', 'limited'].includes(look);
-  const main = delivery.state === 'dead' ? (['Redrive', commands.redrive] as const) : delivery.state === 'pending' ? (['Retry now', commands.retry] as const) : delivery.state === 'succeeded' ? (['Resend', commands.resend] as const) : null;
+  const main =
+    delivery.state === 'dead'
+      ? (['Redrive', commands.redrive] as const)
+      : delivery.state === 'pending'
+        ? (['Retry now', commands.retry] as const)
+        : delivery.state === 'succeeded'
+          ? (['Resend', commands.resend] as const)
+          : null;
   const params = { app, msg: delivery.msgId, ep: delivery.endpointId };
-  const run = (name: string, command: typeof commands.retry) => command.mutate(undefined, { onError: (error) => toastError(`${name} failed`, error) });
+  const run = (name: string, command: typeof commands.retry) =>
+    command.mutate(undefined, { onError: (error) => toastError(`${name} failed`, error) });
   return (
     <div className={`dlv st-${look} ${bad ? 'bad' : ''}`}>
       <Glyph look={look} />
@@ -90,7 +120,12 @@ export function DeliveryCard({ app, delivery, compact }: { app: string; delivery
           </Link>
         )}
         {may && main && (
-          <Button size="sm" kind={bad ? undefined : 'ghost'} busy={main[1].isPending} onClick={() => run(main[0], main[1] as typeof commands.retry)}>
+          <Button
+            size="sm"
+            kind={bad ? undefined : 'ghost'}
+            busy={main[1].isPending}
+            onClick={() => run(main[0], main[1] as typeof commands.retry)}
+          >
             {main[0]}
           </Button>
         )}
@@ -99,7 +134,18 @@ export function DeliveryCard({ app, delivery, compact }: { app: string; delivery
   );
 }
 
-const order = ['retrying', 'dead', 'breaker', 'limited', 'paused', 'leased', 'pending', 'disabled', 'delivered', 'cancelled'];
+const order = [
+  'retrying',
+  'dead',
+  'breaker',
+  'limited',
+  'paused',
+  'leased',
+  'pending',
+  'disabled',
+  'delivered',
+  'cancelled',
+];
 
 export function Deliveries({ app, message, compact }: { app: string; message: Message; compact?: boolean }) {
   const poll = usePoll(2000);
@@ -118,11 +164,28 @@ export function useUnmatched(app: string, message: Message | undefined) {
   if (!message || !deliveries.data || !endpoints.data) return undefined;
   const reached = new Set(deliveries.data.map((row) => row.endpointId));
   const missed = endpoints.data.data.filter((endpoint) => !reached.has(endpoint.id));
-  return { missed: missed.map((endpoint) => ({ endpoint, miss: whyNot(endpoint, message) })), total: endpoints.data.data.length, reached: reached.size, complete: endpoints.data.done };
+  return {
+    missed: missed.map((endpoint) => ({ endpoint, miss: whyNot(endpoint, message) })),
+    total: endpoints.data.data.length,
+    reached: reached.size,
+    complete: endpoints.data.done,
+  };
 }
 
 /** The server evaluates its filters; without that route the page compares types and channels. */
-function Reason({ app, ep, message, text, known }: { app: string; ep: string; message: Message; text: string; known: boolean }) {
+function Reason({
+  app,
+  ep,
+  message,
+  text,
+  known,
+}: {
+  app: string;
+  ep: string;
+  message: Message;
+  text: string;
+  known: boolean;
+}) {
   const test = useQuery({ ...filterTestQuery(app, ep, message.id), enabled: offers.filterTest && !known });
   const failed = test.data?.checks.filter((check) => !check.passes);
   if (!failed?.length) return <>{text}.</>;
@@ -143,7 +206,13 @@ export function Unmatched({ app, message }: { app: string; message: Message }) {
             <Url url={endpoint.url} />
           </Link>
           <small>
-            <Reason app={app} ep={endpoint.id} message={message} text={miss.text} known={miss.look === 'disabled' || miss.text.startsWith('Created')} />
+            <Reason
+              app={app}
+              ep={endpoint.id}
+              message={message}
+              text={miss.text}
+              known={miss.look === 'disabled' || miss.text.startsWith('Created')}
+            />
           </small>
         </div>
       ))}

@@ -14,18 +14,39 @@ const DAY = 86_400_000;
 const RECENT = 24;
 
 /** The cells of a row share their two reads through the cache. */
-export function EndpointCell({ app, endpoint, part }: { app: string; endpoint: Pick<Endpoint, 'id'> & Partial<Pick<Endpoint, 'disabled' | 'policy'>>; part: 'state' | 'success' | 'recent' | 'p95' | 'waiting' | 'last' }) {
+export function EndpointCell({
+  app,
+  endpoint,
+  part,
+}: {
+  app: string;
+  endpoint: Pick<Endpoint, 'id'> & Partial<Pick<Endpoint, 'disabled' | 'policy'>>;
+  part: 'state' | 'success' | 'recent' | 'p95' | 'waiting' | 'last';
+}) {
   const poll = usePoll(30_000);
   const stats = useQuery({ ...endpointStatsQuery(app, endpoint.id, DAY), refetchInterval: poll }).data;
-  const recent = useQuery({ ...endpointAttemptsQuery(app, endpoint.id, { limit: RECENT, with_content: false }), refetchInterval: poll, staleTime: 15_000 }).data?.data;
+  const recent = useQuery({
+    ...endpointAttemptsQuery(app, endpoint.id, { limit: RECENT, with_content: false }),
+    refetchInterval: poll,
+    staleTime: 15_000,
+  }).data?.data;
   const dash = <span className="t3">–</span>;
   const attempts = stats ? stats.success + stats.fail : 0;
   switch (part) {
     case 'state': {
       const latest = recent?.[0];
-      const state = endpointState(endpoint, recent && { attempts: recent.length, failures: recent.filter((row) => row.status !== 0).length });
+      const state = endpointState(
+        endpoint,
+        recent && { attempts: recent.length, failures: recent.filter((row) => row.status !== 0).length },
+      );
       const failed = latest && latest.status !== 0 ? failureText(latest.class, latest.responseStatusCode) : undefined;
-      const reason = endpoint.disabled ? (latest?.class === 'gone' ? 'answered 410 Gone' : 'nothing is sent') : endpoint.policy?.paused ? 'deliveries wait' : failed;
+      const reason = endpoint.disabled
+        ? latest?.class === 'gone'
+          ? 'answered 410 Gone'
+          : 'nothing is sent'
+        : endpoint.policy?.paused
+          ? 'deliveries wait'
+          : failed;
       return (
         <>
           <StateText {...state} />
@@ -39,7 +60,10 @@ export function EndpointCell({ app, endpoint, part }: { app: string; endpoint: P
     case 'recent':
       return recent?.length ? <Ticks attempts={recent} /> : dash;
     case 'p95': {
-      const p95 = percentile((recent ?? []).map((row) => row.responseDurationMs), 0.95);
+      const p95 = percentile(
+        (recent ?? []).map((row) => row.responseDurationMs),
+        0.95,
+      );
       return p95 === null ? dash : duration(p95);
     }
     case 'waiting':

@@ -15,9 +15,23 @@ import { Callout } from '../../ui/status';
 import { toast } from '../../ui/toast';
 import { ChatFields, ChatTry } from './chat-text';
 
-export type EndpointForm = { url: string; description: string; eventTypes: string; channels: string; uid: string; throttleRate: string };
+export type EndpointForm = {
+  url: string;
+  description: string;
+  eventTypes: string;
+  channels: string;
+  uid: string;
+  throttleRate: string;
+};
 
-export const emptyForm: EndpointForm = { url: '', description: '', eventTypes: '', channels: '', uid: '', throttleRate: '' };
+export const emptyForm: EndpointForm = {
+  url: '',
+  description: '',
+  eventTypes: '',
+  channels: '',
+  uid: '',
+  throttleRate: '',
+};
 
 export function formOf(endpoint: Endpoint): EndpointForm {
   return {
@@ -55,32 +69,110 @@ export function bodyOf(form: EndpointForm) {
   };
 }
 
-type FieldsProps = { form: EndpointForm; set: (patch: Partial<EndpointForm>) => void; error: unknown; touched: boolean; readOnly?: boolean; /** For keys that may not change where messages go. */ fixedUrl?: boolean; /** Without the operator's fields. */ simple?: boolean };
+type FieldsProps = {
+  form: EndpointForm;
+  set: (patch: Partial<EndpointForm>) => void;
+  error: unknown;
+  touched: boolean;
+  readOnly?: boolean;
+  /** For keys that may not change where messages go. */ fixedUrl?: boolean;
+  /** Without the operator's fields. */ simple?: boolean;
+};
 
 export function EndpointFields({ form, set, error, touched, readOnly, fixedUrl, simple }: FieldsProps) {
   const types = useQuery(eventTypesQuery());
-  const fields = error instanceof ApiFailure ? Object.fromEntries(error.fields.map(({ field, message }) => [field.split('.')[0] ?? '', message])) : {};
+  const fields =
+    error instanceof ApiFailure
+      ? Object.fromEntries(error.fields.map(({ field, message }) => [field.split('.')[0] ?? '', message]))
+      : {};
   const known = (types.data?.data ?? []).map(({ name }) => name);
   const chosen = new Set(words(form.eventTypes));
   return (
     <>
-      <TextField label="URL" value={form.url} onChange={(url) => set({ url })} mono type="url" placeholder="https://example.com/hook" error={(touched ? checkUrl(form.url) : null) ?? fields.url} readOnly={readOnly || fixedUrl} hint={fixedUrl && !readOnly ? 'Your key may not change URLs' : undefined} required />
-      <TextField label="Description" optional value={form.description} onChange={(description) => set({ description })} error={fields.description} readOnly={readOnly} />
-      <AreaField label="Event types" optional rows={3} value={form.eventTypes} onChange={(eventTypes) => set({ eventTypes })} hint="One on each line. Empty: all types" error={fields.eventTypes ?? fields.filterTypes} readOnly={readOnly} />
+      <TextField
+        label="URL"
+        value={form.url}
+        onChange={(url) => set({ url })}
+        mono
+        type="url"
+        placeholder="https://example.com/hook"
+        error={(touched ? checkUrl(form.url) : null) ?? fields.url}
+        readOnly={readOnly || fixedUrl}
+        hint={fixedUrl && !readOnly ? 'Your key may not change URLs' : undefined}
+        required
+      />
+      <TextField
+        label="Description"
+        optional
+        value={form.description}
+        onChange={(description) => set({ description })}
+        error={fields.description}
+        readOnly={readOnly}
+      />
+      <AreaField
+        label="Event types"
+        optional
+        rows={3}
+        value={form.eventTypes}
+        onChange={(eventTypes) => set({ eventTypes })}
+        hint="One on each line. Empty: all types"
+        error={fields.eventTypes ?? fields.filterTypes}
+        readOnly={readOnly}
+      />
       {!readOnly && known.length > 0 && (
         <div className="row wrap chips" aria-label="Known event types">
           {known.slice(0, 24).map((name) => (
-            <button key={name} type="button" className="tag" aria-pressed={chosen.has(name)} onClick={() => set({ eventTypes: (chosen.has(name) ? [...chosen].filter((one) => one !== name) : [...chosen, name]).join('\n') })}>
+            <button
+              key={name}
+              type="button"
+              className="tag"
+              aria-pressed={chosen.has(name)}
+              onClick={() =>
+                set({
+                  eventTypes: (chosen.has(name) ? [...chosen].filter((one) => one !== name) : [...chosen, name]).join(
+                    '\n',
+                  ),
+                })
+              }
+            >
               {name}
             </button>
           ))}
         </div>
       )}
-      {!simple && <div className="fgrid three-col">
-        <TextField label="Channels" optional value={form.channels} onChange={(channels) => set({ channels })} hint="Separated by commas" error={fields.channels} readOnly={readOnly} />
-        <TextField label="Your id" optional value={form.uid} onChange={(uid) => set({ uid })} mono error={fields.uid} hint="Unique in the application" readOnly={readOnly} />
-        <TextField label="Rate limit" optional value={form.throttleRate} onChange={(throttleRate) => set({ throttleRate })} inputMode="numeric" unit="per second" error={fields.throttleRate ?? fields.rateLimit} readOnly={readOnly} />
-      </div>}
+      {!simple && (
+        <div className="fgrid three-col">
+          <TextField
+            label="Channels"
+            optional
+            value={form.channels}
+            onChange={(channels) => set({ channels })}
+            hint="Separated by commas"
+            error={fields.channels}
+            readOnly={readOnly}
+          />
+          <TextField
+            label="Your id"
+            optional
+            value={form.uid}
+            onChange={(uid) => set({ uid })}
+            mono
+            error={fields.uid}
+            hint="Unique in the application"
+            readOnly={readOnly}
+          />
+          <TextField
+            label="Rate limit"
+            optional
+            value={form.throttleRate}
+            onChange={(throttleRate) => set({ throttleRate })}
+            inputMode="numeric"
+            unit="per second"
+            error={fields.throttleRate ?? fields.rateLimit}
+            readOnly={readOnly}
+          />
+        </div>
+      )}
     </>
   );
 }
@@ -99,14 +191,24 @@ export function EndpointDialog({ app: given, onClose }: { app?: string; onClose:
   const create = useChange(
     () => {
       const { uid, eventTypes, channels, throttleRate, ...rest } = bodyOf(form);
-      const body = { ...rest, ...(uid ? { uid } : {}), ...(eventTypes ? { eventTypes } : {}), ...(channels ? { channels } : {}), ...(throttleRate ? { throttleRate } : {}), ...(isChat(kind) ? { kind, chat: chatBody(chat) } : {}) };
+      const body = {
+        ...rest,
+        ...(uid ? { uid } : {}),
+        ...(eventTypes ? { eventTypes } : {}),
+        ...(channels ? { channels } : {}),
+        ...(throttleRate ? { throttleRate } : {}),
+        ...(isChat(kind) ? { kind, chat: chatBody(chat) } : {}),
+      };
       return ok(api.POST('/api/v1/app/{app_id}/endpoint', { params: { path: { app_id: app } }, body }));
     },
     ['endpoints'],
     (endpoint) => {
       toast('Endpoint created', { text: endpoint.url });
       onClose();
-      void navigate({ to: '/apps/$app/endpoints/$ep/$tab', params: { app, ep: endpoint.id, tab: isChat(kind) ? 'chat' : 'test' } });
+      void navigate({
+        to: '/apps/$app/endpoints/$ep/$tab',
+        params: { app, ep: endpoint.id, tab: isChat(kind) ? 'chat' : 'test' },
+      });
     },
   );
   const submit = () => {
@@ -123,13 +225,44 @@ export function EndpointDialog({ app: given, onClose }: { app?: string; onClose:
   );
   return (
     <Dialog open wide onClose={onClose} title="New endpoint" footer={footer} onSubmit={submit}>
-      {!given && <SelectField label="Application" value={app} onChange={setChosen} options={apps.map(({ id, name }) => [id, name] as const)} />}
-      {offers.chat && <SelectField label="Kind" value={kind} onChange={setKind} options={kinds} hint={isChat(kind) ? `A readable message is posted in ${kindText(kind)}. The URL is a credential and is not shown again` : undefined} />}
-      <EndpointFields form={form} set={(patch) => setForm({ ...form, ...patch })} error={create.error} touched={touched} />
+      {!given && (
+        <SelectField
+          label="Application"
+          value={app}
+          onChange={setChosen}
+          options={apps.map(({ id, name }) => [id, name] as const)}
+        />
+      )}
+      {offers.chat && (
+        <SelectField
+          label="Kind"
+          value={kind}
+          onChange={setKind}
+          options={kinds}
+          hint={
+            isChat(kind)
+              ? `A readable message is posted in ${kindText(kind)}. The URL is a credential and is not shown again`
+              : undefined
+          }
+        />
+      )}
+      <EndpointFields
+        form={form}
+        set={(patch) => setForm({ ...form, ...patch })}
+        error={create.error}
+        touched={touched}
+      />
       {isChat(kind) && (
         <>
           <ChatFields kind={kind} form={chat} set={(patch) => setChat({ ...chat, ...patch })} error={create.error} />
-          {app && <ChatTry app={app} target={{ kind, url: form.url.trim() || undefined }} chat={chatBody(chat)} mayTest={mayTest} />}
+          {app && (
+            <ChatTry
+              app={app}
+              target={{ kind, url: form.url.trim() || undefined }}
+              chat={chatBody(chat)}
+              mayTest={mayTest}
+            />
+          )}
         </>
       )}
       {create.isError && <Callout look="dead" title={messageOf(create.error)} />}

@@ -27,7 +27,18 @@ export function EnqueueDialog({ queue: initial, onClose }: { queue?: string; onC
   const [payload, setPayload] = useState('{}');
   const valid = isObject(payload);
   const create = useChange(
-    () => ok(api.POST('/api/v1/job', { body: { queue: queue.trim(), kind: kind.trim(), payload: JSON.parse(payload) as Record<string, unknown>, ...(name.trim() ? { name: name.trim() } : {}), ...(delay.trim() ? { delaySeconds: Number(delay) } : {}) } })),
+    () =>
+      ok(
+        api.POST('/api/v1/job', {
+          body: {
+            queue: queue.trim(),
+            kind: kind.trim(),
+            payload: JSON.parse(payload) as Record<string, unknown>,
+            ...(name.trim() ? { name: name.trim() } : {}),
+            ...(delay.trim() ? { delaySeconds: Number(delay) } : {}),
+          },
+        }),
+      ),
     ['jobs', 'queues'],
     (job) => {
       toast('Job enqueued');
@@ -35,7 +46,10 @@ export function EnqueueDialog({ queue: initial, onClose }: { queue?: string; onC
       void navigate({ to: '/jobs/$job', params: { job: job.id } });
     },
   );
-  const fields = create.error instanceof ApiFailure ? Object.fromEntries(create.error.fields.map(({ field, message }) => [field, message])) : {};
+  const fields =
+    create.error instanceof ApiFailure
+      ? Object.fromEntries(create.error.fields.map(({ field, message }) => [field, message]))
+      : {};
   const footer = (
     <>
       <Button onClick={onClose}>Cancel</Button>
@@ -47,12 +61,42 @@ export function EnqueueDialog({ queue: initial, onClose }: { queue?: string; onC
   return (
     <Dialog open wide onClose={onClose} title="Enqueue job" footer={footer} onSubmit={() => create.mutate(undefined)}>
       <div className="fgrid two-col">
-        <TextField label="Queue" value={queue} onChange={setQueue} mono placeholder="emails" error={fields.queue} autoFocus={!initial} />
-        <TextField label="Kind" value={kind} onChange={setKind} mono placeholder="receipt.send" error={fields.kind} autoFocus={Boolean(initial)} />
+        <TextField
+          label="Queue"
+          value={queue}
+          onChange={setQueue}
+          mono
+          placeholder="emails"
+          error={fields.queue}
+          autoFocus={!initial}
+        />
+        <TextField
+          label="Kind"
+          value={kind}
+          onChange={setKind}
+          mono
+          placeholder="receipt.send"
+          error={fields.kind}
+          autoFocus={Boolean(initial)}
+        />
         <TextField label="Name" optional value={name} onChange={setName} error={fields.name} hint="Shown in lists" />
-        <TextField label="Delay" optional value={delay} onChange={setDelay} unit="seconds" inputMode="decimal" error={fields.delaySeconds} />
+        <TextField
+          label="Delay"
+          optional
+          value={delay}
+          onChange={setDelay}
+          unit="seconds"
+          inputMode="decimal"
+          error={fields.delaySeconds}
+        />
       </div>
-      <AreaField label="Payload" value={payload} onChange={setPayload} rows={8} error={valid ? fields.payload : 'The payload is not valid JSON'} />
+      <AreaField
+        label="Payload"
+        value={payload}
+        onChange={setPayload}
+        rows={8}
+        error={valid ? fields.payload : 'The payload is not valid JSON'}
+      />
       {create.isError && <Callout look="dead" title={messageOf(create.error)} />}
     </Dialog>
   );

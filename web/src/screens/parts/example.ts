@@ -2,7 +2,15 @@
 
 import type { EventType } from '../../api/types';
 
-type Schema = { examples?: unknown[]; example?: unknown; type?: string; properties?: Record<string, Schema>; items?: Schema; default?: unknown; enum?: unknown[] };
+type Schema = {
+  examples?: unknown[];
+  example?: unknown;
+  type?: string;
+  properties?: Record<string, Schema>;
+  items?: Schema;
+  default?: unknown;
+  enum?: unknown[];
+};
 
 export function exampleOf(type: Pick<EventType, 'schemas'> | undefined): string | undefined {
   const schemas = type?.schemas as Record<string, Schema> | null | undefined;
@@ -33,6 +41,8 @@ function valueOf(schema: Schema, depth: number): unknown {
     case 'null':
       return null;
     default:
-      return Object.fromEntries(Object.entries(schema.properties ?? {}).map(([name, child]) => [name, valueOf(child, depth + 1)]));
+      return Object.fromEntries(
+        Object.entries(schema.properties ?? {}).map(([name, child]) => [name, valueOf(child, depth + 1)]),
+      );
   }
 }

@@ -24,13 +24,17 @@ import { useUrl } from '../../url';
 import { TaskProgress } from './task-progress';
 
 export const groupsQuery = (state: string, iterator?: string) =>
-  queryOptions({ queryKey: ['deliveries', 'groups', state, iterator], queryFn: () => raw<Page<FailureGroup>>('GET', '/api/v1/failure-group', { query: { state, iterator } }) });
+  queryOptions({
+    queryKey: ['deliveries', 'groups', state, iterator],
+    queryFn: () => raw<Page<FailureGroup>>('GET', '/api/v1/failure-group', { query: { state, iterator } }),
+  });
 
 /** Dead deliveries may be elsewhere: groups have states, and those of deleted endpoints are not listed. */
 function NoGroups({ state }: { state: string }) {
   const { deliveries } = useDead();
   if (state !== 'open') return <Empty title={`No ${state} groups`} />;
-  if (!deliveries) return <Empty title="No dead letters">A delivery that runs out of attempts waits here for your decision.</Empty>;
+  if (!deliveries)
+    return <Empty title="No dead letters">A delivery that runs out of attempts waits here for your decision.</Empty>;
   return (
     <Empty
       title="No open groups"
@@ -57,7 +61,9 @@ export function FailureGroups({ state }: { state: string }) {
   return (
     <>
       <div className="body listbody">
-        {query.isError && !rows && <Failure error={query.error} what="Dead letters" retry={() => void query.refetch()} />}
+        {query.isError && !rows && (
+          <Failure error={query.error} what="Dead letters" retry={() => void query.refetch()} />
+        )}
         {!rows && !query.isError && <Skeleton rows={8} />}
         {rows?.length === 0 && <NoGroups state={state} />}
         {rows && rows.length > 0 && (
@@ -88,8 +94,17 @@ export function FailureGroups({ state }: { state: string }) {
                   <tr className="grp">
                     <td className="two">
                       <b>
-                        <button type="button" className="dl-open" aria-expanded={open === group.id} onClick={() => setOpen(open === group.id ? null : group.id)}>
-                          {open === group.id ? <ChevronDown className="i s" aria-hidden="true" /> : <ChevronRight className="i s" aria-hidden="true" />}
+                        <button
+                          type="button"
+                          className="dl-open"
+                          aria-expanded={open === group.id}
+                          onClick={() => setOpen(open === group.id ? null : group.id)}
+                        >
+                          {open === group.id ? (
+                            <ChevronDown className="i s" aria-hidden="true" />
+                          ) : (
+                            <ChevronRight className="i s" aria-hidden="true" />
+                          )}
                           <Url url={group.url || group.endpointId} />
                         </button>
                       </b>
@@ -108,7 +123,9 @@ export function FailureGroups({ state }: { state: string }) {
                     <td className="t2 hide-narrow">
                       <Ago at={group.lastDiedAt} />
                     </td>
-                    <td className="dl-acts">{may && <Actions group={group} ask={(verb) => setAsked({ verb, group })} />}</td>
+                    <td className="dl-acts">
+                      {may && <Actions group={group} ask={(verb) => setAsked({ verb, group })} />}
+                    </td>
                   </tr>
                   {open === group.id && <Members group={group} />}
                 </Fragment>
@@ -116,10 +133,22 @@ export function FailureGroups({ state }: { state: string }) {
             </tbody>
           </table>
         )}
-        {rows && rows.length > 0 && <p className="dead-note s12 t3">Dead deliveries stay until they are redriven, dismissed, or pruned. A resolved group opens again when another delivery dies.</p>}
+        {rows && rows.length > 0 && (
+          <p className="dead-note s12 t3">
+            Dead deliveries stay until they are redriven, dismissed, or pruned. A resolved group opens again when
+            another delivery dies.
+          </p>
+        )}
       </div>
       <Pager note="By endpoint" page={query.data} cursor={url.cursor} go={(cursor) => setUrl({ cursor })} />
-      {asked && <GroupDialog key={`${asked.verb}-${asked.group.id}`} verb={asked.verb} group={asked.group} onClose={() => setAsked(null)} />}
+      {asked && (
+        <GroupDialog
+          key={`${asked.verb}-${asked.group.id}`}
+          verb={asked.verb}
+          group={asked.group}
+          onClose={() => setAsked(null)}
+        />
+      )}
     </>
   );
 }
@@ -152,7 +181,15 @@ function Actions({ group, ask }: { group: FailureGroup; ask: (verb: Verb) => voi
 /** The newest dead deliveries of a group. */
 function Members({ group }: { group: FailureGroup }) {
   const query = useQuery(deliveriesQuery(group.appId, { endpoint: group.endpointId, state: 'dead' }));
-  const rows = query.data?.data.filter((row) => !row.lastAttempt || [failureClass({ class: row.lastAttempt.class, responseStatusCode: row.lastAttempt.status }), row.lastAttempt.class].includes(group.class)) ?? [];
+  const rows =
+    query.data?.data.filter(
+      (row) =>
+        !row.lastAttempt ||
+        [
+          failureClass({ class: row.lastAttempt.class, responseStatusCode: row.lastAttempt.status }),
+          row.lastAttempt.class,
+        ].includes(group.class),
+    ) ?? [];
   return (
     <>
       {query.isError && (
@@ -165,14 +202,20 @@ function Members({ group }: { group: FailureGroup }) {
       {rows.slice(0, 20).map((row) => (
         <tr key={row.msgId} className="sub">
           <td>
-            <Link className="med dl-sub" to="/apps/$app/messages/$msg/endpoints/$ep" params={{ app: row.appId, msg: row.msgId, ep: row.endpointId }}>
+            <Link
+              className="med dl-sub"
+              to="/apps/$app/messages/$msg/endpoints/$ep"
+              params={{ app: row.appId, msg: row.msgId, ep: row.endpointId }}
+            >
               {row.eventType}
             </Link>{' '}
             <span className="t3 s12">
               accepted <ListTime at={row.timestamp} />
             </span>
           </td>
-          <td className="hide-narrow">{row.lastAttempt && <Code>{attemptLabel(row.lastAttempt, row.lastAttempt.status)}</Code>}</td>
+          <td className="hide-narrow">
+            {row.lastAttempt && <Code>{attemptLabel(row.lastAttempt, row.lastAttempt.status)}</Code>}
+          </td>
           <td className="num t2 s12">{row.tries ? plural(row.tries, 'try', 'tries') : ''}</td>
           <td className="hide-narrow" />
           <td className="t2 s12 hide-narrow" colSpan={2}>
@@ -182,7 +225,11 @@ function Members({ group }: { group: FailureGroup }) {
       ))}
       <tr className="sub">
         <td colSpan={6}>
-          <Link className="link dl-sub" to="/dead" search={{ group: 'none', app: group.appId, endpoint: group.endpointId }}>
+          <Link
+            className="link dl-sub"
+            to="/dead"
+            search={{ group: 'none', app: group.appId, endpoint: group.endpointId }}
+          >
             Select single deliveries
           </Link>
         </td>
@@ -192,21 +239,46 @@ function Members({ group }: { group: FailureGroup }) {
 }
 
 const texts: Record<Verb, { title: string; text: string; verb: string; done: string }> = {
-  acknowledge: { title: 'Acknowledge this group', text: 'Others see that someone knows about it. It stays acknowledged when more deliveries die.', verb: 'Acknowledge', done: 'Acknowledged' },
-  resolve: { title: 'Resolve this group', text: 'The cause is gone. The group opens again when another delivery dies. Its dead deliveries stay.', verb: 'Resolve', done: 'Resolved' },
+  acknowledge: {
+    title: 'Acknowledge this group',
+    text: 'Others see that someone knows about it. It stays acknowledged when more deliveries die.',
+    verb: 'Acknowledge',
+    done: 'Acknowledged',
+  },
+  resolve: {
+    title: 'Resolve this group',
+    text: 'The cause is gone. The group opens again when another delivery dies. Its dead deliveries stay.',
+    verb: 'Resolve',
+    done: 'Resolved',
+  },
   reopen: { title: 'Reopen this group', text: 'The group counts as open again.', verb: 'Reopen', done: 'Reopened' },
-  redrive: { title: 'Redrive this group', text: 'The messages are sent again by a bulk task, which shows its progress and can be cancelled. Messages that arrived in the meantime are left out.', verb: 'Redrive', done: 'Redrive started' },
+  redrive: {
+    title: 'Redrive this group',
+    text: 'The messages are sent again by a bulk task, which shows its progress and can be cancelled. Messages that arrived in the meantime are left out.',
+    verb: 'Redrive',
+    done: 'Redrive started',
+  },
 };
 
 function GroupDialog({ verb, group, onClose }: { verb: Verb; group: FailureGroup; onClose: () => void }) {
   const [note, setNote] = useState(group.note ?? '');
   const path = `/api/v1/failure-group/${encodeURIComponent(group.id)}`;
-  const dry = useQuery({ queryKey: ['deliveries', 'dry', group.id], queryFn: () => raw<{ count: number }>('POST', `${path}/redrive`, { body: { dryRun: true } }), enabled: verb === 'redrive' });
-  const redrive = useMutation({ mutationFn: () => raw<{ count: number; task?: { id: string } }>('POST', `${path}/redrive`, { body: {} }) });
-  const mark = useChange(() => raw('POST', `${path}/${verb}`, { body: note.trim() ? { note: note.trim() } : {} }), ['deliveries'], () => {
-    toast(texts[verb].done);
-    onClose();
+  const dry = useQuery({
+    queryKey: ['deliveries', 'dry', group.id],
+    queryFn: () => raw<{ count: number }>('POST', `${path}/redrive`, { body: { dryRun: true } }),
+    enabled: verb === 'redrive',
   });
+  const redrive = useMutation({
+    mutationFn: () => raw<{ count: number; task?: { id: string } }>('POST', `${path}/redrive`, { body: {} }),
+  });
+  const mark = useChange(
+    () => raw('POST', `${path}/${verb}`, { body: note.trim() ? { note: note.trim() } : {} }),
+    ['deliveries'],
+    () => {
+      toast(texts[verb].done);
+      onClose();
+    },
+  );
   const task = redrive.data?.task?.id;
   const running = useQuery({ ...backgroundTaskQuery(task ?? ''), enabled: task !== undefined }).data;
   const busy = redrive.isPending || mark.isPending;
@@ -228,7 +300,8 @@ function GroupDialog({ verb, group, onClose }: { verb: Verb; group: FailureGroup
       }
     >
       <p>
-        <Glyph look="dead" /> <Url url={group.url || group.endpointId} /> {classLabel(group.class)}, {plural(number ?? group.count, 'delivery', 'deliveries')}
+        <Glyph look="dead" /> <Url url={group.url || group.endpointId} /> {classLabel(group.class)},{' '}
+        {plural(number ?? group.count, 'delivery', 'deliveries')}
       </p>
       <p>{texts[verb].text}</p>
       {verb !== 'redrive' && <TextField label="Note" optional value={note} onChange={setNote} />}

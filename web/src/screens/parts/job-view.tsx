@@ -34,7 +34,10 @@ export const jobQuery = (id: string) =>
   queryOptions({
     queryKey: ['jobs', 'one', id],
     queryFn: async (): Promise<LoadedJob> => {
-      const { data, error, response } = await api.GET('/api/v1/job/{job_id}', { params: { path: { job_id: id } }, parseAs: 'text' });
+      const { data, error, response } = await api.GET('/api/v1/job/{job_id}', {
+        params: { path: { job_id: id } },
+        parseAs: 'text',
+      });
       if (!response.ok) throw failure(response, error);
       const text = String(data);
       const exact = (parseLossless(text) ?? {}) as { payload?: unknown; result?: unknown };
@@ -49,16 +52,32 @@ export function JobActions({ job, onGone }: { job: Job; onGone?: () => void }) {
   const [seconds, setSeconds] = useState('60');
   const params = { params: { path: { job_id: job.id } } };
   const nouns = ['jobs', 'queues', 'batches'];
-  const retry = useChange(() => ok(api.POST('/api/v1/job/{job_id}/retry', params)), nouns, () => toast('Job is due now'));
-  const cancel = useChange(() => ok(api.POST('/api/v1/job/{job_id}/cancel', params)), nouns, () => toast('Cancelled'));
-  const remove = useChange(() => ok(api.DELETE('/api/v1/job/{job_id}', params)), nouns, () => {
-    toast('Job deleted');
-    onGone?.();
-  });
-  const reschedule = useChange(() => ok(api.PATCH('/api/v1/job/{job_id}', { ...params, body: { delaySeconds: Number(seconds) } })), nouns, () => {
-    toast('Rescheduled');
-    setDialog(null);
-  });
+  const retry = useChange(
+    () => ok(api.POST('/api/v1/job/{job_id}/retry', params)),
+    nouns,
+    () => toast('Job is due now'),
+  );
+  const cancel = useChange(
+    () => ok(api.POST('/api/v1/job/{job_id}/cancel', params)),
+    nouns,
+    () => toast('Cancelled'),
+  );
+  const remove = useChange(
+    () => ok(api.DELETE('/api/v1/job/{job_id}', params)),
+    nouns,
+    () => {
+      toast('Job deleted');
+      onGone?.();
+    },
+  );
+  const reschedule = useChange(
+    () => ok(api.PATCH('/api/v1/job/{job_id}', { ...params, body: { delaySeconds: Number(seconds) } })),
+    nouns,
+    () => {
+      toast('Rescheduled');
+      setDialog(null);
+    },
+  );
   const open = job.state === 'pending' || job.state === 'leased';
   const canRetry = may && (job.state === 'dead' || job.state === 'pending' || job.state === 'cancelled');
   const run = () => canRetry && retry.mutate(undefined, { onError: (error) => toastError('Retry failed', error) });
@@ -77,7 +96,13 @@ export function JobActions({ job, onGone }: { job: Job; onGone?: () => void }) {
         </Button>
       )}
       {open && (
-        <Button kind="danger" icon={Ban} className="push" disabled={job.cancelRequested} onClick={() => setDialog('cancel')}>
+        <Button
+          kind="danger"
+          icon={Ban}
+          className="push"
+          disabled={job.cancelRequested}
+          onClick={() => setDialog('cancel')}
+        >
           {job.cancelRequested ? 'Cancel requested' : 'Cancel job'}
         </Button>
       )}
@@ -86,10 +111,26 @@ export function JobActions({ job, onGone }: { job: Job; onGone?: () => void }) {
           Delete
         </Button>
       )}
-      <Confirm open={dialog === 'cancel'} onClose={() => setDialog(null)} danger title="Cancel this job" verb="Cancel job" run={() => cancel.mutateAsync(undefined)}>
-        {job.state === 'leased' ? 'The worker is asked to stop. The job ends when it reports, or when its lease ends.' : 'The job ends as cancelled.'}
+      <Confirm
+        open={dialog === 'cancel'}
+        onClose={() => setDialog(null)}
+        danger
+        title="Cancel this job"
+        verb="Cancel job"
+        run={() => cancel.mutateAsync(undefined)}
+      >
+        {job.state === 'leased'
+          ? 'The worker is asked to stop. The job ends when it reports, or when its lease ends.'
+          : 'The job ends as cancelled.'}
       </Confirm>
-      <Confirm open={dialog === 'delete'} onClose={() => setDialog(null)} danger title="Delete this job" verb="Delete job" run={() => remove.mutateAsync(undefined)}>
+      <Confirm
+        open={dialog === 'delete'}
+        onClose={() => setDialog(null)}
+        danger
+        title="Delete this job"
+        verb="Delete job"
+        run={() => remove.mutateAsync(undefined)}
+      >
         The record, its attempts and its result are deleted for good.
       </Confirm>
       <Dialog
@@ -100,7 +141,12 @@ export function JobActions({ job, onGone }: { job: Job; onGone?: () => void }) {
         footer={
           <>
             <Button onClick={() => setDialog(null)}>Keep</Button>
-            <Button kind="primary" submit busy={reschedule.isPending} disabled={!Number.isFinite(Number(seconds)) || Number(seconds) < 0}>
+            <Button
+              kind="primary"
+              submit
+              busy={reschedule.isPending}
+              disabled={!Number.isFinite(Number(seconds)) || Number(seconds) < 0}
+            >
               Reschedule job
             </Button>
           </>
@@ -116,20 +162,63 @@ export function JobActions({ job, onGone }: { job: Job; onGone?: () => void }) {
 export function JobFacts({ job }: { job: Job }) {
   return (
     <Props
-      items={[
-        ['Queue', <Link key="q" className="link" to="/queues/$name" params={{ name: job.queue }}>{job.queue}</Link>],
-        job.state === 'pending' && job.runAt && ['Next attempt', <><In at={job.runAt} />, <ListTime at={job.runAt} /></>],
-        ['Attempts', `${job.tries ?? 0} of ${job.maxAttempts}`],
-        job.heldBy && ['Held by', <span key="h" className="mono">{holder(job)}</span>],
-        ['Priority', String(job.priority)],
-        job.concurrencyKey && ['Concurrency key', <span key="c" className="mono">{job.concurrencyKey}</span>],
-        job.uniqueKey && ['Unique key', <span key="u" className="mono">{job.uniqueKey}</span>],
-        ['Timeout', delayLabel(job.timeoutSeconds)],
-        job.batchId && ['Batch', <Link key="b" className="link mono" to="/batches/$id" params={{ id: job.batchId }}>{shortId(job.batchId)}</Link>],
-        job.scheduleId && ['Schedule', <span key="s" className="mono">{shortId(job.scheduleId)}</span>],
-        job.tags.length > 0 && ['Tags', <span key="t" className="row"><Tags names={job.tags} /></span>],
-        job.endedAt && ['Ended', <FullTime key="e" at={job.endedAt} />],
-      ].map((item) => item || null) as (readonly [React.ReactNode, React.ReactNode] | null)[]}
+      items={
+        [
+          [
+            'Queue',
+            <Link key="q" className="link" to="/queues/$name" params={{ name: job.queue }}>
+              {job.queue}
+            </Link>,
+          ],
+          job.state === 'pending' &&
+            job.runAt && [
+              'Next attempt',
+              <>
+                <In at={job.runAt} />, <ListTime at={job.runAt} />
+              </>,
+            ],
+          ['Attempts', `${job.tries ?? 0} of ${job.maxAttempts}`],
+          job.heldBy && [
+            'Held by',
+            <span key="h" className="mono">
+              {holder(job)}
+            </span>,
+          ],
+          ['Priority', String(job.priority)],
+          job.concurrencyKey && [
+            'Concurrency key',
+            <span key="c" className="mono">
+              {job.concurrencyKey}
+            </span>,
+          ],
+          job.uniqueKey && [
+            'Unique key',
+            <span key="u" className="mono">
+              {job.uniqueKey}
+            </span>,
+          ],
+          ['Timeout', delayLabel(job.timeoutSeconds)],
+          job.batchId && [
+            'Batch',
+            <Link key="b" className="link mono" to="/batches/$id" params={{ id: job.batchId }}>
+              {shortId(job.batchId)}
+            </Link>,
+          ],
+          job.scheduleId && [
+            'Schedule',
+            <span key="s" className="mono">
+              {shortId(job.scheduleId)}
+            </span>,
+          ],
+          job.tags.length > 0 && [
+            'Tags',
+            <span key="t" className="row">
+              <Tags names={job.tags} />
+            </span>,
+          ],
+          job.endedAt && ['Ended', <FullTime key="e" at={job.endedAt} />],
+        ].map((item) => item || null) as (readonly [React.ReactNode, React.ReactNode] | null)[]
+      }
     />
   );
 }
@@ -152,7 +241,10 @@ export function JobAttempts({ job }: { job: Job }) {
         <div className={`dlv st-${good ? 'delivered' : 'dead'} ${good ? '' : 'bad'}`}>
           <Glyph look={good ? 'delivered' : 'dead'} />
           <span className="host">
-            Attempt {attempts.length - index} <span className="t3">{duration(attempt.durationMs)} on {shortId(attempt.workerId)}</span>
+            Attempt {attempts.length - index}{' '}
+            <span className="t3">
+              {duration(attempt.durationMs)} on {shortId(attempt.workerId)}
+            </span>
           </span>
           <span className="meta wrap-any">
             <b>{classLabel(attempt.class)}.</b> {attempt.error && clip(attempt.error, 300)}
@@ -160,7 +252,12 @@ export function JobAttempts({ job }: { job: Job }) {
           <span className="act">
             <ListTime at={attempt.startedAt} />
             {(attempt.log.length > 0 || attempt.phases) && (
-              <Button size="sm" kind="ghost" aria-expanded={open === attempt.id} onClick={() => setOpen(open === attempt.id ? null : attempt.id)}>
+              <Button
+                size="sm"
+                kind="ghost"
+                aria-expanded={open === attempt.id}
+                onClick={() => setOpen(open === attempt.id ? null : attempt.id)}
+              >
                 {attempt.phases ? 'Request' : 'Log'}
               </Button>
             )}
@@ -168,7 +265,10 @@ export function JobAttempts({ job }: { job: Job }) {
         </div>
         {open === attempt.id && attempt.phases && (
           <div className="stack g8 push-steps">
-            <Steps phases={phasesOf(attempt.phases, attempt.durationMs, attempt.responseStatusCode ? 'reply' : 'no reply')} reused={attempt.phases.reused} />
+            <Steps
+              phases={phasesOf(attempt.phases, attempt.durationMs, attempt.responseStatusCode ? 'reply' : 'no reply')}
+              reused={attempt.phases.reused}
+            />
             <Headers headers={attempt.responseHeaders ?? []} hidden="not stored" />
           </div>
         )}
@@ -195,7 +295,12 @@ export function JobBodies({ data }: { data: LoadedJob }) {
     <>
       <Payload value={data.payload ?? null} />
       {data.result !== undefined && data.result !== null && <Payload title="Result" value={data.result} />}
-      {data.job.resultTooLargeBytes ? <Callout look="retrying" title={`The result of ${bytes(data.job.resultTooLargeBytes)} was too large to keep.`} /> : null}
+      {data.job.resultTooLargeBytes ? (
+        <Callout
+          look="retrying"
+          title={`The result of ${bytes(data.job.resultTooLargeBytes)} was too large to keep.`}
+        />
+      ) : null}
     </>
   );
 }
@@ -224,7 +329,11 @@ export function JobPanel({ id, onClose, onStep }: { id: string; onClose: () => v
         <>
           <Id id={id} />
           {job?.name && <span>{job.name}</span>}
-          {job && <span>Enqueued <FullTime at={job.createdAt} /></span>}
+          {job && (
+            <span>
+              Enqueued <FullTime at={job.createdAt} />
+            </span>
+          )}
         </>
       }
     >

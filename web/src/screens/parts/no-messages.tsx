@@ -9,7 +9,10 @@ import { filterNames } from './message-filters';
 
 export function NoApp() {
   return (
-    <Empty title="No application yet" command={curl({ method: 'POST', url: `${location.origin}/api/v1/app`, body: '{"name":"Acme","uid":"acme"}' })}>
+    <Empty
+      title="No application yet"
+      command={curl({ method: 'POST', url: `${location.origin}/api/v1/app`, body: '{"name":"Acme","uid":"acme"}' })}
+    >
       An application is a customer of yours. It owns endpoints and messages.
     </Empty>
   );
@@ -19,7 +22,14 @@ export function NoMessages({ app, filtered, onSend }: { app: string; filtered: b
   const [, setUrl] = useUrl();
   if (filtered) {
     return (
-      <Empty title="No messages match" action={<Button onClick={() => setUrl(Object.fromEntries(filterNames.map((name) => [name, undefined])))}>Clear filters</Button>}>
+      <Empty
+        title="No messages match"
+        action={
+          <Button onClick={() => setUrl(Object.fromEntries(filterNames.map((name) => [name, undefined])))}>
+            Clear filters
+          </Button>
+        }
+      >
         The filters hide every message of this list.
       </Empty>
     );
@@ -27,7 +37,11 @@ export function NoMessages({ app, filtered, onSend }: { app: string; filtered: b
   return (
     <Empty
       title="No messages yet"
-      command={curl({ method: 'POST', url: `${location.origin}/api/v1/app/${app}/msg`, body: '{"eventType":"invoice.paid","payload":{"id":"inv_1"}}' })}
+      command={curl({
+        method: 'POST',
+        url: `${location.origin}/api/v1/app/${app}/msg`,
+        body: '{"eventType":"invoice.paid","payload":{"id":"inv_1"}}',
+      })}
       action={
         onSend && (
           <Button icon={Send} onClick={onSend}>
@@ -45,7 +59,8 @@ export function NoMessages({ app, filtered, onSend }: { app: string; filtered: b
 export function Searched({ go, all }: { go: () => void; all?: boolean }) {
   return (
     <Empty title="No match so far" action={<Button onClick={go}>Search older messages</Button>}>
-      The search stopped after a bounded number of messages, and older ones may match. {all ? 'Choose an application to search faster.' : 'A time range makes it faster.'}
+      The search stopped after a bounded number of messages, and older ones may match.{' '}
+      {all ? 'Choose an application to search faster.' : 'A time range makes it faster.'}
     </Empty>
   );
 }

@@ -15,7 +15,10 @@ export function ApplicationPolicy({ app, own }: { app: string; own: Own }) {
   const query = useQuery({ queryKey: ['apps', 'policy', app], queryFn: () => raw<Effective>('GET', `${base}/policy`) });
   return (
     <>
-      <p className="t2">For every endpoint of this application, setting by setting, unless the endpoint has its own. Changes apply at once, also to waiting deliveries.</p>
+      <p className="t2">
+        For every endpoint of this application, setting by setting, unless the endpoint has its own. Changes apply at
+        once, also to waiting deliveries.
+      </p>
       <Loaded query={query} what="The policy">
         {(effective) => (
           <PolicyForm
@@ -39,10 +42,16 @@ const ENVIRONMENT = '/api/v1/environment/policy';
 export function EnvironmentPolicy() {
   const may = useMay(`PUT ${ENVIRONMENT}`);
   const own = useQuery(environmentPolicyQuery);
-  const query = useQuery({ queryKey: ['environmentPolicy', 'effective'], queryFn: () => raw<Effective>('GET', '/api/v1/environment/effective-policy') });
+  const query = useQuery({
+    queryKey: ['environmentPolicy', 'effective'],
+    queryFn: () => raw<Effective>('GET', '/api/v1/environment/effective-policy'),
+  });
   return (
     <>
-      <p className="t2">For every endpoint of this environment, setting by setting, unless the endpoint or its application has its own. Every replica applies a change within 5 seconds.</p>
+      <p className="t2">
+        For every endpoint of this environment, setting by setting, unless the endpoint or its application has its own.
+        Every replica applies a change within 5 seconds.
+      </p>
       <Loaded query={own} what="The policy of the environment">
         {(policy) => (
           <Loaded query={query} what="The policy">

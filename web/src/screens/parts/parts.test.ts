@@ -6,7 +6,16 @@ import { parseLossless } from '../../lib/json';
 describe('examples', () => {
   it('prefers an example over the properties', () => {
     expect(exampleOf({ schemas: { 1: { examples: [{ a: 1 }] } } })).toBe('{\n  "a": 1\n}');
-    expect(JSON.parse(exampleOf({ schemas: { 1: {}, 2: { properties: { id: { type: 'string' }, list: { type: 'array', items: { type: 'integer' } } } } } }) ?? '')).toEqual({ id: 'text', list: [1] });
+    expect(
+      JSON.parse(
+        exampleOf({
+          schemas: {
+            1: {},
+            2: { properties: { id: { type: 'string' }, list: { type: 'array', items: { type: 'integer' } } } },
+          },
+        }) ?? '',
+      ),
+    ).toEqual({ id: 'text', list: [1] });
     expect(exampleOf({ schemas: null })).toBeUndefined();
   });
 });

@@ -20,14 +20,33 @@ export function PolicySettings({ level, list, effective, drafts, set, errors, re
     <Card title="Limits, order and holds" sub="empty settings are inherited">
       <div className="in settings">
         {list.map((rule) => (
-          <Row key={rule.key} level={level} rule={rule} setting={effective[rule.key]} draft={drafts[rule.key] ?? { mode: INHERIT, parts: {} }} set={(draft) => set(rule.key, draft)} error={errors[rule.key]} errors={errors} readOnly={readOnly} />
+          <Row
+            key={rule.key}
+            level={level}
+            rule={rule}
+            setting={effective[rule.key]}
+            draft={drafts[rule.key] ?? { mode: INHERIT, parts: {} }}
+            set={(draft) => set(rule.key, draft)}
+            error={errors[rule.key]}
+            errors={errors}
+            readOnly={readOnly}
+          />
         ))}
       </div>
     </Card>
   );
 }
 
-type RowProps = { level: Level; rule: Rule; setting?: Setting<unknown>; draft: Draft; set: (draft: Draft) => void; error?: string; errors: Record<string, string>; readOnly: boolean };
+type RowProps = {
+  level: Level;
+  rule: Rule;
+  setting?: Setting<unknown>;
+  draft: Draft;
+  set: (draft: Draft) => void;
+  error?: string;
+  errors: Record<string, string>;
+  readOnly: boolean;
+};
 
 function Row({ level, rule, setting, draft, set, error, errors, readOnly }: RowProps) {
   const options: [string, string][] = [
@@ -45,7 +64,16 @@ function Row({ level, rule, setting, draft, set, error, errors, readOnly }: RowP
   const wrong = draftError(rule, draft);
   return (
     <div className="setting">
-      <SelectField label={rule.label} hint={rule.hint} origin={origin} value={draft.mode} options={options} onChange={(mode) => set({ ...draft, mode })} error={error ?? (draft.mode === OWN ? wrong : null)} disabled={readOnly} />
+      <SelectField
+        label={rule.label}
+        hint={rule.hint}
+        origin={origin}
+        value={draft.mode}
+        options={options}
+        onChange={(mode) => set({ ...draft, mode })}
+        error={error ?? (draft.mode === OWN ? wrong : null)}
+        disabled={readOnly}
+      />
       {draft.mode === OWN && (
         <div className="fgrid parts">
           {(rule.parts ?? []).map((part) => (

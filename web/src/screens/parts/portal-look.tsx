@@ -38,10 +38,26 @@ function Form({ stored }: { stored: PortalSettings }) {
   const [back, setBack] = useState(stored.backUrl ?? '');
   const [logo, setLogo] = useState(stored.logoUrl ?? '');
   const [logoError, setLogoError] = useState<string | null>(null);
-  const look: PortalSettings = { name: name.trim() || undefined, accent: accent.trim() || undefined, backUrl: back.trim() || undefined, logoUrl: logo || undefined };
-  const save = useChange(() => raw<PortalSettings>('PUT', PATH, { body: look }), ['portalSettings'], () => toast('Portal saved', { text: 'Open portals show it after a reload.' }));
-  const fields = save.error instanceof ApiFailure ? Object.fromEntries(save.error.fields.map(({ field, message }) => [field, message])) : {};
-  const changed = name !== (stored.name ?? '') || accent !== (stored.accent ?? '') || back !== (stored.backUrl ?? '') || logo !== (stored.logoUrl ?? '');
+  const look: PortalSettings = {
+    name: name.trim() || undefined,
+    accent: accent.trim() || undefined,
+    backUrl: back.trim() || undefined,
+    logoUrl: logo || undefined,
+  };
+  const save = useChange(
+    () => raw<PortalSettings>('PUT', PATH, { body: look }),
+    ['portalSettings'],
+    () => toast('Portal saved', { text: 'Open portals show it after a reload.' }),
+  );
+  const fields =
+    save.error instanceof ApiFailure
+      ? Object.fromEntries(save.error.fields.map(({ field, message }) => [field, message]))
+      : {};
+  const changed =
+    name !== (stored.name ?? '') ||
+    accent !== (stored.accent ?? '') ||
+    back !== (stored.backUrl ?? '') ||
+    logo !== (stored.logoUrl ?? '');
   const choose = async (file: File | undefined) => {
     if (!file) return;
     if (!LOGO_TYPES.split(',').includes(file.type)) return setLogoError('Choose a PNG, JPEG, WebP or SVG image');
@@ -59,13 +75,46 @@ function Form({ stored }: { stored: PortalSettings }) {
     >
       <Preview look={look} />
       <div className="fgrid two-col">
-        <TextField label="Name" optional value={name} onChange={setName} placeholder="Webhooks" error={fields.name} readOnly={!may} />
-        <TextField label="Accent" optional value={accent} onChange={setAccent} mono placeholder="#5b5bd6" error={fields.accent} readOnly={!may} />
-        <TextField label="Link back" optional value={back} onChange={setBack} mono placeholder="https://app.example.com" error={fields.backUrl} readOnly={!may} />
+        <TextField
+          label="Name"
+          optional
+          value={name}
+          onChange={setName}
+          placeholder="Webhooks"
+          error={fields.name}
+          readOnly={!may}
+        />
+        <TextField
+          label="Accent"
+          optional
+          value={accent}
+          onChange={setAccent}
+          mono
+          placeholder="#5b5bd6"
+          error={fields.accent}
+          readOnly={!may}
+        />
+        <TextField
+          label="Link back"
+          optional
+          value={back}
+          onChange={setBack}
+          mono
+          placeholder="https://app.example.com"
+          error={fields.backUrl}
+          readOnly={!may}
+        />
         <Field label="Logo" optional hint="PNG, JPEG, WebP or SVG, at most 48 KB" error={logoError ?? fields.logoUrl}>
           {(ids) => (
             <span className="row">
-              <input {...ids} type="file" className="file" accept={LOGO_TYPES} disabled={!may} onChange={(event) => void choose(event.target.files?.[0])} />
+              <input
+                {...ids}
+                type="file"
+                className="file"
+                accept={LOGO_TYPES}
+                disabled={!may}
+                onChange={(event) => void choose(event.target.files?.[0])}
+              />
               {logo && may && (
                 <Button size="sm" kind="ghost" onClick={() => setLogo('')}>
                   Remove
@@ -94,7 +143,11 @@ function Preview({ look }: { look: PortalSettings }) {
   const style = on ? { ['--brand' as string]: look.accent, ['--brand-on' as string]: on } : undefined;
   return (
     <div className="look" style={style} role="img" aria-label={`The head of the portal: ${name}`}>
-      {isLogo(look.logoUrl) ? <img className="look-logo" src={look.logoUrl} alt="" /> : <span className="look-logo">{name.slice(0, 1)}</span>}
+      {isLogo(look.logoUrl) ? (
+        <img className="look-logo" src={look.logoUrl} alt="" />
+      ) : (
+        <span className="look-logo">{name.slice(0, 1)}</span>
+      )}
       <b className="cut">{name}</b>
       <span className="look-button push">Add endpoint</span>
     </div>

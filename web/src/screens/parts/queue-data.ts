@@ -8,7 +8,10 @@ import type { Shown } from '../../lib/state';
 export const queuesQuery = (iterator?: string) =>
   queryOptions({
     queryKey: ['queues', 'list', iterator],
-    queryFn: () => ok(api.GET('/api/v1/queue', { params: { query: { limit: 50, iterator, with_stats: true } } })) as Promise<Page<Queue>>,
+    queryFn: () =>
+      ok(api.GET('/api/v1/queue', { params: { query: { limit: 50, iterator, with_stats: true } } })) as Promise<
+        Page<Queue>
+      >,
   });
 
 export const queueQuery = (name: string) =>

@@ -4,7 +4,16 @@ import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { ApiFailure, messageOf, raw } from '../../api/client';
 import { useChange } from '../../api/queries';
-import { quotaBody, quotaErrors, quotaForm, type EnvironmentQuota, type Mode, type Quota, type QuotaForm, type Rate } from '../../lib/quota';
+import {
+  quotaBody,
+  quotaErrors,
+  quotaForm,
+  type EnvironmentQuota,
+  type Mode,
+  type Quota,
+  type QuotaForm,
+  type Rate,
+} from '../../lib/quota';
 import { count } from '../../lib/text';
 import { useMay } from '../../session';
 import { Button, SelectField, TextField } from '../../ui/controls';
@@ -27,7 +36,15 @@ export function ApplicationQuota({ app }: { app: string }) {
       <Loaded query={query} what="The quota">
         {(quota) => (
           <div className="grid cols two-cards">
-            <QuotaCard key={JSON.stringify(quota)} title="Limits of this application" sub="inherited if they are not set" inherited="Inherited" quota={quota} may={may} write={(body) => raw('PUT', `${base}/quota`, { body })} />
+            <QuotaCard
+              key={JSON.stringify(quota)}
+              title="Limits of this application"
+              sub="inherited if they are not set"
+              inherited="Inherited"
+              quota={quota}
+              may={may}
+              write={(body) => raw('PUT', `${base}/quota`, { body })}
+            />
           </div>
         )}
       </Loaded>
@@ -40,15 +57,29 @@ export function EnvironmentQuotas() {
   const may = useMay('PUT /api/v1/environment/quota');
   const query = useQuery({ queryKey: ['quotas'], queryFn: () => raw<EnvironmentQuota>('GET', path) });
   // The quota is replaced as a whole, so it is read first: an older copy would undo changes of others.
-  const change = async (patch: (now: EnvironmentQuota) => EnvironmentQuota) => raw('PUT', path, { body: patch(await raw<EnvironmentQuota>('GET', path)) });
+  const change = async (patch: (now: EnvironmentQuota) => EnvironmentQuota) =>
+    raw('PUT', path, { body: patch(await raw<EnvironmentQuota>('GET', path)) });
   return (
     <>
       <UsageCard path="/api/v1/environment/usage" sub="of all applications together" />
       <Loaded query={query} what="The quota">
         {(quota) => (
           <div className="grid cols two-cards">
-            <QuotaCard key={`all ${JSON.stringify(quota)}`} title="All applications together" quota={quota} may={may} write={(body) => change(({ eachApplication }) => ({ ...body, eachApplication }))} />
-            <QuotaCard key={`each ${JSON.stringify(quota)}`} title="Each application" sub="unless it sets its own limits" quota={quota.eachApplication} may={may} write={(body) => change((now) => ({ ...now, eachApplication: body }))} />
+            <QuotaCard
+              key={`all ${JSON.stringify(quota)}`}
+              title="All applications together"
+              quota={quota}
+              may={may}
+              write={(body) => change(({ eachApplication }) => ({ ...body, eachApplication }))}
+            />
+            <QuotaCard
+              key={`each ${JSON.stringify(quota)}`}
+              title="Each application"
+              sub="unless it sets its own limits"
+              quota={quota.eachApplication}
+              may={may}
+              write={(body) => change((now) => ({ ...now, eachApplication: body }))}
+            />
           </div>
         )}
       </Loaded>
@@ -57,7 +88,11 @@ export function EnvironmentQuotas() {
 }
 
 function UsageCard({ path, sub }: { path: string; sub: string }) {
-  const query = useQuery({ queryKey: ['quotas', 'usage', path], queryFn: () => raw<Usage>('GET', path), refetchInterval: 30_000 });
+  const query = useQuery({
+    queryKey: ['quotas', 'usage', path],
+    queryFn: () => raw<Usage>('GET', path),
+    refetchInterval: 30_000,
+  });
   return (
     <Card title="Usage" sub={sub}>
       <div className="in">
@@ -85,24 +120,58 @@ function Used({ label, used, limit, atLeast }: Counted & { label: string }) {
     <div>
       <span className="lab">{label}</span>
       <b className={full ? 'dead-n' : ''}>{typeof limit === 'number' ? `${number} of ${count(limit)}` : number}</b>
-      {typeof limit === 'number' ? <Meter share={limit === 0 ? 1 : used / limit} color={full ? 'var(--dead)' : undefined} label={`${number} of ${count(limit)}`} /> : <span className="t3 s12">no limit</span>}
+      {typeof limit === 'number' ? (
+        <Meter
+          share={limit === 0 ? 1 : used / limit}
+          color={full ? 'var(--dead)' : undefined}
+          label={`${number} of ${count(limit)}`}
+        />
+      ) : (
+        <span className="t3 s12">no limit</span>
+      )}
     </div>
   );
 }
 
-const rateText = ({ count: number, seconds, burst }: Rate): string => `${count(number)} in ${seconds === 1 ? 'a second' : `${count(seconds)} seconds`}${burst && burst !== number ? `, ${count(burst)} at once` : ''}`;
+const rateText = ({ count: number, seconds, burst }: Rate): string =>
+  `${count(number)} in ${seconds === 1 ? 'a second' : `${count(seconds)} seconds`}${burst && burst !== number ? `, ${count(burst)} at once` : ''}`;
 
-type CardProps = { title: string; sub?: string; quota: Quota | null | undefined; may: boolean; inherited?: string; write: (quota: Quota) => Promise<unknown> };
+type CardProps = {
+  title: string;
+  sub?: string;
+  quota: Quota | null | undefined;
+  may: boolean;
+  inherited?: string;
+  write: (quota: Quota) => Promise<unknown>;
+};
 
 function QuotaCard({ title, sub, quota, may, inherited, write }: CardProps) {
   const [start] = useState(() => quotaForm(quota));
   const [form, setForm] = useState<QuotaForm>(start);
   const errors = quotaErrors(form);
-  const save = useChange(() => write(quotaBody(form)), noun, () => toast('Quota saved', { text: 'Every replica applies it within 5 seconds.' }));
+  const save = useChange(
+    () => write(quotaBody(form)),
+    noun,
+    () => toast('Quota saved', { text: 'Every replica applies it within 5 seconds.' }),
+  );
   // Paths of the server can begin with the part that this card edits.
-  const refused = save.error instanceof ApiFailure ? Object.fromEntries(save.error.fields.map(({ field, message }) => [field.replace(/^eachApplication\./, ''), message])) : {};
+  const refused =
+    save.error instanceof ApiFailure
+      ? Object.fromEntries(
+          save.error.fields.map(({ field, message }) => [field.replace(/^eachApplication\./, ''), message]),
+        )
+      : {};
   const error = (name: string) => errors[name] ?? refused[name];
-  const modes: (readonly [string, string])[] = inherited ? [['inherit', inherited], ['none', 'No limit'], ['own', 'Limit']] : [['inherit', 'No limit'], ['own', 'Limit']];
+  const modes: (readonly [string, string])[] = inherited
+    ? [
+        ['inherit', inherited],
+        ['none', 'No limit'],
+        ['own', 'Limit'],
+      ]
+    : [
+        ['inherit', 'No limit'],
+        ['own', 'Limit'],
+      ];
   // Without an outer level, "none" and an absent limit are the same.
   const shown = (mode: Mode) => (!inherited && mode === 'none' ? 'inherit' : mode);
   const rate = form.messageRate;
@@ -116,26 +185,83 @@ function QuotaCard({ title, sub, quota, may, inherited, write }: CardProps) {
           if (Object.keys(errors).length === 0) save.mutate(undefined);
         }}
       >
-        {([['endpoints', 'Endpoints', 'endpoints'], ['storedMessages', 'Stored messages', 'messages']] as const).map(([name, label, unit]) => (
+        {(
+          [
+            ['endpoints', 'Endpoints', 'endpoints'],
+            ['storedMessages', 'Stored messages', 'messages'],
+          ] as const
+        ).map(([name, label, unit]) => (
           <div key={name} className="fgrid two-col">
-            <SelectField label={label} value={shown(form[name].mode)} options={modes} disabled={!may} onChange={(mode) => setForm({ ...form, [name]: { ...form[name], mode: mode as Mode } })} />
-            {form[name].mode === 'own' && <TextField label="At most" aria-label={`${label}, at most`} unit={unit} inputMode="numeric" value={form[name].value} readOnly={!may} onChange={(value) => setForm({ ...form, [name]: { ...form[name], value } })} error={error(name)} />}
+            <SelectField
+              label={label}
+              value={shown(form[name].mode)}
+              options={modes}
+              disabled={!may}
+              onChange={(mode) => setForm({ ...form, [name]: { ...form[name], mode: mode as Mode } })}
+            />
+            {form[name].mode === 'own' && (
+              <TextField
+                label="At most"
+                aria-label={`${label}, at most`}
+                unit={unit}
+                inputMode="numeric"
+                value={form[name].value}
+                readOnly={!may}
+                onChange={(value) => setForm({ ...form, [name]: { ...form[name], value } })}
+                error={error(name)}
+              />
+            )}
           </div>
         ))}
         <div className="fgrid two-col">
-          <SelectField label="New messages" value={shown(rate.mode)} options={modes} disabled={!may} onChange={(mode) => setRate({ mode: mode as Mode })} hint="Requests beyond it get 429 with Retry-After" error={refused.messageRate} />
+          <SelectField
+            label="New messages"
+            value={shown(rate.mode)}
+            options={modes}
+            disabled={!may}
+            onChange={(mode) => setRate({ mode: mode as Mode })}
+            hint="Requests beyond it get 429 with Retry-After"
+            error={refused.messageRate}
+          />
         </div>
         {rate.mode === 'own' && (
           <div className="fgrid three-col">
-            <TextField label="Messages" inputMode="numeric" value={rate.count} readOnly={!may} onChange={(value) => setRate({ count: value })} error={error('messageRate.count')} />
-            <TextField label="In each" unit="seconds" inputMode="numeric" value={rate.seconds} readOnly={!may} onChange={(value) => setRate({ seconds: value })} error={error('messageRate.seconds')} />
-            <TextField label="At once" optional inputMode="numeric" value={rate.burst} readOnly={!may} onChange={(value) => setRate({ burst: value })} error={error('messageRate.burst')} />
+            <TextField
+              label="Messages"
+              inputMode="numeric"
+              value={rate.count}
+              readOnly={!may}
+              onChange={(value) => setRate({ count: value })}
+              error={error('messageRate.count')}
+            />
+            <TextField
+              label="In each"
+              unit="seconds"
+              inputMode="numeric"
+              value={rate.seconds}
+              readOnly={!may}
+              onChange={(value) => setRate({ seconds: value })}
+              error={error('messageRate.seconds')}
+            />
+            <TextField
+              label="At once"
+              optional
+              inputMode="numeric"
+              value={rate.burst}
+              readOnly={!may}
+              onChange={(value) => setRate({ burst: value })}
+              error={error('messageRate.burst')}
+            />
           </div>
         )}
         {save.isError && <Callout look="dead" title={messageOf(save.error)} />}
         {may && (
           <span>
-            <Button submit busy={save.isPending} disabled={JSON.stringify(form) === JSON.stringify(start) || Object.keys(errors).length > 0}>
+            <Button
+              submit
+              busy={save.isPending}
+              disabled={JSON.stringify(form) === JSON.stringify(start) || Object.keys(errors).length > 0}
+            >
               Save limits
             </Button>
           </span>

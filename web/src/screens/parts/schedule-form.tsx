@@ -39,13 +39,21 @@ export default function ScheduleDialog({ schedule, onClose }: { schedule: Schedu
   const save = useChange(
     () => {
       const body: ScheduleInput = {
-        ...(form.by === 'cron' ? { cron: form.cron.trim(), timezone: form.timezone } : { everySeconds: Number(form.every) }),
+        ...(form.by === 'cron'
+          ? { cron: form.cron.trim(), timezone: form.timezone }
+          : { everySeconds: Number(form.every) }),
         overlap: form.overlap as ScheduleInput['overlap'],
         missed: form.missed as ScheduleInput['missed'],
         jitterSeconds: Number(form.jitter) || 0,
         ...(form.starts === 'job'
           ? { job: { ...pickJob(schedule), queue: form.queue.trim(), kind: form.kind.trim(), payload: payload ?? {} } }
-          : { message: { application: form.application.trim(), eventType: form.eventType.trim(), payload: payload ?? {} } }),
+          : {
+              message: {
+                application: form.application.trim(),
+                eventType: form.eventType.trim(),
+                payload: payload ?? {},
+              },
+            }),
       };
       return schedule
         ? ok(api.PATCH('/api/v1/schedule/{schedule}', { params: { path: { schedule: schedule.name } }, body }))
@@ -57,8 +65,14 @@ export default function ScheduleDialog({ schedule, onClose }: { schedule: Schedu
       onClose();
     },
   );
-  const fields = save.error instanceof ApiFailure ? Object.fromEntries(save.error.fields.map(({ field, message }) => [field, message])) : {};
-  const ready = payload !== null && (schedule || form.name.trim()) && (form.starts === 'job' ? form.queue.trim() && form.kind.trim() : form.application.trim() && form.eventType.trim());
+  const fields =
+    save.error instanceof ApiFailure
+      ? Object.fromEntries(save.error.fields.map(({ field, message }) => [field, message]))
+      : {};
+  const ready =
+    payload !== null &&
+    (schedule || form.name.trim()) &&
+    (form.starts === 'job' ? form.queue.trim() && form.kind.trim() : form.application.trim() && form.eventType.trim());
   const footer = (
     <>
       <Button onClick={onClose}>Cancel</Button>
@@ -68,37 +82,152 @@ export default function ScheduleDialog({ schedule, onClose }: { schedule: Schedu
     </>
   );
   return (
-    <Dialog open wide onClose={onClose} title={schedule ? `Edit ${schedule.name}` : 'New schedule'} footer={footer} onSubmit={() => save.mutate(undefined)}>
-      {!schedule && <TextField label="Name" value={form.name} onChange={(name) => set({ name })} mono placeholder="nightly-report" error={fields.name} autoFocus />}
-      <Seg label="Rule" value={form.by} options={[['cron', 'Cron rule'], ['every', 'Interval']] as const} onChange={(by) => set({ by })} />
+    <Dialog
+      open
+      wide
+      onClose={onClose}
+      title={schedule ? `Edit ${schedule.name}` : 'New schedule'}
+      footer={footer}
+      onSubmit={() => save.mutate(undefined)}
+    >
+      {!schedule && (
+        <TextField
+          label="Name"
+          value={form.name}
+          onChange={(name) => set({ name })}
+          mono
+          placeholder="nightly-report"
+          error={fields.name}
+          autoFocus
+        />
+      )}
+      <Seg
+        label="Rule"
+        value={form.by}
+        options={
+          [
+            ['cron', 'Cron rule'],
+            ['every', 'Interval'],
+          ] as const
+        }
+        onChange={(by) => set({ by })}
+      />
       {form.by === 'cron' ? (
         <div className="fgrid two-col">
-          <TextField label="Cron rule" value={form.cron} onChange={(cron) => set({ cron })} mono error={fields.cron} hint={<CronText cron={form.cron} />} />
-          <SelectField label="Time zone" value={form.timezone} onChange={(timezone) => set({ timezone })} options={zones.map((zone) => [zone, zone] as const)} error={fields.timezone} />
+          <TextField
+            label="Cron rule"
+            value={form.cron}
+            onChange={(cron) => set({ cron })}
+            mono
+            error={fields.cron}
+            hint={<CronText cron={form.cron} />}
+          />
+          <SelectField
+            label="Time zone"
+            value={form.timezone}
+            onChange={(timezone) => set({ timezone })}
+            options={zones.map((zone) => [zone, zone] as const)}
+            error={fields.timezone}
+          />
         </div>
       ) : (
-        <TextField label="Every" value={form.every} onChange={(every) => set({ every })} unit="seconds" inputMode="numeric" error={fields.everySeconds} />
+        <TextField
+          label="Every"
+          value={form.every}
+          onChange={(every) => set({ every })}
+          unit="seconds"
+          inputMode="numeric"
+          error={fields.everySeconds}
+        />
       )}
       <div className="fgrid three-col">
-        <SelectField label="Overlap" value={form.overlap} onChange={(overlap) => set({ overlap: overlap as typeof form.overlap })} options={[['skip', 'Skip'], ['allow', 'Allow'], ['queueOne', 'Queue one']]} error={fields.overlap} />
-        <SelectField label="Missed runs" value={form.missed} onChange={(missed) => set({ missed: missed as typeof form.missed })} options={[['runOnce', 'Run once'], ['skip', 'Skip'], ['catchUp', 'Catch up']]} error={fields.missed} />
-        <TextField label="Jitter" value={form.jitter} onChange={(jitter) => set({ jitter })} unit="seconds" inputMode="numeric" error={fields.jitterSeconds} />
+        <SelectField
+          label="Overlap"
+          value={form.overlap}
+          onChange={(overlap) => set({ overlap: overlap as typeof form.overlap })}
+          options={[
+            ['skip', 'Skip'],
+            ['allow', 'Allow'],
+            ['queueOne', 'Queue one'],
+          ]}
+          error={fields.overlap}
+        />
+        <SelectField
+          label="Missed runs"
+          value={form.missed}
+          onChange={(missed) => set({ missed: missed as typeof form.missed })}
+          options={[
+            ['runOnce', 'Run once'],
+            ['skip', 'Skip'],
+            ['catchUp', 'Catch up'],
+          ]}
+          error={fields.missed}
+        />
+        <TextField
+          label="Jitter"
+          value={form.jitter}
+          onChange={(jitter) => set({ jitter })}
+          unit="seconds"
+          inputMode="numeric"
+          error={fields.jitterSeconds}
+        />
       </div>
-      <Seg label="Starts" value={form.starts} options={[['job', 'A job'], ['message', 'A message']] as const} onChange={(starts) => set({ starts })} />
+      <Seg
+        label="Starts"
+        value={form.starts}
+        options={
+          [
+            ['job', 'A job'],
+            ['message', 'A message'],
+          ] as const
+        }
+        onChange={(starts) => set({ starts })}
+      />
       <div className="fgrid two-col">
         {form.starts === 'job' ? (
           <>
-            <TextField label="Queue" value={form.queue} onChange={(queue) => set({ queue })} mono error={fields['job.queue']} />
-            <TextField label="Kind" value={form.kind} onChange={(kind) => set({ kind })} mono error={fields['job.kind']} />
+            <TextField
+              label="Queue"
+              value={form.queue}
+              onChange={(queue) => set({ queue })}
+              mono
+              error={fields['job.queue']}
+            />
+            <TextField
+              label="Kind"
+              value={form.kind}
+              onChange={(kind) => set({ kind })}
+              mono
+              error={fields['job.kind']}
+            />
           </>
         ) : (
           <>
-            <TextField label="Application" value={form.application} onChange={(application) => set({ application })} mono error={fields['message.application']} hint="Its id or uid" />
-            <TextField label="Event type" value={form.eventType} onChange={(eventType) => set({ eventType })} mono error={fields['message.eventType']} />
+            <TextField
+              label="Application"
+              value={form.application}
+              onChange={(application) => set({ application })}
+              mono
+              error={fields['message.application']}
+              hint="Its id or uid"
+            />
+            <TextField
+              label="Event type"
+              value={form.eventType}
+              onChange={(eventType) => set({ eventType })}
+              mono
+              error={fields['message.eventType']}
+            />
           </>
         )}
       </div>
-      <AreaField label="Payload" value={form.payload} onChange={(text) => set({ payload: text })} rows={5} error={payload ? null : 'The payload is not valid JSON'} />
+      <AreaField
+        label="Payload"
+        value={form.payload}
+        onChange={(text) => set({ payload: text })}
+        rows={5}
+        error={payload ? null : 'The payload is not valid JSON'}
+      />
       {save.isError && <Callout look="dead" title={messageOf(save.error)} />}
     </Dialog>
   );
@@ -108,5 +237,14 @@ export default function ScheduleDialog({ schedule, onClose }: { schedule: Schedu
 function pickJob(schedule: Schedule | null) {
   const job = schedule?.job;
   if (!job) return {};
-  return { maxAttempts: job.maxAttempts, timeoutSeconds: job.timeoutSeconds, priority: job.priority, tags: job.tags, metadata: job.metadata as Record<string, string>, ...(job.name ? { name: job.name } : {}), ...(job.concurrencyKey ? { concurrencyKey: job.concurrencyKey } : {}), backoff: job.backoff };
+  return {
+    maxAttempts: job.maxAttempts,
+    timeoutSeconds: job.timeoutSeconds,
+    priority: job.priority,
+    tags: job.tags,
+    metadata: job.metadata as Record<string, string>,
+    ...(job.name ? { name: job.name } : {}),
+    ...(job.concurrencyKey ? { concurrencyKey: job.concurrencyKey } : {}),
+    backoff: job.backoff,
+  };
 }

@@ -24,7 +24,8 @@ export function SendDialog({ app, onClose }: { app: string; onClose: () => void 
   const [error, setError] = useState<unknown>(null);
   const target = to || apps.data?.data[0]?.id || '';
   const valid = parseLossless(payload) !== undefined;
-  const fields = error instanceof ApiFailure ? Object.fromEntries(error.fields.map(({ field, message }) => [field, message])) : {};
+  const fields =
+    error instanceof ApiFailure ? Object.fromEntries(error.fields.map(({ field, message }) => [field, message])) : {};
 
   const choose = (name: string) => {
     setType(name);
@@ -36,13 +37,22 @@ export function SendDialog({ app, onClose }: { app: string; onClose: () => void 
     setError(null);
     try {
       // The payload goes out as it was typed: its digits and spaces are part of what is signed.
-      const list = tags.split(',').map((tag) => tag.trim()).filter(Boolean);
+      const list = tags
+        .split(',')
+        .map((tag) => tag.trim())
+        .filter(Boolean);
       const body = `{"eventType":${JSON.stringify(type.trim())},"payload":${payload}${list.length ? `,"tags":${JSON.stringify(list)}` : ''}}`;
-      const response = await fetch(`/api/v1/app/${encodeURIComponent(target)}/msg`, { method: 'POST', credentials: 'same-origin', headers: { ...authHeaders('POST'), 'content-type': 'application/json' }, body });
+      const response = await fetch(`/api/v1/app/${encodeURIComponent(target)}/msg`, {
+        method: 'POST',
+        credentials: 'same-origin',
+        headers: { ...authHeaders('POST'), 'content-type': 'application/json' },
+        body,
+      });
       const text = await response.text();
       if (!response.ok) throw failure(response, text);
       const message = JSON.parse(text) as Message;
-      for (const noun of ['messages', 'deliveries', 'overview']) void queryClient.invalidateQueries({ queryKey: [noun] });
+      for (const noun of ['messages', 'deliveries', 'overview'])
+        void queryClient.invalidateQueries({ queryKey: [noun] });
       onClose();
       void navigate({ to: '/apps/$app/messages/$msg', params: { app: target, msg: message.id } });
     } catch (reason) {
@@ -62,19 +72,43 @@ export function SendDialog({ app, onClose }: { app: string; onClose: () => void 
   return (
     <Dialog open wide onClose={onClose} title="Send message" footer={footer} onSubmit={() => void send()}>
       <div className="fgrid two-col">
-        <SelectField label="Application" value={target} onChange={setTo} options={withCurrent((apps.data?.data ?? []).map(({ id, name }) => [id, name] as const), target)} />
-        <TextField label="Event type" value={type} onChange={choose} list="send-types" mono placeholder="invoice.paid" error={fields.eventType} autoFocus />
+        <SelectField
+          label="Application"
+          value={target}
+          onChange={setTo}
+          options={withCurrent(
+            (apps.data?.data ?? []).map(({ id, name }) => [id, name] as const),
+            target,
+          )}
+        />
+        <TextField
+          label="Event type"
+          value={type}
+          onChange={choose}
+          list="send-types"
+          mono
+          placeholder="invoice.paid"
+          error={fields.eventType}
+          autoFocus
+        />
       </div>
       <datalist id="send-types">
         {types.data?.data.map(({ name }) => (
           <option key={name} value={name} />
         ))}
       </datalist>
-      <AreaField label="Payload" value={payload} onChange={setPayload} rows={10} error={valid ? fields.payload : 'The payload is not valid JSON'} />
+      <AreaField
+        label="Payload"
+        value={payload}
+        onChange={setPayload}
+        rows={10}
+        error={valid ? fields.payload : 'The payload is not valid JSON'}
+      />
       <TextField label="Tags" optional value={tags} onChange={setTags} hint="Separated by commas" error={fields.tags} />
       {error !== null && <Callout look="dead" title={messageOf(error)} />}
     </Dialog>
   );
 }
 
-const withCurrent = (options: (readonly [string, string])[], value: string) => (options.some(([key]) => key === value) || !value ? options : [[value, value] as const, ...options]);
+const withCurrent = (options: (readonly [string, string])[], value: string) =>
+  options.some(([key]) => key === value) || !value ? options : [[value, value] as const, ...options];

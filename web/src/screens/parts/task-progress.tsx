@@ -30,7 +30,9 @@ export function TaskProgress({ task }: { task: BackgroundTask }) {
   return (
     <div className="callout st-leased" role="status">
       <StateText {...taskState(task)} />
-      {typeof percent === 'number' && task.status === 'running' && <Meter share={percent / 100} label={`${String(percent)} %`} />}
+      {typeof percent === 'number' && task.status === 'running' && (
+        <Meter share={percent / 100} label={`${String(percent)} %`} />
+      )}
       <span className="grow t2">{taskText(typeof percent === 'number' ? { percent, ...rest } : rest)}</span>
       <Link className="link" to="/bulk">
         Bulk tasks
