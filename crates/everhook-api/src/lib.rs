@@ -56,6 +56,7 @@ mod merge;
 mod message;
 mod message_batch;
 mod message_content;
+mod message_in;
 mod message_search;
 mod node;
 mod once;

@@ -20,7 +20,7 @@ use crate::application::{self, ApplicationIn};
 use crate::direct;
 use crate::error::ApiError;
 use crate::input::{self, Input};
-use crate::message::{CheckedMessage, MessageIn};
+use crate::message_in::{CheckedMessage, MessageIn};
 use crate::routes::{Routes, StatusAnswer};
 use crate::scope::{self, ApplicationPath, AtPath};
 use crate::state::Api;
