@@ -174,8 +174,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Post a message to a chat room once, and explain the answer. Nothing is stored, and nothing is retried. The request has
-         *     neither the headers nor the credentials of the endpoint.
+         * Post a message to a chat room once, and explain the answer. Nothing is stored, and nothing is retried. The request
+         *     has neither the headers nor the credentials of the endpoint.
          */
         post: operations["v1.chat.test"];
         delete?: never;
@@ -613,8 +613,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Send an example message to this endpoint only, whatever its filters are. The payload is an example of the event type's
-         *     schema, or is built from the schema.
+         * Send an example message to this endpoint only, whatever its filters are. The payload is an example of the event
+         *     type's schema, or is built from the schema.
          */
         post: operations["v1.endpoint.send-example"];
         delete?: never;
@@ -722,8 +722,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Create up to 1,000 messages in one transaction. The answer comes when all of them are durable, and has a result for each,
-         *     in order. A message that breaks a rule refuses the whole request.
+         * Create up to 1,000 messages in one transaction. The answer comes when all of them are durable, and has a result for
+         *     each, in order. A message that breaks a rule refuses the whole request.
          */
         post: operations["v1.message.create-batch"];
         delete?: never;
@@ -867,8 +867,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Cancel all deliveries of a message that wait or are being sent, also those of a message with a later `deliverAt`. Dead
-         *     deliveries stay.
+         * Cancel all deliveries of a message that wait or are being sent, also those of a message with a later `deliverAt`.
+         *     Dead deliveries stay.
          */
         post: operations["v1.delivery.cancel-message"];
         delete?: never;
@@ -958,8 +958,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Cancel a delivery that waits or is being sent. A waiting one ends at once. One that is being sent ends as succeeded if
-         *     its current attempt succeeds, and is not tried again otherwise.
+         * Cancel a delivery that waits or is being sent. A waiting one ends at once. One that is being sent ends as succeeded
+         *     if its current attempt succeeds, and is not tried again otherwise.
          */
         post: operations["v1.delivery.cancel"];
         delete?: never;
@@ -1082,8 +1082,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get the effective policy of an application, with the origin of each setting: the policy of its endpoints that have no
-         *     settings of their own.
+         * Get the effective policy of an application, with the origin of each setting: the policy of its endpoints that have
+         *     no settings of their own.
          */
         get: operations["v1.policy.get-application"];
         put?: never;
@@ -1801,8 +1801,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Send the messages of a group again, in a background task. With `dryRun`, only count them. Messages that arrived in the
-         *     meantime are left out.
+         * Send the messages of a group again, in a background task. With `dryRun`, only count them. Messages that arrived in
+         *     the meantime are left out.
          */
         post: operations["v1.failure-group.redrive"];
         delete?: never;
@@ -2567,8 +2567,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Count the attempts of each application, of messages that were accepted in a window. The result of the background task
-         *     has `appStats`.
+         * Count the attempts of each application, of messages that were accepted in a window. The result of the background
+         *     task has `appStats`.
          */
         post: operations["v1.statistics.aggregate-app-stats"];
         delete?: never;
@@ -3553,8 +3553,9 @@ export interface components {
         /** @description A background task. */
         BackgroundTaskOut: components["schemas"]["StartedTaskOut"] & {
             /**
-             * @description The counts or lists of a finished background task; the count so far of a running one, with `percent`; and `error` with the reason
-             *     if it failed or was cancelled. A list of background tasks leaves out data of more than 64 KiB.
+             * @description The counts or lists of a finished background task; the count so far of a running one, with `percent`; and
+             *     `error` with the reason if it failed or was cancelled. A list of background tasks leaves out data of more than
+             *     64 KiB.
              * @example {}
              */
             data: Record<string, unknown>;
@@ -4058,8 +4059,8 @@ export interface components {
         };
         /**
          * @description The parts of a message. Each text is a template (a subset of Jinja), in which `payload`, `eventType`, `eventId`,
-         *     `channels`, `tags`, `messageId`, `applicationId`, `createdAt`, `publicUrl`, `level` and `title` are known. Values are
-         *     escaped for the platform.
+         *     `channels`, `tags`, `messageId`, `applicationId`, `createdAt`, `publicUrl`, `level` and `title` are known. Values
+         *     are escaped for the platform.
          */
         ChatTemplate: {
             /**
@@ -4390,9 +4391,9 @@ export interface components {
          */
         DeliveryPolicy: {
             /**
-             * @description Stops the deliveries to an endpoint while it fails, over all replicas: `{"failurePercent": 50, "minAttempts": 20,
-             *     "windowSeconds": 60, "openSeconds": 30, "maxOpenSeconds": 300}`, or `"none"` (default). Absent members have these
-             *     values.
+             * @description Stops the deliveries to an endpoint while it fails, over all replicas: `{"failurePercent": 50, "minAttempts":
+             *     20, "windowSeconds": 60, "openSeconds": 30, "maxOpenSeconds": 300}`, or `"none"` (default). Absent members have
+             *     these values.
              * @example {}
              */
             breaker?: unknown;
@@ -4402,8 +4403,8 @@ export interface components {
              */
             concurrency?: unknown;
             /**
-             * @description Seconds of failures alone after which the endpoint is disabled, 5 to 7776000, or `"none"` for never. Default: five
-             *     days.
+             * @description Seconds of failures alone after which the endpoint is disabled, 5 to 7776000, or `"none"` for never. Default:
+             *     five days.
              * @example {}
              */
             disableAfterSeconds?: unknown;
@@ -4430,8 +4431,8 @@ export interface components {
              */
             legacySignature?: unknown;
             /**
-             * @description Only with `ordering`: `skip` (default) sends the next delivery after a dead one; `block` sends none while an earlier
-             *     one is dead, until it is redriven or dismissed.
+             * @description Only with `ordering`: `skip` (default) sends the next delivery after a dead one; `block` sends none while an
+             *     earlier one is dead, until it is redriven or dismissed.
              * @example skip
              */
             onDead?: string | null;
@@ -4449,8 +4450,8 @@ export interface components {
              */
             paused?: boolean | null;
             /**
-             * @description Deliveries that may start in a period, for each endpoint and over all replicas: `{"count": 10, "seconds": 1}`, or
-             *     `"none"`. `throttleRate` is the same as a count per second.
+             * @description Deliveries that may start in a period, for each endpoint and over all replicas: `{"count": 10, "seconds": 1}`,
+             *     or `"none"`. `throttleRate` is the same as a count per second.
              * @example {}
              */
             rate?: unknown;
@@ -4482,8 +4483,8 @@ export interface components {
              */
             timeoutSeconds?: number | null;
             /**
-             * @description Only for endpoints: `skip` (default) leaves messages out that are accepted while the endpoint is disabled; `hold`
-             *     lets their deliveries wait until it is enabled.
+             * @description Only for endpoints: `skip` (default) leaves messages out that are accepted while the endpoint is disabled;
+             *     `hold` lets their deliveries wait until it is enabled.
              * @example skip
              */
             whileDisabled?: string | null;
@@ -4508,8 +4509,8 @@ export interface components {
              */
             backoff?: unknown;
             /**
-             * @description Statuses such as `400`, or classes such as `"4xx"`, after which the delivery is not tried again. 408, 425 and 429
-             *     are never final, and 410 always is.
+             * @description Statuses such as `400`, or classes such as `"4xx"`, after which the delivery is not tried again. 408, 425 and
+             *     429 are never final, and 410 always is.
              * @example [
              *       {}
              *     ]
@@ -4665,9 +4666,9 @@ export interface components {
              */
             backoff: components["schemas"]["EffectiveSetting"];
             /**
-             * @description Stops the deliveries to an endpoint while it fails, over all replicas: `{"failurePercent": 50, "minAttempts": 20,
-             *     "windowSeconds": 60, "openSeconds": 30, "maxOpenSeconds": 300}`, or `"none"` (default). Absent members have these
-             *     values.
+             * @description Stops the deliveries to an endpoint while it fails, over all replicas: `{"failurePercent": 50, "minAttempts":
+             *     20, "windowSeconds": 60, "openSeconds": 30, "maxOpenSeconds": 300}`, or `"none"` (default). Absent members have
+             *     these values.
              * @example {
              *       "forEventType": true,
              *       "from": "application",
@@ -4685,8 +4686,8 @@ export interface components {
              */
             concurrency: components["schemas"]["EffectiveSetting"];
             /**
-             * @description Seconds of failures alone after which the endpoint is disabled, 5 to 7776000, or `"none"` for never. Default: five
-             *     days.
+             * @description Seconds of failures alone after which the endpoint is disabled, 5 to 7776000, or `"none"` for never. Default:
+             *     five days.
              * @example {
              *       "forEventType": true,
              *       "from": "application",
@@ -4700,8 +4701,8 @@ export interface components {
              */
             eventType?: string | null;
             /**
-             * @description Statuses such as `400`, or classes such as `"4xx"`, after which the delivery is not tried again. 408, 425 and 429
-             *     are never final, and 410 always is.
+             * @description Statuses such as `400`, or classes such as `"4xx"`, after which the delivery is not tried again. 408, 425 and
+             *     429 are never final, and 410 always is.
              * @example {
              *       "forEventType": true,
              *       "from": "application",
@@ -4747,8 +4748,8 @@ export interface components {
              */
             maxAttempts: components["schemas"]["EffectiveSetting"];
             /**
-             * @description Only with `ordering`: `skip` (default) sends the next delivery after a dead one; `block` sends none while an earlier
-             *     one is dead, until it is redriven or dismissed.
+             * @description Only with `ordering`: `skip` (default) sends the next delivery after a dead one; `block` sends none while an
+             *     earlier one is dead, until it is redriven or dismissed.
              * @example {
              *       "forEventType": true,
              *       "from": "application",
@@ -4778,8 +4779,8 @@ export interface components {
              */
             paused: components["schemas"]["EffectiveSetting"];
             /**
-             * @description Deliveries that may start in a period, for each endpoint and over all replicas: `{"count": 10, "seconds": 1}`, or
-             *     `"none"`. `throttleRate` is the same as a count per second.
+             * @description Deliveries that may start in a period, for each endpoint and over all replicas: `{"count": 10, "seconds": 1}`,
+             *     or `"none"`. `throttleRate` is the same as a count per second.
              * @example {
              *       "forEventType": true,
              *       "from": "application",
@@ -4807,8 +4808,8 @@ export interface components {
              */
             timeoutSeconds: components["schemas"]["EffectiveSetting"];
             /**
-             * @description Only for endpoints: `skip` (default) leaves messages out that are accepted while the endpoint is disabled; `hold`
-             *     lets their deliveries wait until it is enabled.
+             * @description Only for endpoints: `skip` (default) leaves messages out that are accepted while the endpoint is disabled;
+             *     `hold` lets their deliveries wait until it is enabled.
              * @example {
              *       "forEventType": true,
              *       "from": "application",
@@ -4890,8 +4891,8 @@ export interface components {
              */
             atOnce?: number | null;
             /**
-             * @description `open` (no delivery starts), `probing` (one delivery at a time tests the endpoint) or `recovering` (more and more
-             *     deliveries run at the same time).
+             * @description `open` (no delivery starts), `probing` (one delivery at a time tests the endpoint) or `recovering` (more and
+             *     more deliveries run at the same time).
              * @example open
              */
             state: string;
@@ -4947,8 +4948,8 @@ export interface components {
              */
             disabled: boolean;
             /**
-             * @description The event types that the endpoint gets. Without a list it gets all types. The endpoint of a message's `url` has an
-             *     empty list and gets only messages with that URL; elsewhere an empty list means all types.
+             * @description The event types that the endpoint gets. Without a list it gets all types. The endpoint of a message's `url` has
+             *     an empty list and gets only messages with that URL; elsewhere an empty list means all types.
              * @example [
              *       "invoice.paid"
              *     ]
@@ -5124,8 +5125,8 @@ export interface components {
              */
             disabled?: boolean | null;
             /**
-             * @description The event types that the endpoint gets. Without a list it gets all types. The endpoint of a message's `url` has an
-             *     empty list and gets only messages with that URL; elsewhere an empty list means all types.
+             * @description The event types that the endpoint gets. Without a list it gets all types. The endpoint of a message's `url` has
+             *     an empty list and gets only messages with that URL; elsewhere an empty list means all types.
              * @example [
              *       "invoice.paid"
              *     ]
@@ -5527,8 +5528,8 @@ export interface components {
              */
             disabled?: boolean | null;
             /**
-             * @description The event types that the endpoint gets. Without a list it gets all types. The endpoint of a message's `url` has an
-             *     empty list and gets only messages with that URL; elsewhere an empty list means all types.
+             * @description The event types that the endpoint gets. Without a list it gets all types. The endpoint of a message's `url` has
+             *     an empty list and gets only messages with that URL; elsewhere an empty list means all types.
              * @example [
              *       "invoice.paid"
              *     ]
@@ -5816,7 +5817,8 @@ export interface components {
              */
             endpoints?: unknown;
             /**
-             * @description Messages that requests to all applications may create: `{"count": 100, "seconds": 1, "burst": 500}`, or `"none"`.
+             * @description Messages that requests to all applications may create: `{"count": 100, "seconds": 1, "burst": 500}`, or
+             *     `"none"`.
              * @example {}
              */
             messageRate?: unknown;
@@ -6234,7 +6236,8 @@ export interface components {
              */
             id: string;
             /**
-             * @description The deaths in each of the last 24 hours among the counted deliveries, oldest first. The last is the current hour.
+             * @description The deaths in each of the last 24 hours among the counted deliveries, oldest first. The last is the current
+             *     hour.
              * @example [
              *       1,
              *       1,
@@ -7049,8 +7052,8 @@ export interface components {
              */
             name: string;
             /**
-             * @description Rights beyond the scope: `reveal-secret` and `change-url`. By default, the scopes `admin` and `operate` have both,
-             *     and `write` and `read` have none.
+             * @description Rights beyond the scope: `reveal-secret` and `change-url`. By default, the scopes `admin` and `operate` have
+             *     both, and `write` and `read` have none.
              * @example [
              *       "text"
              *     ]
@@ -7570,7 +7573,8 @@ export interface components {
         /** @description An endpoint with the state of a message's delivery to it. */
         MessageEndpointOut: components["schemas"]["EndpointCommonOut"] & {
             /**
-             * @description Whether the delivery waits because the endpoint is disabled, or it, its application or the environment is paused.
+             * @description Whether the delivery waits because the endpoint is disabled, or it, its application or the environment is
+             *     paused.
              * @example true
              */
             held: boolean;
@@ -7970,8 +7974,8 @@ export interface components {
             winnerPhase: number;
         };
         /**
-         * @description An operational endpoint to create or to replace. When an endpoint is replaced, absent headers stay, and a secret must
-         *     be the current one, because another route rotates it.
+         * @description An operational endpoint to create or to replace. When an endpoint is replaced, absent headers stay, and a secret
+         *     must be the current one, because another route rotates it.
          */
         OperationalWebhookEndpointIn: {
             /**
@@ -10215,8 +10219,8 @@ export interface components {
              */
             messageRate?: unknown;
             /**
-             * @description Messages that may be stored, until retention removes them: a number, or `"none"`. A refused request gets 429 with
-             *     `Retry-After`.
+             * @description Messages that may be stored, until retention removes them: a number, or `"none"`. A refused request gets 429
+             *     with `Retry-After`.
              * @example {}
              */
             storedMessages?: unknown;
@@ -10257,15 +10261,15 @@ export interface components {
              */
             detail?: string | null;
             /**
-             * @description The reason. While pending: `scheduled` (waits for `deliverAt`), `retry`, `backOff` (the endpoint asked for a pause
-             *     or timed out), `rateLimit` (the rate limit of the endpoint is used up), `concurrencyLimit` (as many deliveries of
-             *     the endpoint run as may run at the same time), `breakerOpen` (the circuit breaker of the endpoint is open),
-             *     `breakerProbing` (waits for the deliveries that test the endpoint after its breaker was open), `behind` (waits for
-             *     an earlier delivery of an ordered endpoint), `blocked` (an earlier delivery of an ordered endpoint is dead), `queued` (due, waits for its turn) or
-             *     `cancelRequested`. While held: `endpointDisabled`, `endpointPaused`, `applicationPaused` or `environmentPaused`.
-             *     While sending: `sending` or `cancelRequested`. Once dead: `exhausted` (no attempts left), `gone` (the receiver
-             *     answered 410) or `crashed`. At the end: `delivered`, `cancelled` or `endpointDeleted`. Later versions may add
-             *     reasons.
+             * @description The reason. While pending: `scheduled` (waits for `deliverAt`), `retry`, `backOff` (the endpoint asked for a
+             *     pause or timed out), `rateLimit` (the rate limit of the endpoint is used up), `concurrencyLimit` (as many
+             *     deliveries of the endpoint run as may run at the same time), `breakerOpen` (the circuit breaker of the endpoint
+             *     is open), `breakerProbing` (waits for the deliveries that test the endpoint after its breaker was open),
+             *     `behind` (waits for an earlier delivery of an ordered endpoint), `blocked` (an earlier delivery of an ordered
+             *     endpoint is dead), `queued` (due, waits for its turn) or `cancelRequested`. While held: `endpointDisabled`,
+             *     `endpointPaused`, `applicationPaused` or `environmentPaused`. While sending: `sending` or `cancelRequested`.
+             *     Once dead: `exhausted` (no attempts left), `gone` (the receiver answered 410) or `crashed`. At the end:
+             *     `delivered`, `cancelled` or `endpointDeleted`. Later versions may add reasons.
              * @example retry
              */
             kind: string;
@@ -16539,7 +16543,8 @@ export interface operations {
                 event_types?: string[];
                 /**
                  * @description Only messages with this text in their payload, byte for byte and with regard to case. One call searches the next
-                 *     1000 messages, or 2000 of all applications. A page can be short or empty although `done` is false; continue with its `iterator`.
+                 *     1000 messages, or 2000 of all applications. A page can be short or empty although `done` is false; continue with
+                 *     its `iterator`.
                  * @example text
                  */
                 payload_contains?: string;
@@ -24028,7 +24033,8 @@ export interface operations {
                 event_types?: string[];
                 /**
                  * @description Only messages with this text in their payload, byte for byte and with regard to case. One call searches the next
-                 *     1000 messages, or 2000 of all applications. A page can be short or empty although `done` is false; continue with its `iterator`.
+                 *     1000 messages, or 2000 of all applications. A page can be short or empty although `done` is false; continue with
+                 *     its `iterator`.
                  * @example text
                  */
                 payload_contains?: string;
