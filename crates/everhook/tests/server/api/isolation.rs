@@ -34,15 +34,15 @@ impl Operation {
     }
 }
 
-/// The names of a schema's properties; of the first one, where it is one of several.
+/// The names of the properties of a schema and of all its parts.
 fn properties(document: &Value, schema: &Value) -> Vec<String> {
     if let Some(reference) = schema["$ref"].as_str() {
         return properties(document, document.pointer(reference.trim_start_matches('#')).unwrap());
     }
-    let parts = schema["oneOf"].as_array().into_iter().flatten();
-    let part = parts.map(|part| properties(document, part)).find(|names| !names.is_empty());
-    let own = schema["properties"].as_object().map(|properties| properties.keys().cloned().collect());
-    own.or(part).unwrap_or_default()
+    let parts = ["oneOf", "allOf"].into_iter().flat_map(|parts| schema[parts].as_array().into_iter().flatten());
+    let of_parts = parts.flat_map(|part| properties(document, part));
+    let own = schema["properties"].as_object().into_iter().flat_map(|properties| properties.keys().cloned());
+    own.chain(of_parts).collect()
 }
 
 /// Every operation of the document.
