@@ -12,9 +12,9 @@ const HEAD: &str = "# Metrics
 
 `/metrics` serves these metrics in the format of Prometheus. The route needs an admin key; the [separate
 port](high-availability.md#separate-port-for-health-and-metrics) needs none. Each node reports its own numbers, and
-Prometheus adds them up. A scrape runs no query: the store is sampled every 15 s, and its queues every 60 s. Labels never
-name an environment, an application or an endpoint; [the overview](overview.md) does. Queues of the same name in several
-environments are one series. `everhook metrics-reference` prints this page.
+Prometheus adds them up. A scrape runs no query: the store is sampled every 15 s, and its queues every 60 s. Labels
+never name an environment, an application or an endpoint; [the overview](overview.md) does. Queues of the same name in
+several environments are one series. `everhook metrics-reference` prints this page.
 
 Counters end in `_total`. Histograms have the series `_bucket`, `_sum` and `_count`. [Alert rules and a
 dashboard](installing.md) use these metrics, and the [run book](run-book.md) explains the alerts.
