@@ -196,9 +196,9 @@ impl<T> Dispatch<T> {
     pub fn plan_lease(&mut self, lanes: &[GroupedLane], most: usize) -> Vec<usize> {
         let rooms = self.capacity.pick(lanes, most);
         if rooms.iter().sum::<usize>() < most {
-            for (lane, _) in lanes.iter().zip(&rooms).filter(|(_, room)| **room == 0) {
-                self.lease.refused(lane.group, self.capacity.trust(lane.lane), &self.capacity);
-            }
+            let planned = lanes.iter().zip(&rooms);
+            let planned = planned.map(|(lane, room)| (lane.group, self.capacity.trust(lane.lane), *room));
+            self.lease.planned(&planned.collect::<Vec<_>>(), &self.capacity);
         }
         rooms
     }

@@ -35,10 +35,12 @@ pub(super) struct LeaseTimer {
     full: BTreeSet<LaneId>,
     /// Groups that had used their share when the last lease began or was planned. It skipped their lanes.
     full_groups: BTreeSet<GroupId>,
-    /// Trusts of which the last lease refused lanes, because all their places were taken.
+    /// Trusts of which the last lease refused lanes although their groups had room.
     full_trusts: BTreeSet<Trust>,
-    /// During the lease, a place became free for a trust that the lease had refused.
-    is_freed: bool,
+    /// Places that the last lease took for lanes of these trusts. It frees those that no task uses.
+    taken: usize,
+    /// Places of these trusts that became free during the lease.
+    freed: usize,
     /// The position at which the next lease starts; none means the lanes that have been ready longest.
     resume: Option<LanePosition>,
     /// A hint arrived after the last lease began.
@@ -64,7 +66,8 @@ impl LeaseTimer {
             full: BTreeSet::new(),
             full_groups: BTreeSet::new(),
             full_trusts: BTreeSet::new(),
-            is_freed: false,
+            taken: 0,
+            freed: 0,
             resume: None,
             is_hinted: false,
             due_at: Duration::MAX,
@@ -116,13 +119,19 @@ impl LeaseTimer {
         self.resume = resume;
     }
 
-    /// The lease found a ready lane of a group that may take nothing, or nothing for lanes of this trust.
-    pub(super) fn refused(&mut self, group: GroupId, trust: Trust, capacity: &Capacity) {
-        if capacity.group_has_room(group) {
-            self.full_trusts.insert(trust);
-        } else {
-            self.full_groups.insert(group);
+    /// Remembers which ready lanes of a lease got no place, because their group or their trust had none left. `lanes` has
+    /// the group, the trust and the number of places of each lane.
+    pub(super) fn planned(&mut self, lanes: &[(GroupId, Trust, usize)], capacity: &Capacity) {
+        for (group, trust, _) in lanes.iter().filter(|(_, _, places)| *places == 0) {
+            if capacity.group_has_room(*group) {
+                self.full_trusts.insert(*trust);
+            } else {
+                self.full_groups.insert(*group);
+            }
         }
+        let is_refused = |trust: &Trust| self.full_trusts.contains(trust);
+        self.taken +=
+            lanes.iter().filter(|(_, trust, _)| is_refused(trust)).map(|(_, _, places)| places).sum::<usize>();
     }
 
     pub(super) fn begin(&mut self, free_by_lane: &[(LaneId, usize)], full_groups: &[GroupId], now: Duration) {
@@ -135,7 +144,8 @@ impl LeaseTimer {
         self.is_hinted = false;
         self.full_groups = full_groups.iter().copied().collect();
         self.full_trusts.clear();
-        self.is_freed = false;
+        self.taken = 0;
+        self.freed = 0;
         self.full = free_by_lane.iter().filter(|(_, capacity)| *capacity == 0).map(|(lane, _)| *lane).collect();
     }
 
@@ -151,9 +161,11 @@ impl LeaseTimer {
         // The lease skipped lanes and groups that were full when it began. Those with capacity now may have due tasks.
         let missed = self.full.iter().any(|lane| capacity.capacity(*lane) > 0)
             || self.full_groups.iter().any(|group| capacity.group_has_room(*group));
+        // Places that the lease itself took and did not use are no reason to search again: it would take them again.
+        let is_freed = self.freed > self.taken.saturating_sub(count);
         let next_ready = next_ready.unwrap_or(Duration::MAX);
         let wait = match count {
-            _ if self.is_hinted || self.is_freed || missed => Duration::ZERO,
+            _ if self.is_hinted || is_freed || missed => Duration::ZERO,
             // Another node has locked the ready lanes, or their tasks are for other workers.
             0 => next_ready.max(EMPTY_PAUSE),
             _ if next_ready.is_zero() => Duration::ZERO,
@@ -179,7 +191,7 @@ impl LeaseTimer {
     /// Applies a place that lanes of this trust may now take. A lease that runs may have refused such a lane before.
     pub(super) fn freed_for(&mut self, trust: Trust, capacity: &Capacity) {
         if self.full_trusts.contains(&trust) {
-            self.is_freed |= self.is_leasing;
+            self.freed += usize::from(self.is_leasing);
             self.lease_soon(capacity);
         }
     }

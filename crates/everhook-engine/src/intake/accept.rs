@@ -33,7 +33,7 @@ pub(crate) struct Messages {
     is_large: bool,
     /// The number of tasks created by the last group, as an estimate for the next one.
     last_tasks: AtomicUsize,
-    /// The rows that one message adds to its transaction. For large messages, the tasks of each in the last group.
+    /// The rows that one message adds to its transaction. For large messages, an estimate from the last groups.
     rows: AtomicUsize,
 }
 
@@ -78,11 +78,13 @@ impl Intake for Messages {
     }
 
     async fn write(&self, node: &Arc<Node>, messages: Vec<NewMessage>) -> Result<Vec<Appended>, StoreError> {
-        let count = messages.len().max(1);
         let appended = append(node, messages).await?;
         self.last_tasks.store(appended.tasks, Ordering::Relaxed);
-        if self.is_large {
-            self.rows.store((appended.tasks / count).max(1), Ordering::Relaxed);
+        let accepted = appended.answers.iter().filter(|answer| answer.is_accepted()).count();
+        if self.is_large && accepted > 0 {
+            // It falls slowly, because the next messages may be those of a larger application again.
+            let last = self.rows.load(Ordering::Relaxed);
+            self.rows.store((appended.tasks / accepted).max(last / 2).max(1), Ordering::Relaxed);
         }
         Ok(appended.answers)
     }

@@ -5,7 +5,8 @@
 //! callers get an error within seconds. An [`Intake`] defines a group and how to write it: `accept` for messages,
 //! `enqueue` for jobs.
 //!
-//! A request whose transaction would delay the others moves on to a coalescer for such requests.
+//! A request whose transaction would delay the others moves on to a coalescer for such requests. It fails when the queue
+//! of that one is full.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -134,13 +135,13 @@ impl<W: Intake> Coalescer<W> {
 
     async fn write_groups(&self, node: &Arc<Node>) {
         while let Some(Group { requests, turn }) = self.next_group(node).await {
-            if !requests.is_empty() {
-                let (requests, answers): (Vec<_>, Vec<_>) =
-                    requests.into_iter().map(|it| (it.request, it.answer)).unzip();
-                for (written, answer) in self.write(node, requests).await.into_iter().zip(answers) {
-                    // The caller may have stopped waiting. Its request is committed all the same.
-                    let _ = answer.send(written.map_err(AcceptError::Store));
-                }
+            if requests.is_empty() {
+                continue;
+            }
+            let (requests, answers): (Vec<_>, Vec<_>) = requests.into_iter().map(|it| (it.request, it.answer)).unzip();
+            for (written, answer) in self.write(node, requests).await.into_iter().zip(answers) {
+                // The caller may have stopped waiting. Its request is committed all the same.
+                let _ = answer.send(written.map_err(AcceptError::Store));
             }
             drop(turn);
             self.intake.make_room(node).await;
@@ -197,7 +198,7 @@ impl<W: Intake> Coalescer<W> {
                     break waiting.recv().await?;
                 }
             };
-            if let Some(next) = self.or_move(node, next) {
+            if let Some(next) = self.own(node, next) {
                 break next;
             }
         };
@@ -206,24 +207,32 @@ impl<W: Intake> Coalescer<W> {
         let mut requests = vec![first];
         while rows < APPEND_BATCH_MAX && payload_bytes < APPEND_BATCH_BYTES_MAX {
             let Ok(next) = waiting.try_recv() else { break };
-            let Some(next) = self.or_move(node, next) else { continue };
+            let Some(next) = self.own(node, next) else { continue };
             let weight = self.intake.weight(&next.request);
             rows += weight.rows;
             payload_bytes += weight.payload_bytes;
             requests.push(next);
         }
-        // A caller that stopped waiting has already got an error, so its request must not be written.
+        // Callers may have stopped waiting while this writer waited for its turn.
         requests.retain(|waiting| !waiting.answer.is_closed());
         Some(Group { requests, turn })
     }
 
-    /// Moves a request to the coalescer that it belongs to. Returns it if it belongs here, or if the other queue takes
-    /// no more.
-    fn or_move(&self, node: &Node, waiting: Waiting<W>) -> Option<Waiting<W>> {
+    /// Returns the request if this coalescer writes it. Moves it to another coalescer if it belongs there. Drops it if its
+    /// caller stopped waiting: the caller has already got an error, so the request must not be written.
+    fn own(&self, node: &Node, waiting: Waiting<W>) -> Option<Waiting<W>> {
+        if waiting.answer.is_closed() {
+            return None;
+        }
         let Some(other) = self.intake.moves_to(node, &waiting.request) else { return Some(waiting) };
         match other.sender.try_send(waiting) {
             Ok(()) => None,
-            Err(TrySendError::Full(waiting) | TrySendError::Closed(waiting)) => Some(waiting),
+            Err(TrySendError::Full(waiting)) => {
+                let _ = waiting.answer.send(Err(AcceptError::Overloaded));
+                None
+            }
+            // The node stops, and the other coalescer has written its last group.
+            Err(TrySendError::Closed(waiting)) => Some(waiting),
         }
     }
 }

@@ -102,6 +102,26 @@ fn lanes_without_places_for_their_trust_are_leased_when_such_a_place_is_free() {
     assert_eq!(dispatch.next_wakeup(), SECOND * 9, "a lane is proven now and leaves its place to the others");
 }
 
+#[test]
+fn places_that_a_lease_took_in_vain_start_no_other_lease() {
+    let lease = |ends_meanwhile: bool| {
+        let mut dispatch = fair(SLOTS);
+        assert_eq!((0..500).filter(|n| begin(&mut dispatch, lane(group(1), *n))).count(), 400);
+        assert!(dispatch.poll_lease(SECOND).is_some());
+        let empty = lane(group(2), 1);
+        let rooms = dispatch.plan_lease(&[lane(group(1), 500), empty], 500);
+        assert_eq!(rooms, [0, 80]);
+        (0..80).for_each(|_| dispatch.release(empty.lane));
+        if ends_meanwhile {
+            end_with(&mut dispatch, lane(group(1), 0), Sign::Neutral);
+        }
+        dispatch.handle(Event::Leased { tickets: vec![], next_ready: Some(SECOND / 2), resume: None }, SECOND);
+        dispatch.next_wakeup() - SECOND
+    };
+    assert_eq!(lease(false), SECOND / 2, "the next lease would take and free the same places");
+    assert_eq!(lease(true), Duration::ZERO);
+}
+
 /// The window of a lane that a node does not know.
 const WINDOW: usize = crate::dispatch::health::WINDOW_FIRST;
 

@@ -72,31 +72,77 @@ async fn messages_beside_an_append_that_hangs_share_the_next_one() {
     assert_eq!(store.layer.calls(Op::Append), 2, "one that hangs, and one for the others");
 }
 
-#[tokio::test(start_paused = true)]
-async fn messages_of_an_application_with_many_endpoints_delay_no_others() {
-    let (store, node) = stage().await;
-    let large = ApplicationId(Id::MIN.successor());
-    store.store.put_application(ENVIRONMENT, large);
-    for id in std::iter::successors(Some(large.0), |id| Some(id.successor())).take(101) {
-        let url = "http://127.0.0.1/hook".to_owned();
-        store.store.put_endpoint(ENVIRONMENT, Endpoint::new(EndpointId(id), large, url, Timestamp::default()));
+/// A node that knows an application with many endpoints, and one with a single endpoint.
+struct Crowded {
+    store: Arc<Faulty>,
+    node: Arc<Node>,
+    large: ApplicationId,
+    small: ApplicationId,
+}
+
+impl Crowded {
+    async fn start(endpoints: usize) -> Crowded {
+        let (store, node) = stage().await;
+        let large = ApplicationId(Id::MIN.successor());
+        store.store.put_application(ENVIRONMENT, large);
+        for id in std::iter::successors(Some(large.0), |id| Some(id.successor())).take(endpoints) {
+            let url = "http://127.0.0.1/hook".to_owned();
+            store.store.put_endpoint(ENVIRONMENT, Endpoint::new(EndpointId(id), large, url, Timestamp::default()));
+        }
+        let crowded = Crowded { store, node, large, small: ApplicationId(Id::MIN) };
+        // The node learns the number of endpoints from the first message.
+        assert_eq!(crowded.accept(0, large).await, (Duration::ZERO, "accepted"));
+        crowded
     }
-    let accept = async |after_ms, application, payload| {
+
+    /// Sends a message after some time. Returns how long its caller waited, and the answer.
+    async fn accept(&self, after_ms: u64, application: ApplicationId) -> (Duration, &'static str) {
         tokio::time::sleep(Duration::from_millis(after_ms)).await;
-        let mut new = message(payload);
+        let mut new = message("1");
         new.message.application = application;
         let begun = Instant::now();
-        let accepted = node.accept(new).await;
-        (begun.elapsed(), matches!(accepted, Ok(Appended::Accepted { .. })))
-    };
-    // The node learns the number of endpoints from the first message.
-    assert_eq!(accept(0, large, "1").await, (Duration::ZERO, true));
-    store.layer.plan(Op::Append, Fault::Hangs);
-    let small = ApplicationId(Id::MIN);
-    let ((_, first), second, third) = tokio::join!(accept(0, large, "2"), accept(1, small, "3"), accept(2, large, "4"));
-    assert!(!first, "its append hangs");
-    assert_eq!(second, (Duration::ZERO, true), "it waits for no message of the large application");
-    assert_eq!(third, (Duration::from_millis(200), true), "it has waited for the one before it");
+        let answer = match self.node.accept(new).await {
+            Ok(Appended::Accepted { .. }) => "accepted",
+            Err(AcceptError::Overloaded) => "overloaded",
+            Err(AcceptError::Store(StoreError::InDoubt { .. })) => "in doubt",
+            other => panic!("{other:?}"),
+        };
+        (begun.elapsed(), answer)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_of_an_application_with_many_endpoints_delay_no_others() {
+    let it = Crowded::start(101).await;
+    it.store.layer.plan(Op::Append, Fault::Hangs);
+    let ((_, first), second, third) =
+        tokio::join!(it.accept(0, it.large), it.accept(1, it.small), it.accept(2, it.large));
+    assert_eq!(first, "in doubt", "its append hangs");
+    assert_eq!(second, (Duration::ZERO, "accepted"), "it waits for no message of the large application");
+    assert_eq!(third, (Duration::from_millis(200), "accepted"), "it has waited for the one before it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn large_messages_whose_callers_left_delay_no_others() {
+    let it = Crowded::start(501).await;
+    it.store.layer.plan(Op::Append, Fault::Hangs);
+    let leaves = || tokio::time::timeout(Duration::from_millis(50), it.accept(1, it.large));
+    let (_, first, second, stays) = tokio::join!(it.accept(0, it.large), leaves(), leaves(), it.accept(2, it.large));
+    assert!(first.is_err() && second.is_err());
+    assert_eq!(stays.1, "accepted");
+    assert!(stays.0 <= Duration::from_millis(400), "each of the others would have a group of its own: {stays:?}");
+    assert_eq!(it.store.layer.calls(Op::Append), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_queue_of_large_messages_refuses_them_and_no_others() {
+    let it = Crowded::start(501).await;
+    (0..2).for_each(|_| it.store.layer.plan(Op::Append, Fault::Hangs));
+    let crowd = futures_util::future::join_all((0..4200).map(|_| it.accept(0, it.large)));
+    let ((), large, small) =
+        tokio::join!(async { drop(crowd.await) }, it.accept(1000, it.large), it.accept(1000, it.small));
+    assert_eq!(large, (Duration::ZERO, "overloaded"));
+    assert_eq!(small, (Duration::ZERO, "accepted"));
 }
 
 #[tokio::test(start_paused = true)]
