@@ -30,6 +30,7 @@ const OWN_PARAMS: [&str; 4] = ["client_id", "client_secret", "grant_type", "scop
 
 /// A user name and a password.
 #[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct EndpointBasicAuthIn {
     /// The user name. It has no colon.
     username: String,

@@ -263,7 +263,7 @@ fn read(value: &Value, outer: Option<&'static str>, level: Level) -> Result<Sett
         under(outer, Violation { path, rule: error.inner().to_string() })
     })?;
     if let Some(path) = ignored {
-        let rule = not_a_setting(path.last().map_or("", |name| name));
+        let rule = not_a_setting(&path);
         return Err(under(outer, Violation { path, rule }));
     }
     settings.check().map_err(|violation| under(outer, violation))?;
@@ -301,17 +301,33 @@ fn unread(path: &serde_ignored::Path<'_>) -> Vec<Cow<'static, str>> {
     path
 }
 
-/// Returns the error text for an unknown name, with a suggestion.
-fn not_a_setting(name: &str) -> String {
-    let known = [PolicySchema::schema(), RetrySchema::schema()].into_iter().flat_map(|schema| match schema {
+/// Returns the error text for a member that is not a setting at its place, with a suggestion.
+fn not_a_setting(path: &[Cow<'static, str>]) -> String {
+    let Some((name, place)) = path.split_last() else { return "is not a setting".to_owned() };
+    let names = settings_at(place);
+    if let Some(near) = nearest(name, names.iter().map(String::as_str)) {
+        return format!("is not a setting: did you mean `{near}`?");
+    }
+    let everywhere = [vec![], vec!["retry".into()]].map(|place| settings_at(&place)).concat();
+    let is_elsewhere = everywhere.iter().any(|known| known == name);
+    if is_elsewhere { "is a setting, but not at this place" } else { "is not a setting" }.to_owned()
+}
+
+/// The names of the settings in one object of a policy.
+fn settings_at(place: &[Cow<'static, str>]) -> Vec<String> {
+    let members = |schema: RefOr<Schema>| match schema {
         RefOr::T(Schema::Object(object)) => object.properties.into_keys().collect(),
         _ => Vec::new(),
-    });
-    let known: Vec<String> = known.collect();
-    match nearest(name, known.iter().map(String::as_str)) {
-        Some(near) if near != name => format!("is not a setting: did you mean `{near}`?"),
-        Some(_) => "is a setting, but not at this place".to_owned(),
-        None => "is not a setting".to_owned(),
+    };
+    let listed = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    match place.iter().map(|name| &**name).collect::<Vec<_>>()[..] {
+        [] => members(PolicySchema::schema()),
+        ["eventTypes", _] => members(TypeSchema::schema()),
+        [.., "retry"] => members(RetrySchema::schema()),
+        ["breaker"] => listed(&["failurePercent", "minAttempts", "windowSeconds", "openSeconds", "maxOpenSeconds"]),
+        ["rate"] => listed(&["count", "seconds"]),
+        ["legacySignature"] => listed(&["header", "encoding", "signedText", "value"]),
+        _ => Vec::new(),
     }
 }
 

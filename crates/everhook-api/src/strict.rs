@@ -41,7 +41,15 @@ const COMPATIBLE_TAGS: &[&str] = &[
     "Statistics",
 ];
 /// The suffixes of Everhook's own operations whose tag belongs to the compatible API.
-const OWN_OPERATIONS: &[&str] = &[".redrive", ".create-batch", ".bulk-cancel", ".bulk-redrive", "webhook.test"];
+const OWN_OPERATIONS: &[&str] = &[
+    ".redrive",
+    ".create-batch",
+    ".bulk-cancel",
+    ".bulk-redrive",
+    "webhook.test",
+    "background-task.cancel",
+    "-basic-auth",
+];
 
 /// The parameters of one of Everhook's own routes, and whether it takes a body.
 #[derive(Clone, Debug)]

@@ -71,6 +71,17 @@ async fn bad_policies_are_refused_by_field() {
     insta::assert_snapshot!(refused(r#"{"breakr": {}}"#).await, @r#"422 {"detail":[{"loc":["body","policy","breakr"],"msg":"is not a setting: did you mean `breaker`?","type":"value_error"}]}"#);
     insta::assert_snapshot!(refused(r#"{"pausd": null}"#).await, @r#"422 {"detail":[{"loc":["body","policy","pausd"],"msg":"is not a setting: did you mean `paused`?","type":"value_error"}]}"#);
     insta::assert_snapshot!(refused(r#"{"retry": {"maxAttempt": 3}}"#).await, @r#"422 {"detail":[{"loc":["body","policy","retry","maxAttempt"],"msg":"is not a setting: did you mean `maxAttempts`?","type":"value_error"}]}"#);
+    let unknown = async |policy: &str| refused(policy).await.json()["detail"][0]["msg"].clone();
+    assert_eq!(unknown(r#"{"max_attempts": 3}"#).await, "is not a setting");
+    assert_eq!(unknown(r#"{"maxAttempts": 3}"#).await, "is a setting, but not at this place");
+    for (policy, near) in [
+        (r#"{"breaker": {"min_attempts": 10}}"#, "minAttempts"),
+        (r#"{"rate": {"count": 1, "seconds": 1, "second": 1}}"#, "seconds"),
+        (r#"{"legacySignature": {"header": "X-Sig", "signed_text": "{body}"}}"#, "signedText"),
+        (r#"{"eventTypes": {"a": {"timeout": 5}}}"#, "timeoutSeconds"),
+    ] {
+        assert_eq!(unknown(policy).await, format!("is not a setting: did you mean `{near}`?"), "{policy}");
+    }
     assert_eq!(world.put("/environment/policy", r#"{"breakr": {}}"#).await.status, 422);
     insta::assert_snapshot!(refused(r#"{"eventTypes": {"a b": {}}}"#).await, @r#"422 {"detail":[{"loc":["body","policy","eventTypes","a b"],"msg":"may only contain letters, digits, '-', '_' and '.'","type":"value_error"}]}"#);
     insta::assert_snapshot!(refused(r#"{"eventTypes": {"a": {"rate": 1}}}"#).await, @r#"422 {"detail":[{"loc":["body","policy","eventTypes","a","rate"],"msg":"is a setting, but not at this place","type":"value_error"}]}"#);
