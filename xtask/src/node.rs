@@ -23,6 +23,17 @@ const NPM: Requirement = Requirement {
                 or leave the contract tests out with `cargo xtask test --fast`.",
 };
 
+/// Options of npm for every installation. Without the last ones, npm tries an unreachable registry for many minutes and
+/// prints nothing.
+pub(crate) const INSTALL: [&str; 6] = [
+    "--no-audit",
+    "--no-fund",
+    "--loglevel=error",
+    "--fetch-retries=2",
+    "--fetch-timeout=30000",
+    "--fetch-retry-maxtimeout=10000",
+];
+
 /// Returns the folder of the packages. Installs them if needed.
 pub(crate) fn prepare(workspace: &Workspace) -> Result<PathBuf> {
     let folder = workspace.target().join("node");
@@ -35,7 +46,9 @@ pub(crate) fn prepare(workspace: &Workspace) -> Result<PathBuf> {
     fs::create_dir_all(&folder).context("could not create a folder for Node's packages")?;
     fs::copy(&packages.list, folder.join("package.json")).context("could not copy the list of Node's packages")?;
     let installed = Command::new("npm")
-        .args(["install", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error", "--prefix"])
+        .arg("install")
+        .args(INSTALL)
+        .args(["--no-package-lock", "--prefix"])
         .arg(&folder)
         .stdin(Stdio::null())
         .status()

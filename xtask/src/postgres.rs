@@ -27,6 +27,9 @@ const CONNECTIONS_MAX: u32 = 200;
 /// A file system in memory.
 const MEMORY: &str = "/dev/shm";
 
+/// A folder for temporary files that is on disk on every usual system.
+const DISK: &str = "/var/tmp";
+
 /// Free space that the cluster may need: a gigabyte of log, and the databases of tests that run side by side.
 const MEMORY_BYTES_MIN: u64 = 4 << 30;
 
@@ -69,10 +72,13 @@ pub(crate) struct Arguments {
     /// Also write the URL to this file, for scripts that wait for the database.
     #[arg(long, value_name = "FILE")]
     url_file: Option<PathBuf>,
+    /// Keep the files on disk instead of in memory, for measurements.
+    #[arg(long)]
+    on_disk: bool,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let cluster = Cluster::start(Files::InMemory)?;
+    let cluster = Cluster::start(if arguments.on_disk { Files::OnDisk } else { Files::InMemory })?;
     if let Some(file) = &arguments.url_file {
         fs::write(file, cluster.url()).with_context(|| format!("could not write {}", file.display()))?;
     }
@@ -88,7 +94,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 pub(crate) enum Files {
     /// In memory if there is enough of it.
     InMemory,
-    /// In the folder for temporary files, where a sync costs what it costs in production.
+    /// On disk, where a sync costs what it costs in production. The usual folder for temporary files may be in memory.
     OnDisk,
 }
 
@@ -177,7 +183,11 @@ impl Drop for Cluster {
 impl Files {
     fn place(self) -> PathBuf {
         let free = rustix::fs::statvfs(MEMORY).map_or(0, |system| system.f_bavail * system.f_frsize);
-        if self == Files::InMemory && free >= MEMORY_BYTES_MIN { MEMORY.into() } else { env::temp_dir() }
+        match self {
+            Files::InMemory if free >= MEMORY_BYTES_MIN => MEMORY.into(),
+            Files::InMemory => env::temp_dir(),
+            Files::OnDisk => DISK.into(),
+        }
     }
 }
 

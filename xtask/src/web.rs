@@ -39,7 +39,7 @@ pub(crate) fn prepare(workspace: &Workspace) -> Result<PathBuf> {
     }
     println!("==> installing the packages of the dashboard");
     node::ensure_npm()?;
-    npm(&web, &["ci", "--no-audit", "--no-fund", "--loglevel=error"])?;
+    npm(&web, &[&["ci"], &node::INSTALL[..]].concat())?;
     fs::copy(&lock, &installed).context("could not note which packages are installed")?;
     Ok(web)
 }

@@ -54,7 +54,7 @@ pub(crate) struct Moved {
     pub(crate) lane_due_at: Timestamp,
 }
 
-/// The statements that write changes. The due times of the lanes are lowered last.
+/// The statements that write changes. The due times of the lanes are lowered after the tasks have changed.
 pub(crate) type ChangeStatements<'a> = (Option<FlagTask>, Option<CancelTask<'a>>, Option<RescheduleTask>, DueLanes);
 
 impl TaskChanges {

@@ -141,7 +141,7 @@ pub(crate) enum ClientCommand {
     Node(Asked<NodeCommand>),
 }
 
-// A group of commands that talk to a running server. A doc comment would replace the description of each group.
+/// A group of commands that talk to a running server.
 #[derive(Debug, Args)]
 pub(crate) struct Asked<C: Subcommand> {
     #[command(flatten)]
@@ -156,7 +156,7 @@ impl<C: Subcommand> Asked<C> {
     }
 }
 
-// A single command that talks to a running server. A doc comment would replace its description.
+/// A single command that talks to a running server.
 #[derive(Debug, Args)]
 pub(crate) struct With<A: Args> {
     #[command(flatten)]
