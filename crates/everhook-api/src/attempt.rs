@@ -389,7 +389,7 @@ impl PhasesOut {
 }
 
 pub(crate) fn reply_headers(exchange: Exchange) -> Option<Vec<ReplyHeaderOut>> {
-    let out = |ReplyHeader(name, value)| ReplyHeaderOut { name, value };
+    let out = |ReplyHeader(name, value)| ReplyHeaderOut { name: name.into_owned(), value };
     (!exchange.headers.is_empty()).then(|| exchange.headers.into_iter().map(out).collect())
 }
 

@@ -4,6 +4,7 @@
 //! it came. No decision depends on it. Values of reply headers may be credentials: only those of names known to be
 //! harmless are kept.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,7 +53,10 @@ pub struct StoredExchange(Arc<str>);
 
 /// A header of a reply. The value is none if the name is not known to be harmless.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReplyHeader(pub String, pub Option<String>);
+pub struct ReplyHeader(pub Cow<'static, str>, pub Option<String>);
+
+/// Room for the stored text of most exchanges.
+const TEXT_BYTES_USUAL: usize = 256;
 
 /// Headers of the connection, which say nothing about the reply. They are left out, because every reply has them.
 const OF_CONNECTION: [&str; 3] = ["connection", "keep-alive", "transfer-encoding"];
@@ -116,8 +120,11 @@ impl StoredExchange {
     /// Returns none if nothing was sent.
     pub fn of(exchange: &Exchange) -> Option<StoredExchange> {
         let is_sent = *exchange != Exchange::default();
-        let json = || serde_json::to_string(exchange).expect("numbers and strings are always JSON");
-        is_sent.then(|| StoredExchange(json().into()))
+        is_sent.then(|| {
+            let mut json = Vec::with_capacity(TEXT_BYTES_USUAL);
+            serde_json::to_writer(&mut json, exchange).expect("numbers and strings are always JSON");
+            StoredExchange(String::from_utf8(json).expect("JSON is UTF-8").into())
+        })
     }
 
     pub fn as_str(&self) -> &str {
@@ -131,9 +138,13 @@ impl StoredExchange {
 
 impl ReplyHeader {
     fn new(name: &str, value: &[u8]) -> ReplyHeader {
-        let is_harmless = HARMLESS.binary_search(&name).is_ok();
-        let value = is_harmless.then(|| cut(String::from_utf8_lossy(value).into_owned(), REPLY_HEADER_VALUE_BYTES_MAX));
-        ReplyHeader(cut(name.to_owned(), REPLY_HEADER_NAME_BYTES_MAX), value)
+        match HARMLESS.binary_search(&name) {
+            Ok(known) => {
+                let value = cut(String::from_utf8_lossy(value).into_owned(), REPLY_HEADER_VALUE_BYTES_MAX);
+                ReplyHeader(HARMLESS[known].into(), Some(value))
+            }
+            Err(_) => ReplyHeader(cut(name.to_owned(), REPLY_HEADER_NAME_BYTES_MAX).into(), None),
+        }
     }
 }
 
@@ -189,7 +200,7 @@ mod tests {
             ("x-auth", b"token"),
             ("date", b"\xff"),
         ]);
-        let shown: Vec<_> = seen.iter().map(|ReplyHeader(name, value)| (name.as_str(), value.as_deref())).collect();
+        let shown: Vec<_> = seen.iter().map(|ReplyHeader(name, value)| (&**name, value.as_deref())).collect();
         let want = [("server", Some("nginx")), ("set-cookie", None), ("x-auth", None), ("date", Some("\u{fffd}"))];
         assert_eq!(shown, want);
         assert!(HARMLESS.is_sorted());

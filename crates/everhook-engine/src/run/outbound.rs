@@ -27,6 +27,10 @@ pub(crate) static EVERHOOK_ATTEMPT: HeaderName = HeaderName::from_static("everho
 pub(crate) static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 pub(crate) static EVERHOOK_EVENT_TYPE: HeaderName = HeaderName::from_static("everhook-event-type");
 
+/// Room for all headers of a request that are not the endpoint's own, including those of the sender. A map that grows
+/// computes the hash of every name again.
+pub(crate) const HEADERS_ROOM: usize = 18;
+
 /// The end of a request.
 pub(crate) enum Sent {
     Answered(Result<Reply, SendFailure>),

@@ -89,7 +89,7 @@ fn headers(
     body: &[u8],
     (attempt, number): (AttemptId, u32),
 ) -> Result<HeaderMap, SendFailure> {
-    let mut headers = HeaderMap::with_capacity(16);
+    let mut headers = HeaderMap::with_capacity(outbound::HEADERS_ROOM);
     let (id, at) = (job.id.to_string(), node.receivers_time());
     let signed = Signed { id, keys: &target.keys, body, attempt, number, at };
     outbound::sign(node, &mut headers, signed)?;

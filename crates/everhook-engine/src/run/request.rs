@@ -143,7 +143,7 @@ impl Node {
 }
 
 fn own_headers(endpoint: &Endpoint) -> Result<HeaderMap, SendFailure> {
-    let mut headers = HeaderMap::with_capacity(endpoint.headers.len() + 12);
+    let mut headers = HeaderMap::with_capacity(endpoint.headers.len() + outbound::HEADERS_ROOM);
     for (name, value) in &endpoint.headers {
         let bad = || internal(format!("endpoint header {name:?} is not a valid HTTP header: change it"));
         let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;

@@ -32,7 +32,7 @@ async fn a_kept_connection_has_neither_connection_nor_handshake() {
     receiver.end();
     assert_eq!((first.reused, steps(&first)), (false, vec!["connect", "first byte", "body"]));
     assert_eq!((second.reused, steps(&second)), (true, vec!["first byte", "body"]));
-    assert_eq!(second.headers, [ReplyHeader("content-length".to_owned(), Some("2".to_owned()))]);
+    assert_eq!(second.headers, [ReplyHeader("content-length".into(), Some("2".to_owned()))]);
 }
 
 #[tokio::test]

@@ -22,7 +22,7 @@ use crate::append::{Waits, lower_lane_due};
 use crate::batch;
 use crate::dedup::{self, Claims};
 use crate::error::Fault;
-use crate::sql::run;
+use crate::sql::{Prepared, prepare, run};
 use crate::writer::Tx;
 
 statement! {
@@ -42,7 +42,13 @@ statement! {
 
 /// Accepts jobs; one answer for each.
 pub(crate) fn enqueue(tx: &Tx<'_>, jobs: &[NewJob]) -> Result<Vec<Enqueued>, Fault> {
-    let mut bulk = Bulk { tx, claims: Claims::new(tx)?, lanes: BTreeMap::new() };
+    let mut bulk = Bulk {
+        tx,
+        claims: Claims::new(tx)?,
+        append_job: prepare::<AppendJob<'_>>(tx.conn)?,
+        append_task: prepare::<AppendTaskJob>(tx.conn)?,
+        lanes: BTreeMap::new(),
+    };
     let answers = jobs.iter().map(|new| bulk.accept(new)).collect::<Result<_, Fault>>()?;
     let Bulk { lanes, .. } = bulk;
     for ((environment, lane), (queue, due)) in lanes {
@@ -56,6 +62,8 @@ pub(crate) fn enqueue(tx: &Tx<'_>, jobs: &[NewJob]) -> Result<Vec<Enqueued>, Fau
 struct Bulk<'t> {
     tx: &'t Tx<'t>,
     claims: Claims<'t>,
+    append_job: Prepared<'t>,
+    append_task: Prepared<'t>,
     /// Each lane with its queue and the due time of its first new job. Lanes are written once, at the end.
     lanes: BTreeMap<(EnvironmentId, LaneId), (Name, Timestamp)>,
 }
@@ -88,7 +96,7 @@ impl Bulk<'_> {
         let (tx, environment, job) = (self.tx, new.environment, &new.job);
         let due_at = due_at(new.run_at, tx.now);
         let task = new_task(environment, job, TaskId(tx.ids.next(tx.now)), due_at);
-        let append = AppendJob {
+        self.append_job.run(AppendJob {
             environment,
             id: job.id,
             queue: &job.queue,
@@ -101,20 +109,19 @@ impl Bulk<'_> {
             rest: extra_json(job),
             now: tx.now,
             payload: job.payload.as_deref(),
-        };
-        run(tx.conn, append)?;
-        write_task(tx, job, &task)?;
+        })?;
+        self.write_task(job, &task)?;
         let lane = self.lanes.entry((environment, task.lane)).or_insert_with(|| (job.queue.clone(), due_at));
         lane.1 = lane.1.min(due_at);
         Ok(Enqueued::Accepted { created_at: tx.now, due_at })
     }
-}
 
-fn write_task(tx: &Tx<'_>, job: &Job, task: &Task) -> Result<(), Fault> {
-    let Task { key, lane, kind, trigger, priority, due_at, batch, .. } = *task;
-    let (timeout_us, kind_hash) = (job.timeout, kind_hash(&job.kind));
-    let append = AppendTaskJob { key, lane, kind, trigger, priority, due_at, timeout_us, kind_hash, batch };
-    run(tx.conn, append).map(drop)
+    fn write_task(&mut self, job: &Job, task: &Task) -> Result<(), Fault> {
+        let Task { key, lane, kind, trigger, priority, due_at, batch, .. } = *task;
+        let (timeout_us, kind_hash) = (job.timeout, kind_hash(&job.kind));
+        let append = AppendTaskJob { key, lane, kind, trigger, priority, due_at, timeout_us, kind_hash, batch };
+        self.append_task.run(append).map(drop)
+    }
 }
 
 /// Counts a job in its batch; returns the refusal if the batch does not take it.

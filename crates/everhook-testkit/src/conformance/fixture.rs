@@ -458,8 +458,8 @@ pub fn exchange() -> Exchange {
         connect: Some(Duration::from_micros(1_204)),
         first_byte: Some(Duration::from_micros(20_111)),
         headers: vec![
-            ReplyHeader("server".to_owned(), Some("a \"quoted\" \u{0} name".to_owned())),
-            ReplyHeader("set-cookie".to_owned(), None),
+            ReplyHeader("server".into(), Some("a \"quoted\" \u{0} name".to_owned())),
+            ReplyHeader("set-cookie".into(), None),
         ],
         ..Exchange::default()
     }
