@@ -119,8 +119,8 @@ impl LeaseTimer {
         self.resume = resume;
     }
 
-    /// Remembers which ready lanes of a lease got no place, because their group or their trust had none left. `lanes` has
-    /// the group, the trust and the number of places of each lane.
+    /// Remembers which ready lanes of a lease got no place, because their group or their trust had none left. `lanes`
+    /// has the group, the trust and the number of places of each lane.
     pub(super) fn planned(&mut self, lanes: &[(GroupId, Trust, usize)], capacity: &Capacity) {
         for (group, trust, _) in lanes.iter().filter(|(_, _, places)| *places == 0) {
             if capacity.group_has_room(*group) {

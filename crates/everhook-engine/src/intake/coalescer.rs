@@ -5,8 +5,8 @@
 //! callers get an error within seconds. An [`Intake`] defines a group and how to write it: `accept` for messages,
 //! `enqueue` for jobs.
 //!
-//! A request whose transaction would delay the others moves on to a coalescer for such requests. It fails when the queue
-//! of that one is full.
+//! A request whose transaction would delay the others moves on to a coalescer for such requests. It fails when the
+//! queue of that one is full.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -218,8 +218,8 @@ impl<W: Intake> Coalescer<W> {
         Some(Group { requests, turn })
     }
 
-    /// Returns the request if this coalescer writes it. Moves it to another coalescer if it belongs there. Drops it if its
-    /// caller stopped waiting: the caller has already got an error, so the request must not be written.
+    /// Returns the request if this coalescer writes it. Moves it to another coalescer if it belongs there. Drops it if
+    /// its caller stopped waiting: the caller has already got an error, so the request must not be written.
     fn own(&self, node: &Node, waiting: Waiting<W>) -> Option<Waiting<W>> {
         if waiting.answer.is_closed() {
             return None;
