@@ -200,10 +200,11 @@ pub(super) async fn a_bad_selection_changes_nothing(fx: &Fixture) {
 
 pub(super) async fn a_repeated_end_is_counted_once(fx: &Fixture) {
     let batch = open(fx).await;
-    add(fx, batch).await;
+    // The end of the first job could be counted again in place of the second one.
+    let jobs = [add(fx, batch).await, add(fx, batch).await];
     seal(fx, batch).await;
     let session = fx.session().await;
-    let leased = fx.lease_job(session).await;
+    let leased = fx.lease_jobs(session).await.into_iter().find(|leased| leased.task.key.subject == jobs[0].0).unwrap();
     assert_eq!(leased.task.batch, Some(batch));
     let end = fx.job_end(&leased.task, session, Ends::Dead);
     for _ in 0..2 {
@@ -212,7 +213,7 @@ pub(super) async fn a_repeated_end_is_counted_once(fx: &Fixture) {
     let other = fx.session().await;
     assert_eq!(fx.settle(&fx.job_end(&leased.task, other, Ends::Dead)).await, Settled::Lost);
     let record = fx.read(query::FindBatch { scope: fx.scope(), id: batch }).await.unwrap();
-    assert_eq!((record.batch.counts.dead, record.batch.counts.pending), (1, 0));
+    assert_eq!((record.batch.counts.dead, record.batch.counts.pending), (1, 1));
     assert_eq!(types(fx).await, ["pipeline.failed"]);
 }
 
