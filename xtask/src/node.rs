@@ -30,7 +30,7 @@ pub(crate) const INSTALL: [&str; 6] = [
     "--no-fund",
     "--loglevel=error",
     "--fetch-retries=2",
-    "--fetch-timeout=30000",
+    "--fetch-timeout=60000",
     "--fetch-retry-maxtimeout=10000",
 ];
 
