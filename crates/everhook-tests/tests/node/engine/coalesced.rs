@@ -11,6 +11,7 @@ use everhook_core::time::Timestamp;
 use everhook_engine::config::{JobsConfig, NodeConfig};
 use everhook_engine::intake::AcceptError;
 use everhook_engine::node::Node;
+use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
 use everhook_store::job::{Enqueued, NewJob};
 use everhook_store::lease::Appended;
@@ -132,6 +133,20 @@ async fn large_messages_whose_callers_left_delay_no_others() {
     assert_eq!(stays.1, "accepted");
     assert!(stays.0 <= Duration::from_millis(400), "each of the others would have a group of its own: {stays:?}");
     assert_eq!(it.store.layer.calls(Op::Append), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn repeated_requests_do_not_make_large_messages_share_a_transaction() {
+    let it = Crowded::start(501).await;
+    let mut keyed = message("1");
+    keyed.message.application = it.large;
+    keyed.keys = vec![DedupKey::request("POST", "/msg", "key", b"1")];
+    assert!(matches!(it.node.accept(keyed.clone()).await, Ok(Appended::Accepted { .. })));
+    assert!(matches!(it.node.accept(keyed).await, Ok(Appended::Repeated(_))));
+    it.store.layer.plan(Op::Append, Fault::Hangs);
+    let (_, second, third) = tokio::join!(it.accept(0, it.large), it.accept(1, it.large), it.accept(1, it.large));
+    assert_eq!((second.1, third.1), ("accepted", "accepted"));
+    assert_eq!(it.store.layer.calls(Op::Append), 6, "one for each message");
 }
 
 #[tokio::test(start_paused = true)]
